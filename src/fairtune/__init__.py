@@ -1,0 +1,36 @@
+"""fairtune: fair trials of transformer training methods."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from fairtune.analysis.results import Results, load_results
+    from fairtune.api import run_study
+    from fairtune.errors import FairtuneError
+    from fairtune.study import Study, load_study, make_plan
+
+_HOMES = {
+    "FairtuneError": "fairtune.errors",
+    "Results": "fairtune.analysis.results",
+    "Study": "fairtune.study",
+    "load_results": "fairtune.analysis.results",
+    "load_study": "fairtune.study",
+    "make_plan": "fairtune.study",
+    "run_study": "fairtune.api",
+}
+__all__ = ["FairtuneError", "Results", "Study", "load_results", "load_study", "make_plan", "run_study"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import fairtune` and `--help` answer at once."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'fairtune' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

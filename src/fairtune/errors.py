@@ -1,0 +1,41 @@
+"""What fairtune raises when something is the user's to mend: one clear message, never a traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FairtuneError(Exception):
+    """A mistake in what the user gave; the command line prints it and exits with code 2."""
+
+
+class DataError(FairtuneError):
+    """A task's data is missing, unreadable or unfit."""
+
+
+class ModelError(FairtuneError):
+    """A model cannot be found, read or used."""
+
+
+class LedgerError(FairtuneError):
+    """A runs folder cannot be used as asked."""
+
+
+class RunFailure(Exception):  # noqa: N818 - it is an outcome that gets recorded, not a user's mistake
+    """A run cannot go on; the reason is recorded in its ledger and the study goes on."""
+
+
+class Stopped(Exception):  # noqa: N818 - a signal asked for it
+    """Somebody asked this process to stop; what was done so far is saved."""
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """`` Did you mean 'x'?`` for the closest allowed word, or an empty string."""
+    close = difflib.get_close_matches(str(word), [str(a) for a in allowed], n=1, cutoff=0.6)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def one_of(words: Iterable[object]) -> str:
+    """A readable list of what is allowed."""
+    return ", ".join(str(w) for w in words)

@@ -1,0 +1,92 @@
+"""Conducting a study: the plan is recorded, what is finished is kept, the rest is run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairtune.errors import LedgerError
+from fairtune.execution.job import Job, make_job
+from fairtune.execution.local import LocalExecutor, Message, find_devices
+from fairtune.ledger.files import write_json
+from fairtune.ledger.folders import lock, require_writable, study_folder
+from fairtune.ledger.index import refresh_index
+from fairtune.study.plan import Plan
+
+
+class Watcher(Protocol):
+    """Told what happens; draws it."""
+
+    def begin(self, plan: Plan, kept: int) -> None: ...
+
+    def hear(self, kind: str, job: Job, message: Message) -> None: ...
+
+    def end(self) -> None: ...
+
+
+@dataclass
+class Outcome:
+    """What a study's execution came to.
+
+    Args:
+        failed: name of each failed run, and why.
+    """
+
+    finished: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    disk_full: bool = False
+
+
+def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
+    """Run what is not finished yet.
+
+    Raises:
+        LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
+        Stopped: it was interrupted; what was done is saved.
+    """
+    require_writable(runs)
+    home = study_folder(runs, plan.study.study)
+    with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; see `fairtune status`."):
+        jobs = [make_job(plan, run, runs) for run in plan.runs]
+        for job in jobs:
+            job.run.check_plan(job.plan)
+        record_plan(plan, home)
+        outcome = Outcome(kept=[job.name for job in jobs if job.run.status() == "finished"])
+        open_jobs = [job for job in jobs if job.name not in outcome.kept]
+
+        def listen(kind: str, job: Job, message: Message) -> None:
+            if kind == "ended" and message["result"]["status"] == "finished":
+                outcome.finished.append(job.name)
+            elif kind == "ended":
+                outcome.failed[job.name] = message["result"]["reason"]
+            elif kind == "refused":
+                outcome.failed[job.name] = message["reason"]
+            watcher.hear(kind, job, message)
+
+        watcher.begin(plan, len(outcome.kept))
+        try:
+            if open_jobs:
+                executor = LocalExecutor(find_devices(plan.study.execution.devices), home / "logs", listen)
+                executor.run(open_jobs)
+                outcome.disk_full = executor.disk_full
+        finally:
+            watcher.end()
+            if not outcome.disk_full:
+                refresh_index(runs)
+    return outcome
+
+
+def record_plan(plan: Plan, home: Path) -> None:
+    """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
+    content: dict[str, Any] = plan.as_json()
+    try:
+        (home / "plans").mkdir(parents=True, exist_ok=True)
+        first = home / "plans" / f"{plan.hash}.json"
+        if not first.exists():
+            write_json(first, {"recorded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **content})
+        write_json(home / "study.json", content)
+    except OSError as error:
+        raise LedgerError(f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs.") from None

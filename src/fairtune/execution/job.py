@@ -1,0 +1,52 @@
+"""A job: all that a worker needs to perform one run, as plain data that crosses a process boundary."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairtune.ledger.folders import RunFolder, run_folder
+from fairtune.study.plan import Plan, PlannedRun
+from fairtune.study.schema import FileTask
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to perform.
+
+    Args:
+        plan: what the run's plan.json says.
+        task: a name of the catalogue, or the fields of a task made of files.
+        model: the fields of a `ModelSource`.
+    """
+
+    folder: str
+    plan: dict[str, Any]
+    task: str | dict[str, Any]
+    model: dict[str, Any]
+    checkpoint_every: int | str
+    save_model: bool
+
+    @property
+    def run(self) -> RunFolder:
+        return RunFolder(Path(self.folder))
+
+    @property
+    def name(self) -> str:
+        return f"{self.plan['arm']}/seed-{self.plan['seed']}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
+    task = plan.study.task
+    return Job(
+        folder=str(run_folder(runs, plan.study.study, run.arm, run.seed).path),
+        plan={"plan": plan.hash, "study": plan.study.study, **asdict(run)},
+        task=task.model_dump(mode="json") if isinstance(task, FileTask) else task,
+        model=plan.model.as_json(),
+        checkpoint_every=plan.study.execution.checkpoint_every,
+        save_model=plan.study.execution.save_model,
+    )

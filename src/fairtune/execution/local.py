@@ -1,0 +1,243 @@
+"""The local executor: one warm worker process a device, fed with jobs in the plan's order."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from fairtune.errors import Stopped
+from fairtune.execution.job import Job
+from fairtune.ledger.environment import gpus
+from fairtune.ledger.events import EventLog
+from fairtune.ledger.files import write_json
+
+Message = dict[str, Any]
+Listener = Callable[[str, Job, Message], None]
+STOP_SECONDS = 600.0
+"""How long a worker may take to save its state before it is killed."""
+
+
+def find_devices(wanted: Sequence[str]) -> list[str]:
+    """The devices to use, `auto` resolved: every GPU there is, else Apple's, else the CPU."""
+    found: list[str] = []
+    for device in wanted:
+        if device == "auto":
+            cards = [f"cuda:{gpu['index']}" for gpu in gpus()]
+            apple = sys.platform == "darwin" and os.uname().machine == "arm64"
+            found += cards or (["mps"] if apple else ["cpu"])
+        else:
+            found.append("cuda:0" if device == "cuda" else device)
+    return list(dict.fromkeys(found))
+
+
+@dataclass
+class _Worker:
+    device: str
+    process: subprocess.Popen[bytes]
+    job: Job | None = None
+    buffer: bytes = b""
+    pending: list[Message] = field(default_factory=list)
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def give(self, job: Job) -> None:
+        assert self.process.stdin is not None
+        self.job = job
+        try:
+            self.process.stdin.write(json.dumps(job.as_json()).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return  # it died; the end of its output tells
+
+    def messages(self) -> list[Message] | None:
+        """What it said since the last look; None once it has ended."""
+        data = os.read(self.stdout.fileno(), 65536)
+        if not data:
+            return None
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        return [json.loads(line) for line in lines if line]
+
+
+class LocalExecutor:
+    """Runs jobs on this machine.
+
+    Args:
+        logs: folder for what the workers' libraries print.
+        listen: told of everything that happens to a job.
+    """
+
+    def __init__(self, devices: Sequence[str], logs: Path, listen: Listener) -> None:
+        self._devices, self._logs, self._listen = devices, logs, listen
+        self._workers: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
+        self.disk_full = False
+
+    def run(self, jobs: Sequence[Job]) -> None:
+        """Perform all jobs; one that fails does not keep the others from running.
+
+        Raises:
+            Stopped: Ctrl-C or SIGTERM; every worker has saved its state.
+        """
+        waiting = deque(jobs)
+        try:
+            with _signals_as_stop():
+                for device in self._devices[: len(waiting)]:
+                    self._start(device).give(waiting.popleft())
+                while any(worker.job for worker in self._workers):
+                    for key, _ in self._selector.select(timeout=1.0):
+                        self._hear(key.data, waiting)
+        except (KeyboardInterrupt, Stopped):
+            self._stop_all()
+            raise Stopped from None
+        finally:
+            self._end_all()
+
+    def _start(self, device: str) -> _Worker:
+        self._logs.mkdir(parents=True, exist_ok=True)
+        with (self._logs / f"worker-{device.replace(':', '-')}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fairtune.execution.worker", device],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=_environment(device),
+                start_new_session=True,  # Ctrl-C reaches this process alone, which then asks the workers to stop
+            )
+        worker = _Worker(device, process)
+        self._workers.append(worker)
+        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        return worker
+
+    def _hear(self, worker: _Worker, waiting: deque[Job]) -> None:
+        messages = worker.messages()
+        if messages is None:
+            self._bury(worker, waiting)
+            return
+        for message in messages:
+            job = worker.job
+            if job is None:
+                continue
+            self._listen(message["type"], job, message)
+            if message["type"] in ("ended", "refused"):
+                worker.job = None
+                if message.get("result", {}).get("kind") == "disk":
+                    self.disk_full = True
+                    waiting.clear()
+                if waiting:
+                    worker.give(waiting.popleft())
+
+    def _bury(self, worker: _Worker, waiting: deque[Job]) -> None:
+        """A worker has ended. If it had a job, the job failed; another worker takes its place."""
+        self._selector.unregister(worker.stdout)
+        self._workers.remove(worker)
+        code = worker.process.wait()
+        job = worker.job
+        if job is None:
+            return
+        result = _record_death(job, code)
+        self._listen("ended", job, {"type": "ended", "result": result})
+        if waiting:
+            self._start(worker.device).give(waiting.popleft())
+
+    def _stop_all(self) -> None:
+        """Ask every worker to save its state and end; kill what does not, or on a second Ctrl-C."""
+        for worker in self._workers:
+            _signal(worker.process, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        try:
+            for worker in self._workers:
+                while worker.process.poll() is None and time.monotonic() < deadline:
+                    if worker.messages() is None:
+                        worker.process.wait(timeout=max(0.1, deadline - time.monotonic()))
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            for worker in self._workers:
+                _signal(worker.process, signal.SIGKILL)
+
+    def _end_all(self) -> None:
+        for worker in self._workers:
+            if worker.process.stdin:
+                worker.process.stdin.close()
+            try:
+                worker.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                _signal(worker.process, signal.SIGKILL)
+                worker.process.wait()
+            worker.stdout.close()
+        self._workers.clear()
+        self._selector.close()
+
+
+def _record_death(job: Job, code: int) -> dict[str, Any]:
+    """Record a run whose worker ended under it."""
+    if code == -signal.SIGKILL:
+        reason = "the worker was killed (signal 9), most often because the machine ran out of memory; try a smaller batch_size"
+    elif code < 0:
+        reason = f"the worker was ended by signal {-code} ({signal.Signals(-code).name})"
+    else:
+        reason = f"the worker ended with exit code {code}; its log in the study's folder says why"
+    result = {"status": "failed", "signature": job.plan["signature"], "reason": reason, "kind": "killed"}
+    job.run.path.mkdir(parents=True, exist_ok=True)
+    log = EventLog(job.run.events)
+    log.write("failed", 0, reason=reason)
+    log.close()
+    write_json(job.run.result, result)
+    return result
+
+
+def _environment(device: str) -> dict[str, str]:
+    """A worker's environment: one device, repeatable CUDA arithmetic, and memory that is reused rather than returned."""
+    environment = dict(os.environ)
+    defaults = {
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "TOKENIZERS_PARALLELISM": "true",
+        # glibc maps and unmaps every large tensor, so each step pays for fresh pages; keeping them saves 5-10 % of a CPU step
+        "MALLOC_MMAP_MAX_": "0",
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+        "MALLOC_TOP_PAD_": str(64 << 20),
+    }
+    for name, value in defaults.items():
+        environment.setdefault(name, value)
+    if device.startswith("cuda:"):
+        environment["CUDA_VISIBLE_DEVICES"] = _visible(device.removeprefix("cuda:"))
+    return environment
+
+
+def _visible(index: str) -> str:
+    """The device's number as CUDA counts it, when only some devices are visible to this process."""
+    visible = [part for part in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if part]
+    return visible[int(index)] if int(index) < len(visible) else index
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    if process.poll() is None:
+        process.send_signal(number)
+
+
+class _signals_as_stop:  # noqa: N801 - used as a with-statement only
+    """SIGTERM stops a study as Ctrl-C does. Outside the main thread signals are left alone."""
+
+    def __enter__(self) -> None:
+        def stop(*_: object) -> None:
+            raise Stopped
+
+        try:
+            self._before = signal.signal(signal.SIGTERM, stop)
+        except ValueError:
+            self._before = None  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)

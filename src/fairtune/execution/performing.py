@@ -1,0 +1,230 @@
+"""Performing one run, from its job to its result: the flat list of what happens, in order."""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+import traceback
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+
+from fairtune.errors import FairtuneError, RunFailure, Stopped
+from fairtune.execution.job import Job
+from fairtune.ledger.environment import capture_environment, capture_load
+from fairtune.ledger.events import EventLog, counted_events
+from fairtune.ledger.files import write_json
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.models.card import frozen_fingerprint, make_card
+from fairtune.models.loading import attention_for, load_classifier, load_tokenizer
+from fairtune.models.sources import ModelSource
+from fairtune.study.schema import FileTask, Train
+from fairtune.tasks import Task, load_task
+from fairtune.tasks.encoding import Encoded, encode_task
+from fairtune.tasks.splits import fixed_sample
+from fairtune.training.device import make_accelerator
+from fairtune.training.loop import TrainingRun
+from fairtune.training.seeding import derive, seed_all
+from fairtune.training.states import RunStates
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def perform(job: Job, device: str, between: Callable[[], None], report: Report) -> dict[str, Any]:
+    """Perform a run and record it. Returns its result, finished or failed.
+
+    Raises:
+        Stopped: it was asked to stop; its state is saved and it can go on later.
+    """
+    folder = job.run
+    folder.check_plan(job.plan)
+    folder.write_plan(job.plan)
+    folder.result.unlink(missing_ok=True)
+    log = EventLog(folder.events)
+    try:
+        return _perform(job, folder, device, log, between, report)
+    except Stopped:
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        result = failure(job, reason_of(error), kind=_kind_of(error))
+        details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
+        log.write("failed", 0, reason=result["reason"], traceback=details)
+        write_json(folder.result, result)
+        return result
+    finally:
+        log.close()
+
+
+def failure(job: Job, reason: str, kind: str) -> dict[str, Any]:
+    """The result of a run that failed."""
+    return {"status": "failed", "signature": job.plan["signature"], "reason": reason, "kind": kind}
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a run failed, in a sentence."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
+        return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full; free some space and run the same command again, what is recorded is kept"
+    if isinstance(error, RunFailure | FairtuneError):
+        return str(error)
+    return f"{type(error).__name__}: {str(error).strip() or 'no message'}"
+
+
+def _kind_of(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "disk"
+    return "run" if isinstance(error, RunFailure) else "input" if isinstance(error, FairtuneError) else "error"
+
+
+def _perform(
+    job: Job, folder: RunFolder, device: str, log: EventLog, between: Callable[[], None], report: Report
+) -> dict[str, Any]:
+    settings = job.plan["settings"]
+    train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
+    report({"phase": "preparing"})
+
+    environment = capture_environment(device)
+    write_json(folder.environment, environment)
+    accelerator = make_accelerator(device, train.precision)
+
+    source = ModelSource(**job.model)
+    task = _task(json.dumps(job.task))
+    if task.fingerprint != settings["task"]["fingerprint"]:
+        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
+    data = _encoded(task, source, train, between)
+
+    between()
+    seed_all(derive(seed, "head"))
+    loaded = load_classifier(source, task.labels, attention_for(accelerator.device))
+    methods = [
+        create_method(parse_method_use(use), derive(seed, "method", place)) for place, use in enumerate(settings["methods"])
+    ]
+    model: torch.nn.Module = loaded.network
+    for method in methods:
+        model = method.prepare(model)
+    card = make_card(model, loaded)
+    if not methods:
+        card.require_untouched()
+    write_json(folder.card, card.as_json())
+    frozen = frozen_fingerprint(model)
+
+    states = RunStates(folder.checkpoint, lambda text: log.write("warning", 0, text=text))
+    run = TrainingRun(
+        model=model, methods=methods, data=data, train=train, seed=seed, metric=task.metric, accelerator=accelerator,
+        log=log, states=states, checkpoint_every=job.checkpoint_every, between=between,
+    )  # fmt: skip
+    log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
+    memory = _Memory(run.device)
+    try:
+        while not run.done:
+            run.advance()
+            memory.look()
+            report(_progress(run))
+    except Stopped:
+        if run.consistent and run.progress.unit:
+            run.save()
+        raise
+
+    if frozen_fingerprint(run.model) != frozen:
+        raise RunFailure("a frozen tensor changed during training; the run cannot be trusted")
+    parts = {name: Predictions(data[name].ids, data[name].labels, run.scores[name].scores) for name in run.scores}
+    write_predictions(folder.predictions, parts)
+    if job.save_model:
+        accelerator.unwrap_model(run.model).save_pretrained(folder.model)
+        load_tokenizer(loaded.folder).save_pretrained(folder.model)
+    write_json(folder.environment, {**environment, "load_after": capture_load()})
+    result = _result(job, run, card.parameters.as_json(), memory, folder)
+    log.write("finished", run.progress.unit, **result["metrics"]["test"])
+    write_json(folder.result, result)
+    folder.clear_scratch()
+    accelerator.free_memory()
+    return result
+
+
+@lru_cache(maxsize=2)
+def _task(spec: str) -> Task:
+    fields = json.loads(spec)
+    return load_task(fields if isinstance(fields, str) else FileTask.model_validate(fields))
+
+
+def _encoded(task: Task, source: ModelSource, train: Train, between: Callable[[], None]) -> dict[str, Encoded]:
+    """The task as tokens, its training split cut down to the study's sample."""
+    sampled = _sampled(task, train.examples)
+    return encode_task(sampled, load_tokenizer(source.fetch()), source.identity, train.max_length, between)
+
+
+@lru_cache(maxsize=4)
+def _sampled(task: Task, examples: int | None) -> Task:
+    if examples is None:
+        return task
+    splits = {**task.splits, "train": fixed_sample(task.splits["train"], examples)}
+    return Task(task.name, task.metric, task.labels, splits, task.source, task.kind)
+
+
+class _Memory:
+    """The most memory seen in use: on a GPU what torch allocated, else the process's resident memory after each unit."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._process, self.peak = device, psutil.Process(), 0
+        self.kind = "allocated on the GPU" if device.type == "cuda" else "resident in the process"
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+
+    def look(self) -> None:
+        if self._device.type == "cuda":
+            self.peak = torch.cuda.max_memory_allocated(self._device)
+        else:
+            self.peak = max(self.peak, self._process.memory_info().rss)
+
+
+def _progress(run: TrainingRun) -> dict[str, Any]:
+    now = run.progress
+    return {
+        "phase": now.phase,
+        "step": now.step,
+        "steps": run.total_steps,
+        "epoch": now.epoch,
+        "best_score": now.best_score if now.best_step is not None else None,
+    }
+
+
+def _result(
+    job: Job, run: TrainingRun, parameters: dict[str, float], memory: _Memory, folder: RunFolder
+) -> dict[str, Any]:
+    now = run.progress
+    steps = np.array([e["seconds"] for e in counted_events(folder.events) if e["event"] == "step"])
+    return {
+        "status": "finished",
+        "signature": job.plan["signature"],
+        "time": round(time.time(), 3),
+        "metric": run.metric,
+        "metrics": {split: found.metrics for split, found in run.scores.items()},
+        "steps": now.step,
+        "best_step": now.best_step,
+        "evaluations": now.evaluations,
+        "stopped_early": now.stopped_early,
+        "skipped_steps": now.skipped_steps,
+        "examples": now.examples,
+        "tokens": now.tokens,
+        "padding_share": now.padding / max(1, now.tokens + now.padding),
+        "seconds": {**run.clock.seconds, "total": sum(run.clock.seconds.values()), "epochs": now.epoch_seconds},
+        "step_seconds": {
+            "n": len(steps),
+            "median": float(np.median(steps)),
+            "mean": float(steps.mean()),
+            "p05": float(np.quantile(steps, 0.05)),
+            "p95": float(np.quantile(steps, 0.95)),
+        },
+        "parameters": parameters,
+        "memory": {"peak_bytes": memory.peak, "kind": memory.kind},
+    }

@@ -1,0 +1,118 @@
+"""A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, tells what happens.
+
+Started as `python -m fairtune.execution.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
+tokens are paid once. What libraries print goes to standard error, never among the messages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from fairtune.errors import FairtuneError, LedgerError, Stopped
+from fairtune.execution.job import Job
+from fairtune.ledger.folders import lock
+
+REPORT_SECONDS = 0.2
+LOCK_SECONDS = 60.0
+
+
+class _Stop:
+    """Set by a signal or by the end of standard input; looked at between any two pieces of work."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def request(self, *_: object) -> None:
+        self.requested = True
+
+    def check(self) -> None:
+        if self.requested:
+            raise Stopped
+
+
+def main() -> None:
+    device = sys.argv[1]
+    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    stop = _Stop()
+    signal.signal(signal.SIGTERM, stop.request)
+    signal.signal(signal.SIGINT, stop.request)
+
+    def tell(kind: str, **values: Any) -> None:
+        try:
+            messages.write(json.dumps({"type": kind, **values}) + "\n")
+            messages.flush()
+        except BrokenPipeError:
+            stop.request()  # nobody listens any more
+
+    jobs: queue.Queue[str | None] = queue.Queue()
+    threading.Thread(target=_read, args=(jobs, stop), daemon=True).start()
+    tell("ready")
+    while (line := _next(jobs, stop)) is not None:
+        job = Job(**json.loads(line))
+        tell("started", run=job.name)
+        try:
+            tell("ended", run=job.name, result=_perform(job, device, stop, tell))
+        except Stopped:
+            tell("stopped", run=job.name)
+            return
+        except FairtuneError as error:
+            tell("refused", run=job.name, reason=str(error))
+
+
+def _read(jobs: queue.Queue[str | None], stop: _Stop) -> None:
+    for line in sys.stdin:
+        jobs.put(line)
+    jobs.put(None)
+    stop.request()  # the parent is gone, or has no more work
+
+
+def _next(jobs: queue.Queue[str | None], stop: _Stop) -> str | None:
+    while not stop.requested:
+        try:
+            return jobs.get(timeout=0.2)
+        except queue.Empty:
+            continue
+    return None
+
+
+def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
+    from fairtune.execution.performing import perform
+
+    last = 0.0
+
+    def report(values: dict[str, Any]) -> None:
+        nonlocal last
+        if time.monotonic() - last >= REPORT_SECONDS or values.get("phase") != "train":
+            last = time.monotonic()
+            tell("progress", run=job.name, **values)
+
+    path = job.run.path / ".lock"
+    waited = time.monotonic()
+    while True:  # a worker whose parent was killed may still be saving this very run
+        try:
+            with lock(path, f"{job.run.path}: another process is performing this run."):
+                return perform(job, device, stop.check, report)
+        except LedgerError:
+            if path.exists() and time.monotonic() - waited < LOCK_SECONDS and _held(path):
+                stop.check()
+                time.sleep(0.2)
+                continue
+            raise
+
+
+def _held(path: Any) -> bool:
+    from fairtune.ledger.folders import is_locked
+
+    return is_locked(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What a run ran on: hardware, load, versions. No host name, no user, no paths."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from importlib import metadata
+from typing import Any
+
+import psutil
+
+from fairtune import __version__
+
+PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy", "scikit-learn", "pyarrow", "pydantic")
+
+
+def capture_environment(device: str) -> dict[str, Any]:
+    """Everything that may explain a difference between two runs of one plan."""
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "fairtune": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": _cpu_name(),
+        "cores": {"physical": psutil.cpu_count(logical=False), "logical": psutil.cpu_count()},
+        "memory_bytes": psutil.virtual_memory().total,
+        "device": device,
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        "git": _git_commit(),
+        "torch": _torch_settings(),
+        "load": capture_load(),
+    }
+
+
+def capture_load() -> dict[str, Any]:
+    """How busy the machine is now; taken before and after a run."""
+    return {
+        "time": round(time.time(), 3),
+        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "memory_available_bytes": psutil.virtual_memory().available,
+        "gpus": gpus(),
+    }
+
+
+def gpus() -> list[dict[str, Any]]:
+    """Every GPU that NVML knows, with its temperature, use and other processes; empty where there is none."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # noqa: BLE001 - no library, no driver or no device: there is no GPU to describe
+        return []
+    try:
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        return [_gpu(pynvml, index, driver) for index in range(pynvml.nvmlDeviceGetCount())]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+
+    def ask(question: str, *arguments: Any) -> Any:
+        try:
+            return getattr(nvml, question)(handle, *arguments)
+        except nvml.NVMLError:
+            return None  # not every device answers every question
+
+    used, memory = ask("nvmlDeviceGetUtilizationRates"), ask("nvmlDeviceGetMemoryInfo")
+    processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
+    return {
+        "index": index,
+        "name": _text(ask("nvmlDeviceGetName")),
+        "driver": driver,
+        "temperature": ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+        "utilisation": used.gpu if used else None,
+        "memory_used_bytes": memory.used if memory else None,
+        "memory_bytes": memory.total if memory else None,
+        "other_processes": sum(process.pid != os.getpid() for process in processes),
+    }
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as handle:  # noqa: PTH123 - a kernel file
+            names = [line.partition(":")[2].strip() for line in handle if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def _git_commit() -> dict[str, Any] | None:
+    """The commit of the folder the command was typed in, and whether files differ from it."""
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True)
+        changes = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit.stdout.strip(), "clean": not changes.stdout.strip()}
+
+
+def _torch_settings() -> dict[str, Any] | None:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    return {
+        "threads": torch.get_num_threads(),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }

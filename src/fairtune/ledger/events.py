@@ -1,0 +1,74 @@
+"""Event lines: one JSON object a line, appended, never changed.
+
+A line is with the operating system as soon as it is written, so a killed process loses none. It is on the disk
+at once for everything but steps, and for steps at the latest a second later.
+
+Each line carries the `unit` of work it belongs to (an optimizer step, an evaluation). A run that goes on from a checkpoint
+says `resumed` with the unit it goes on from; what earlier lines say of that unit and later ones was lost, and is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairtune.ledger.files import finite
+
+SYNC_SECONDS = 1.0
+
+
+class EventLog:
+    """The events of one run, open for appending."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._synced = time.monotonic()
+        if os.fstat(self._file).st_size and not _ends_with_newline(path):
+            os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
+
+    def write(self, event: str, unit: int, **values: Any) -> None:
+        line = json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values}))
+        data = (line + "\n").encode()
+        while data:
+            data = data[os.write(self._file, data) :]
+        if event != "step" or time.monotonic() - self._synced > SYNC_SECONDS:
+            os.fsync(self._file)
+            self._synced = time.monotonic()
+
+    def close(self) -> None:
+        os.fsync(self._file)
+        os.close(self._file)
+
+
+def all_events(path: Path) -> Iterator[dict[str, Any]]:
+    """Every line that can be read, as recorded."""
+    if not path.exists():
+        return
+    with path.open("rb") as handle:
+        for line in handle:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue  # the last line of a machine that lost power
+            if isinstance(event, dict):
+                yield event
+
+
+def counted_events(path: Path) -> list[dict[str, Any]]:
+    """The lines that count: what was lost and done again is left out."""
+    counted: list[dict[str, Any]] = []
+    for event in all_events(path):
+        if event.get("event") == "resumed":
+            counted = [e for e in counted if e["unit"] < event["unit"] or e["event"] in ("warning", "failed", "resumed")]
+        counted.append(event)
+    return counted
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as handle:
+        handle.seek(-1, os.SEEK_END)
+        return handle.read(1) == b"\n"

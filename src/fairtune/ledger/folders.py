@@ -1,0 +1,167 @@
+"""Run folders: where everything about a run is, and what state it is in."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairtune.errors import LedgerError, nearest, one_of
+from fairtune.ledger.files import read_json, write_json
+
+SCRATCH = "checkpoint"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """runs/<study>/<arm>/seed-<n>/"""
+
+    path: Path
+
+    @property
+    def plan(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def environment(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
+    def card(self) -> Path:
+        return self.path / "card.json"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.parquet"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / SCRATCH
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    @property
+    def arm(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def seed(self) -> int:
+        return int(self.path.name.removeprefix("seed-"))
+
+    def status(self) -> str:
+        """finished, failed, started (begun and not ended: running now or interrupted), or waiting."""
+        result = read_json(self.result)
+        if result:
+            return str(result.get("status", "failed"))
+        return "started" if self.plan.exists() else "waiting"
+
+    def check_plan(self, expected: dict[str, Any]) -> None:
+        """Refuse a folder whose run was made with other settings.
+
+        Raises:
+            LedgerError: naming what differs and the ways out.
+        """
+        found = read_json(self.plan)
+        if found is None or found.get("key") == expected["key"]:
+            return
+        changed = one_of(_changes(found.get("settings", {}), expected["settings"])[:4]) or "the settings"
+        raise LedgerError(
+            f"{self.path}: this run was made by another plan ({changed}). Nothing was changed. Give the study another name, "
+            "use another folder with --runs, or move this one away."
+        )
+
+    def write_plan(self, plan: dict[str, Any]) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.plan, plan)
+
+    def clear_scratch(self) -> None:
+        """Remove checkpoints; a finished run needs none."""
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+
+def _changes(old: Any, new: Any, path: str = "") -> list[str]:
+    """What differs between two settings, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = []
+        for key in dict.fromkeys([*old, *new]):
+            found += _changes(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+        return found
+    return [] if old == new else [f"{path} was {old}, is {new}"]
+
+
+def study_folder(runs: Path, study: str) -> Path:
+    return runs / study
+
+
+def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
+    return RunFolder(study_folder(runs, study) / arm / f"seed-{seed}")
+
+
+def study_names(runs: Path) -> list[str]:
+    if not runs.is_dir():
+        return []
+    return sorted(p.name for p in runs.iterdir() if (p / "study.json").is_file())
+
+
+def require_study(runs: Path, study: str) -> Path:
+    """The folder of a study that has been started."""
+    if study not in study_names(runs):
+        names = study_names(runs)
+        known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
+        raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
+    return study_folder(runs, study)
+
+
+def require_writable(runs: Path) -> None:
+    """Fail before any work if nothing can be recorded."""
+    probe = runs / f".writable-{os.getpid()}"
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise LedgerError(
+            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or mend its permissions."
+        ) from None
+
+
+@contextmanager
+def lock(path: Path, message: str) -> Iterator[None]:
+    """Hold a lock that ends with the process, however it ends.
+
+    Raises:
+        LedgerError: with the message, if another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LedgerError(message) from None
+        yield
+
+
+def is_locked(path: Path) -> bool:
+    try:
+        with path.open("r") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,90 @@
+"""What a method is: hooks into training, each with a default that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from fairtune.methods.registry import MethodConfig
+
+Batch = Mapping[str, Tensor]
+ParamGroup = dict[str, Any]
+
+
+class Step(Protocol):
+    """One batch on its way through the model, as `around_backward` sees it."""
+
+    model: nn.Module
+    batch: Batch
+
+    def forward(self) -> Tensor:
+        """The batch's loss, by the arm's loss, under the run's precision."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the loss's gradients, scaled as the run's precision and accumulation ask."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where training stands when `after_step` or `after_epoch` is called.
+
+    Args:
+        train_batches: the training examples in a fixed order, on the device, for a pass without learning.
+    """
+
+    model: nn.Module
+    optimizer: Optimizer
+    step: int
+    total_steps: int
+    epoch: int
+    train_batches: Callable[[], Iterator[Batch]]
+
+
+class Method:
+    """A change to how a model is trained. Subclasses override what they change.
+
+    Args:
+        seed: for whatever the method draws; the run's seed and the method's place in the arm decide it.
+    """
+
+    def __init__(self, config: MethodConfig, seed: int = 0) -> None:
+        self.config = config
+        self.seed = seed
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """Change the model before the optimizer exists: re-initialise, freeze, add a head. Returns the model to train."""
+        return model
+
+    def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:  # noqa: ARG002
+        """The optimizer's parameter groups, each with `params`, `lr` and `weight_decay`."""
+        return groups
+
+    def loss(self, outputs: Any, batch: Batch) -> Tensor | None:  # noqa: ARG002
+        """The mean loss of a batch in place of the model's own; None keeps what there is."""
+        return None
+
+    def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
+        """Forward and backward of one batch. `proceed` does it as without this method and returns the loss."""
+        return proceed()
+
+    def after_step(self, moment: Moment) -> None:
+        """Called after each optimizer step."""
+
+    def after_epoch(self, moment: Moment) -> None:
+        """Called after each pass over the training examples, before its evaluation."""
+
+    def evaluating(self, model: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Holds while the model is evaluated, and while the weights to keep are copied."""
+        return nullcontext()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What must be saved to go on exactly: tensors, and anything JSON can hold."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:
+        """Take up a saved state, after `prepare` and before the model's own weights are loaded into it."""

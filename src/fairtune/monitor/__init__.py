@@ -1,0 +1,1 @@
+"""Watching a study while it runs."""

@@ -1,0 +1,58 @@
+"""The audit: every difference between arms that is not a method, since each is a rival explanation of a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairtune.study.schema import Study
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting in which an arm differs from the arm it is compared to.
+
+    Args:
+        control: an arm without methods that has exactly this arm's settings, if the study has one.
+    """
+
+    arm: str
+    reference: str
+    setting: str
+    value: Any
+    reference_value: Any
+    control: str | None
+
+    def __str__(self) -> str:
+        told = f"{self.arm}: {self.setting} is {_text(self.value)}, {self.reference} has {_text(self.reference_value)}"
+        if self.control == self.arm:
+            return f"{told}; this arm is itself the control for that"
+        if self.control:
+            return f"{told}; like with like: compare with {self.control}"
+        return f"{told}; no arm without methods has these settings, so method and setting cannot be told apart"
+
+
+def differences(study: Study) -> tuple[Difference, ...]:
+    """All differences from the reference arm that are not methods."""
+    reference = study.compare.to
+    base = study.settings(reference).model_dump(mode="json")
+    found = []
+    for arm in study.arms:
+        own = study.settings(arm).model_dump(mode="json")
+        for setting, value in own.items():
+            if value != base[setting]:
+                found.append(Difference(arm, reference, setting, value, base[setting], control_of(study, arm)))
+    return tuple(found)
+
+
+def control_of(study: Study, arm: str) -> str | None:
+    """The arm without methods whose settings are exactly this arm's: the fair comparison. The reference if it fits."""
+    candidates = [study.compare.to, *study.arms]
+    for candidate in candidates:
+        if not study.methods(candidate) and study.settings(candidate) == study.settings(arm):
+            return candidate
+    return None
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

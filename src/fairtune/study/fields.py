@@ -1,0 +1,144 @@
+"""The fields of a study, read from its JSON schema: what each means, what it allows, its default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from fairtune.study.schema import study_json_schema
+from fairtune.study.yaml_tree import Path
+
+Fragment = dict[str, Any]
+
+
+@cache
+def schema_root() -> Fragment:
+    return study_json_schema()
+
+
+def _resolved(fragment: Fragment) -> Fragment:
+    """The fragment with its reference followed; the description of the referring place wins."""
+    if "$ref" not in fragment:
+        return fragment
+    target = schema_root()["$defs"][fragment["$ref"].rpartition("/")[2]]
+    return {**target, **{k: v for k, v in fragment.items() if k != "$ref"}}
+
+
+def alternatives(fragment: Fragment) -> Iterator[Fragment]:
+    fragment = _resolved(fragment)
+    yield fragment
+    for option in (*fragment.get("anyOf", ()), *fragment.get("oneOf", ())):
+        yield from alternatives(option)
+
+
+def fragment_at(path: Path) -> Fragment | None:
+    """The part of the schema that rules the value at a path, or None where the schema has no such place."""
+    current: Fragment = schema_root()
+    for part in path:
+        for option in alternatives(current):
+            if isinstance(part, int) and isinstance(option.get("items"), dict):
+                current = _resolved(option["items"])
+                break
+            if isinstance(part, int) and part < len(option.get("prefixItems", ())):
+                current = _resolved(option["prefixItems"][part])
+                break
+            if part in option.get("properties", {}):
+                current = _resolved(option["properties"][part])
+                break
+            if isinstance(option.get("additionalProperties"), dict):
+                current = _resolved(option["additionalProperties"])
+                break
+            if option.get("patternProperties"):
+                current = _resolved(next(iter(option["patternProperties"].values())))
+                break
+        else:
+            return None
+    return current
+
+
+def allowed_text(fragment: Fragment) -> str:
+    """What a place allows, in words."""
+    fragment = _resolved(fragment)
+    if "title" in fragment and fragment["title"].startswith("a "):
+        return str(fragment["title"])
+    if "anyOf" in fragment or "oneOf" in fragment:
+        texts = [allowed_text(option) for option in (*fragment.get("anyOf", ()), *fragment.get("oneOf", ()))]
+        return " or ".join(dict.fromkeys(texts))
+    if "const" in fragment:
+        return str(fragment["const"])
+    if "enum" in fragment:
+        return ", ".join(str(v) for v in fragment["enum"])
+    kind = fragment.get("type", "value")
+    if kind == "array":
+        if "prefixItems" in fragment:
+            return f"a list of {len(fragment['prefixItems'])}, each {allowed_text(fragment['prefixItems'][0])}"
+        different = "different " if fragment.get("uniqueItems") else ""
+        return f"a list of {different}values, each {allowed_text(fragment.get('items', {}))}"
+    words = {
+        "integer": "a whole number",
+        "number": "a number",
+        "string": "a text",
+        "boolean": "true or false",
+        "null": "null",
+        "object": "a mapping",
+    }.get(kind, "a value")
+    limits = [
+        text.format(fragment[key])
+        for key, text in (
+            ("minimum", "{} or more"),
+            ("exclusiveMinimum", "above {}"),
+            ("maximum", "{} or less"),
+            ("exclusiveMaximum", "below {}"),
+        )
+        if key in fragment
+    ]
+    if "pattern" in fragment:
+        words += " of letters, digits, _, + and -, starting with a letter or digit"
+    return ", ".join([words, *limits])
+
+
+@dataclass(frozen=True)
+class FieldDoc:
+    """One field as help shows it."""
+
+    path: str
+    allowed: str
+    default: str
+    help: str
+
+
+def field_docs() -> list[FieldDoc]:
+    """Every field of a study file, in the order of the schema, methods last."""
+    docs: list[FieldDoc] = []
+    root = schema_root()
+    _collect(root, "", docs)
+    for name, fragment in root["$defs"]["MethodUse"]["anyOf"][1]["properties"].items():
+        docs.append(FieldDoc(f"arms.NAME.methods: {name}", "", "", fragment["description"]))
+        _collect(fragment, f"  {name}.", docs)
+    return docs
+
+
+def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
+    required = set(fragment.get("required", ()))
+    for name, raw in fragment.get("properties", {}).items():
+        part = _resolved(raw)
+        if name == "arms":
+            docs.append(FieldDoc("arms.NAME", "a mapping", "required", part["description"]))
+            docs.append(FieldDoc("arms.NAME.methods", "a list", "[]", fragment_at(("arms", "x", "methods"))["description"]))  # type: ignore[index]
+            docs.append(FieldDoc("arms.NAME.*", "", "", "Any field of train, for this arm alone."))
+            continue
+        nested = [o for o in alternatives(part) if o.get("properties")]
+        default = "required" if name in required else _default(part)
+        docs.append(FieldDoc(prefix + name, "" if nested and not part.get("oneOf") else allowed_text(part),
+                             "" if nested and name not in required else default, part.get("description", "")))
+        for option in nested:
+            _collect(option, f"{prefix}{name}.", docs)
+
+
+def _default(part: Fragment) -> str:
+    value = part.get("default")
+    if value is None:
+        return "null"
+    return f"{value:g}" if isinstance(value, float) else str(value)

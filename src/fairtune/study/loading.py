@@ -1,0 +1,180 @@
+"""From a YAML file (or a mapping), a profile and overrides to a checked study."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairtune.errors import FairtuneError, nearest, one_of
+from fairtune.methods.registry import conflicts
+from fairtune.study.problems import Origins, Problem, StudyError, dotted, problems_of, shown
+from fairtune.study.schema import Study
+from fairtune.study.yaml_tree import Path, YamlProblem, parse_yaml
+
+StudySource = str | FilePath | Mapping[str, Any]
+
+
+def load_study(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
+    """Read a study.
+
+    Args:
+        source: a YAML file, or the same as a mapping.
+        overrides: changes of the form `a.b=c`, applied last.
+        profile: the name of one of the study's profiles.
+
+    Raises:
+        StudyError: with every problem found.
+    """
+    data, places, label = _read(source)
+    if profile is not None:
+        _apply_profile(data, places, profile, label)
+    for override in overrides:
+        _apply_override(data, places, override)
+    return _validated(data, Origins(label, places), base=_folder(source))
+
+
+def check_file(source: StudySource) -> Study:
+    """Check a study file with each of its profiles; returns the study without a profile."""
+    study = load_study(source)
+    problems: list[Problem] = []
+    for profile in study.profiles:
+        try:
+            load_study(source, profile=profile)
+        except StudyError as error:
+            problems += [Problem(p.where, f"profile {profile}: {p.path}", p.message) for p in error.problems]
+    if problems:
+        raise StudyError(problems)
+    return study
+
+
+def _folder(source: StudySource) -> FilePath:
+    return FilePath.cwd() if isinstance(source, Mapping) else FilePath(source).resolve().parent
+
+
+def _read(source: StudySource) -> tuple[dict[str, Any], dict[Path, str], str]:
+    if isinstance(source, Mapping):
+        return copy.deepcopy(dict(source)), {}, "study"
+    file = FilePath(source)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        others = [str(p) for p in sorted(file.parent.glob("*.y*ml"))] if file.parent.is_dir() else []
+        there = f" In that folder: {one_of(others)}." if others else ""
+        raise FairtuneError(f"{file}: there is no such study file.{nearest(str(file), others) or there}") from None
+    except UnicodeDecodeError as error:
+        raise FairtuneError(f"{file}: not UTF-8 text (byte {error.start}); save the study file as UTF-8.") from None
+    except OSError as error:
+        raise FairtuneError(f"{file}: cannot be read: {error.strerror}.") from None
+    try:
+        tree = parse_yaml(text)
+    except YamlProblem as problem:
+        raise StudyError([Problem(f"{file}:{problem.line}", "", f"not valid YAML: {problem.message}")]) from None
+    if not isinstance(tree.data, dict):
+        found = "nothing" if tree.data is None else shown(tree.data)
+        raise StudyError([Problem(str(file), "", f"found {found}; a study file is a mapping that starts with 'study: NAME'")])
+    return tree.data, {path: f"{file}:{line}" for path, line in tree.lines.items()}, str(file)
+
+
+def _apply_profile(data: dict[str, Any], places: dict[Path, str], profile: str, label: str) -> None:
+    profiles = data.get("profiles") or {}
+    if not isinstance(profiles, dict) or profile not in profiles:
+        names = list(profiles) if isinstance(profiles, dict) else []
+        known = one_of(names) if names else "this study has none"
+        raise StudyError([Problem(f"--profile {profile}", "", f"no such profile in {label}; known: {known}.{nearest(profile, names)}")])
+    changes = profiles[profile]
+    if not isinstance(changes, dict):
+        raise StudyError([Problem(places.get(("profiles", profile), label), f"profiles.{profile}", f"found {shown(changes)}; allowed: a mapping of changes")])
+    _merge(data, changes, (), ("profiles", profile), places)
+
+
+def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path, origin: Path, places: dict[Path, str]) -> None:
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(data.get(key), dict):
+            _merge(data[key], value, (*path, key), (*origin, key), places)
+            continue
+        data[key] = copy.deepcopy(value)
+        _replace_places(places, (*path, key), (*origin, key))
+
+
+def _replace_places(places: dict[Path, str], target: Path, origin: Path) -> None:
+    for old in [p for p in places if p[: len(target)] == target]:
+        del places[old]
+    for old in [p for p in places if p[: len(origin)] == origin]:
+        places[target + old[len(origin) :]] = places[old]
+
+
+def _apply_override(data: dict[str, Any], places: dict[Path, str], override: str) -> None:
+    key, equals, text = override.partition("=")
+    parts: Path = tuple(key.strip().split("."))
+    option = f"--set {override}"
+    if not equals or not all(parts):
+        raise StudyError([Problem(option, "", "an override has the form KEY=VALUE, such as train.epochs=2")])
+    try:
+        value = parse_yaml(text).data
+    except YamlProblem as problem:
+        raise StudyError([Problem(option, "", f"the value is not valid YAML: {problem.message}")]) from None
+    place: Any = data
+    for depth, part in enumerate(parts[:-1], start=1):
+        if place.get(part) is None:
+            place[part] = {}
+        if not isinstance(place[part], dict):
+            raise StudyError([Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")])
+        place = place[part]
+    place[parts[-1]] = value
+    for old in [p for p in places if p[: len(parts)] == parts]:
+        del places[old]
+    places[parts] = option
+
+
+def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
+    problems = _reference_problems(data, origins)
+    try:
+        study = Study.model_validate(data)
+    except ValidationError as error:
+        problems = problems_of(error.errors(), origins) + problems
+    else:
+        problems += _conflict_problems(study, origins)
+    if problems:
+        raise StudyError(sorted(problems, key=_by_line))
+    return _with_absolute_files(study, base)
+
+
+def _by_line(problem: Problem) -> tuple[str, int]:
+    file, _, line = problem.where.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (problem.where, 0)
+
+
+def _reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
+    arms, compare = data.get("arms"), data.get("compare") or {}
+    if not isinstance(arms, dict) or not arms or not isinstance(compare, dict):
+        return []
+    to = compare.get("to", "baseline")
+    if to in arms:
+        return []
+    names = [str(arm) for arm in arms]
+    return [Problem(origins.of(("compare", "to")), "compare.to", f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}")]
+
+
+def _conflict_problems(study: Study, origins: Origins) -> list[Problem]:
+    found = []
+    for arm in study.arms:
+        for position, earlier, claim in conflicts(study.methods(arm)):
+            path: Path = ("arms", arm, "methods", position)
+            name = study.methods(arm)[position].name
+            found.append(Problem(origins.of(path), dotted(path), f"'{name}' and '{earlier}' both change the {claim}; keep one of them in this arm"))
+    return found
+
+
+def _with_absolute_files(study: Study, base: FilePath) -> Study:
+    """Relative files of a task and a relative model folder start at the study file, wherever the command is typed."""
+    changes: dict[str, Any] = {}
+    if not isinstance(study.task, str):
+        files = {split: str(base / file) for split in ("train", "validation", "test") if (file := getattr(study.task, split))}
+        changes["task"] = study.task.model_copy(update=files)
+    if study.model.startswith((".", "~", "/")):
+        changes["model"] = str((base / FilePath(study.model).expanduser()).resolve())
+    return study.model_copy(update=changes)

@@ -1,0 +1,316 @@
+"""The schema of a study file. Each field carries its help text once; help, JSON schema and messages are made from it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_+-]*$"
+Metric = Literal["accuracy", "macro_f1", "f1", "mcc"]
+
+
+class Section(BaseModel):
+    """A part of a study file: unknown keys are refused, nothing changes after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _whole_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _seeds(value: Any) -> tuple[int, ...]:
+    if _whole_number(value) and value >= 1:
+        return tuple(range(value))
+    if (
+        isinstance(value, list | tuple)
+        and value
+        and all(_whole_number(s) and s >= 0 for s in value)
+        and len(set(value)) == len(value)
+    ):
+        return tuple(value)
+    raise PydanticCustomError("seeds", "not a count of seeds, nor a list of different seeds")
+
+
+def _warmup(value: float) -> float:
+    if value > 1 and value != int(value):
+        raise PydanticCustomError("warmup", "a warm-up above 1 counts optimizer steps and must be whole")
+    return value
+
+
+def _interval(value: Any) -> Any:
+    if _whole_number(value) and value >= 1:
+        return value
+    if isinstance(value, str):
+        number, unit = value.strip().rstrip("minsh "), value.strip().lstrip("0123456789. ")
+        if unit in INTERVAL_UNITS and number.replace(".", "", 1).isdigit() and float(number) > 0:
+            return f"{float(number):g}{unit}"
+    raise PydanticCustomError("interval", "not an interval")
+
+
+def _margin(value: Any) -> Any:
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            share = float(value.strip()[:-1])
+        except ValueError:
+            share = -1.0
+        if share > 0:
+            return f"{share:g}%"
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise PydanticCustomError("margin", "not a margin")
+
+
+def _devices(value: Any) -> tuple[str, ...]:
+    devices = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else ()
+    if not devices or not all(isinstance(d, str) and re.fullmatch(DEVICE, d) for d in devices):
+        raise PydanticCustomError("devices", "not a device")
+    return devices
+
+
+DEVICE = r"auto|cpu|mps|cuda(:[0-9]+)?"
+INTERVAL_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+Seeds = Annotated[
+    tuple[int, ...],
+    PlainValidator(_seeds),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
+            ]
+        }
+    ),
+]
+Interval = Annotated[
+    int | str,
+    PlainValidator(_interval),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": r"^[0-9.]+ ?(s|min|h)$", "title": "a time such as 90s, 5min, 1h"},
+            ]
+        }
+    ),
+]
+Margin = Annotated[
+    float | str,
+    PlainValidator(_margin),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": r"^[0-9.]+ ?%$", "title": "a share such as 1.5%"},
+            ]
+        }
+    ),
+]
+_DEVICE_SCHEMA = {"type": "string", "pattern": f"^({DEVICE})$", "title": "a device: auto, cpu, mps, cuda, cuda:1"}
+Devices = Annotated[
+    tuple[str, ...],
+    PlainValidator(_devices),
+    PlainSerializer(list),
+    WithJsonSchema({"anyOf": [_DEVICE_SCHEMA, {"type": "array", "items": _DEVICE_SCHEMA, "minItems": 1}]}),
+]
+Columns = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda v: [v] if isinstance(v, str) else v),
+    Field(min_length=1, max_length=2),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+            ]
+        }
+    ),
+]
+
+
+class Train(Section):
+    """How a run is trained. Every field may also stand in an arm, for that arm alone."""
+
+    lr: float = Field(2e-5, gt=0, description="Learning rate at the peak of the schedule.")
+    epochs: float = Field(3, gt=0, description="Passes over the training examples.")
+    steps: int | None = Field(None, ge=1, description="Optimizer steps to train; replaces `epochs`.")
+    batch_size: int = Field(32, ge=1, description="Examples in one forward and backward pass.")
+    accumulate: int = Field(1, ge=1, description="Batches whose gradients make one optimizer step.")
+    examples: int | None = Field(
+        None, ge=2, description="Train on this many examples, a fixed stratified sample that all arms and seeds share."
+    )
+    max_length: int = Field(128, ge=4, description="Longest input in tokens; longer ones are truncated.")
+    warmup: float = Field(
+        0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
+    )
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        "linear", description="Course of the learning rate after the warm-up; linear and cosine end at 0."
+    )
+    weight_decay: float = Field(0.01, ge=0, description="AdamW's decay; never on biases and normalisation weights.")
+    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = Field(
+        (0.9, 0.999), description="AdamW's two averaging rates."
+    )
+    clip: float | None = Field(1.0, gt=0, description="Largest norm of the whole gradient; null does not clip.")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
+    )
+    evaluate: Annotated[Literal["epoch"] | int, WithJsonSchema(
+        {"anyOf": [{"enum": ["epoch"], "type": "string"}, {"type": "integer", "minimum": 1}]}
+    )] = Field("epoch", description="Score the validation split after each epoch, or every so many steps.")
+    patience: int | None = Field(
+        None, ge=1, description="Stop after this many evaluations without a better validation score; null never."
+    )
+
+    _check_warmup = field_validator("warmup")(_warmup)
+
+    @field_validator("evaluate")
+    @classmethod
+    def _check_evaluate(cls, value: Any) -> Any:
+        if value != "epoch" and value < 1:
+            raise PydanticCustomError("evaluate", "not an interval")
+        return value
+
+
+def _optional(section: type[Section], skip: str = "") -> dict[str, Any]:
+    """The section's fields, each optional, for a place that overrides some of them."""
+    fields: dict[str, Any] = {}
+    for name, info in section.model_fields.items():
+        if name == skip:
+            continue
+        constraint = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation  # type: ignore[valid-type]
+        fields[name] = (constraint | None, Field(None, description=info.description))
+    return fields
+
+
+Method = Annotated[MethodUse, PlainValidator(parse_method_use), WithJsonSchema({})]
+
+
+class _ArmBase(Section):
+    """One way to train: a list of methods, and any field of `train` for this arm alone."""
+
+    methods: tuple[Method, ...] = Field((), description="Changes to how the model is trained, applied in this order.")
+
+
+Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_optional(Train))
+
+
+class Holdout(Section):
+    """Shares of the training file held out, by a hash of each text, for splits that have no file of their own."""
+
+    validation: float = Field(0.1, gt=0, lt=1, description="Share that selects the best checkpoint.")
+    test: float = Field(0.2, gt=0, lt=1, description="Share that is reported.")
+
+
+class FileTask(Section):
+    """A task made of the user's own files (CSV, TSV, JSONL, Parquet, each also .gz)."""
+
+    name: str = Field("files", pattern=NAME, description="What reports call the task.")
+    train: str = Field(description="File with the training examples; relative paths start at the study file.")
+    validation: str | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
+    test: str | None = Field(None, description="File that is reported; held out if absent.")
+    text: Columns = Field(description="Column with the text, or two columns for a pair.")
+    label: str = Field("label", description="Column with the label.")
+    labels: tuple[str, ...] | None = Field(
+        None, min_length=2, description="Label values in order of their class number; found in the data if absent."
+    )
+    metric: Metric = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
+    holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _labels_as_text(cls, value: Any) -> Any:
+        return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
+
+
+class Compare(Section):
+    """What the verdicts compare."""
+
+    to: str = Field("baseline", description="The arm that all others are compared to.")
+    margin: Margin | None = Field(
+        None,
+        description="Loss that would not matter: `1.5%` of the reference arm's mean, or a plain number in the "
+        "metric's own unit (0.01 is one point of accuracy).",
+    )
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
+
+
+class Execution(Section):
+    """Where and how runs happen; nothing here changes a result, so nothing here is part of a run's signature."""
+
+    devices: Devices = Field(("auto",), description="Where runs happen, one worker a device; auto takes every GPU there is.")
+    checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
+    save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
+
+
+def _task_tag(value: Any) -> str:
+    return "<name>" if isinstance(value, str) else "<files>"
+
+
+class Study(Section):
+    """A study: task x model x arms x seeds."""
+
+    study: str = Field(pattern=NAME, description="Name of the study; its runs are kept under this name.")
+    task: Annotated[
+        Annotated[str, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)
+    ] = Field(description="A task of the catalogue by name, or your own files.")
+    model: str = Field(
+        min_length=1, description="`minilm` (embedded), a folder, or a hub id with an optional `@revision`."
+    )
+    train: Train = Field(Train(), description="Training settings that all arms share.")
+    seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
+    arms: dict[Annotated[str, Field(pattern=NAME)], Annotated[Arm, BeforeValidator(lambda v: {} if v is None else v)]] = (
+        Field(min_length=1, description="The ways to train that are compared, by name.")
+    )
+    order: Literal["crossover", "sequential", "random"] = Field(
+        "crossover",
+        description="Order of runs. crossover: seed by seed, arms forwards then backwards; sequential: arm by arm; "
+        "random: shuffled by the plan's hash.",
+    )
+    compare: Compare = Field(Compare(), description="What the verdicts compare.")
+    execution: Execution = Field(Execution(), description="Where and how runs happen.")
+    profiles: dict[str, dict[str, Any]] = Field(
+        {}, description="Named sets of changes to this file, chosen with --profile."
+    )
+
+    def settings(self, arm: str) -> Train:
+        """The training settings of an arm: the study's, with the arm's own on top."""
+        own = self.arms[arm].model_dump(exclude={"methods"}, exclude_unset=True)
+        own = {name: value for name, value in own.items() if value is not None or _nullable(name)}
+        merged = {**self.train.model_dump(exclude_unset=True), **own}
+        if "epochs" in own and "steps" not in own:
+            merged.pop("steps", None)  # an arm's own budget replaces the study's
+        return Train.model_validate(merged)
+
+    def methods(self, arm: str) -> tuple[MethodUse, ...]:
+        return tuple(self.arms[arm].methods)
+
+
+def _nullable(field: str) -> bool:
+    return type(None) in get_args(Train.model_fields[field].annotation)
+
+
+def study_json_schema() -> dict[str, Any]:
+    """The JSON schema of a study file, with every registered method, usable by editors."""
+    schema = Study.model_json_schema()
+    methods = method_use_json_schema()
+    schema["$defs"].update(methods.pop("$defs"))
+    schema["$defs"]["MethodUse"] = methods
+    schema["$defs"]["Arm"]["properties"]["methods"]["items"] = {"$ref": "#/$defs/MethodUse"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "fairtune study"}

@@ -1,0 +1,118 @@
+"""Saved states: safetensors and JSON, written aside, fsynced, renamed, with a manifest of sha256 sums. Never pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from fairtune.ledger.files import sync_folder, write_json
+
+MANIFEST = "manifest.json"
+Groups = Mapping[str, Mapping[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A state read back.
+
+    Args:
+        tensors: by group (model, optimizer, random, methods), then by name.
+    """
+
+    tensors: dict[str, dict[str, Tensor]]
+    state: dict[str, Any]
+
+
+class Damaged(Exception):  # noqa: N818 - skipped with a warning by the reader
+    """A saved state whose files are not what its manifest says."""
+
+
+def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None:
+    """Write a state so that a reader sees all of it or none."""
+    aside = folder.with_name(f".{folder.name}.writing")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        for group, members in tensors.items():
+            save_file(_unshared(members), aside / f"{group}.safetensors")
+        write_json(aside / "state.json", state)
+        sums = {}
+        for file in sorted(aside.iterdir()):
+            with file.open("rb") as handle:
+                sums[file.name] = hashlib.file_digest(handle, "sha256").hexdigest()
+                os.fsync(handle.fileno())
+        write_json(aside / MANIFEST, sums)
+        sync_folder(aside)
+        if folder.exists():
+            _remove(folder)
+        aside.rename(folder)
+        sync_folder(folder.parent)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def read_state(folder: Path) -> Saved:
+    """Read a state back, checked against its manifest.
+
+    Raises:
+        Damaged: a file is missing, cut off or changed.
+    """
+    try:
+        sums: dict[str, str] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        for name, expected in sums.items():
+            with (folder / name).open("rb") as handle:
+                if hashlib.file_digest(handle, "sha256").hexdigest() != expected:
+                    raise Damaged(f"{folder.name}: {name} is not what was written")
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{folder.name}: {error}") from None
+    files = [folder / name for name in sums if name.endswith(".safetensors")]
+    return Saved({file.stem: load_file(file) for file in files}, state)
+
+
+def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, Saved] | None:
+    """The newest state that can be read; damaged ones are skipped with a warning."""
+    for folder in sorted(folders, reverse=True):
+        try:
+            return folder, read_state(folder)
+        except Damaged as problem:
+            warn(f"checkpoint skipped, it is damaged: {problem}")
+    return None
+
+
+def keep_only(folders: Iterable[Path], keep: Iterable[Path]) -> None:
+    kept = set(keep)
+    for folder in folders:
+        if folder not in kept:
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Delete a state; renamed first, so that a half-deleted one is never taken for a state."""
+    doomed = folder.with_name(f".{folder.name}.removing")
+    shutil.rmtree(doomed, ignore_errors=True)
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _unshared(members: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous CPU tensors that share no memory, as safetensors wants them."""
+    seen: set[int] = set()
+    result = {}
+    for name, tensor in members.items():
+        tensor = tensor.detach().cpu().contiguous()
+        if tensor.untyped_storage().data_ptr() in seen:
+            tensor = tensor.clone()
+        seen.add(tensor.untyped_storage().data_ptr())
+        result[name] = tensor
+    return result

@@ -1,0 +1,295 @@
+"""The training loop of one run, as a thing that can be stepped.
+
+`advance` does one unit of work: an optimizer step, an evaluation, or the final scoring. Between units the whole state
+of the run is plain data, so a run can be saved, killed and resumed, or interleaved with others, without changing a bit.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from fairtune.errors import RunFailure
+from fairtune.ledger.events import EventLog
+from fairtune.methods.base import Batch, Method, Moment
+from fairtune.study.plan import steps_per_epoch, total_steps
+from fairtune.study.schema import INTERVAL_UNITS, Train
+from fairtune.tasks.batches import Indices, fixed_order, training_batches
+from fairtune.tasks.encoding import Encoded
+from fairtune.training.clock import Clock
+from fairtune.training.evaluation import Evaluation, evaluate, to_device
+from fairtune.training.optimizer import clip_gradients, make_optimizer, parameter_groups, set_learning_rate
+from fairtune.training.seeding import derive, seed_all
+from fairtune.training.states import RunStates
+
+TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
+
+
+@dataclass
+class Progress:
+    """Where a run stands."""
+
+    phase: str = TRAIN
+    unit: int = 0
+    step: int = 0
+    epoch: int = 0
+    step_in_epoch: int = 0
+    best_step: int | None = None
+    best_score: float = -math.inf
+    since_best: int = 0
+    evaluations: int = 0
+    stopped_early: bool = False
+    examples: int = 0
+    tokens: int = 0
+    padding: int = 0
+    skipped_steps: int = 0
+    epoch_seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One batch on its way through the model; what `around_backward` is given."""
+
+    run: TrainingRun
+    batch: Batch
+    share: float
+
+    @property
+    def model(self) -> nn.Module:
+        return self.run.model
+
+    def forward(self) -> Tensor:
+        outputs = self.run.model(**self.batch)
+        loss: Tensor = outputs.loss
+        for method in self.run.methods:
+            own = method.loss(outputs, self.batch)
+            loss = loss if own is None else own
+        return loss
+
+    def backward(self, loss: Tensor) -> None:
+        self.run.accelerator.backward(loss * self.share if self.share != 1.0 else loss)
+
+
+class TrainingRun:
+    """One arm, one seed.
+
+    Args:
+        model: prepared by the arm's methods.
+        data: the tokenised splits train, validation and test.
+        metric: the validation figure that selects the best checkpoint; higher is better.
+        states: where the state of the run is saved; a state found there is taken up.
+        between: called at every safe point; raises `Stopped` if the run shall stop.
+
+    Attributes:
+        consistent: whether the state may be saved; False only inside a training step.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: nn.Module,
+        methods: Sequence[Method],
+        data: dict[str, Encoded],
+        train: Train,
+        seed: int,
+        metric: str,
+        accelerator: Accelerator,
+        log: EventLog,
+        states: RunStates,
+        checkpoint_every: int | str,
+        between: Callable[[], None],
+    ) -> None:
+        self.train, self.data, self.methods, self.metric, self.seed = train, data, methods, metric, seed
+        self.accelerator, self.log, self.states, self.between = accelerator, log, states, between
+        self.device = accelerator.device
+        self.checkpoint_every = checkpoint_every
+        self.total_steps = total_steps(train, len(data["train"]))
+        self.steps_per_epoch = steps_per_epoch(train, len(data["train"]))
+        self.progress, self.clock = Progress(), Clock(self.device)
+        self.scores: dict[str, Evaluation] = {}
+        self.model = model.to(self.device)
+        self.consistent = True
+        self._saved_at = time.monotonic()
+        self._order: tuple[int, list[Indices]] | None = None
+        if not states.resume(self):
+            self.make_optimizer()
+            seed_all(derive(seed, "training"))
+        self.model.train()
+
+    # -- the units of work ---------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        return self.progress.phase == DONE
+
+    def advance(self) -> None:
+        """Do the next unit of work, then save the state if it is time to."""
+        self.between()
+        if self.progress.phase == TRAIN:
+            self.consistent = False
+            self._train_step()
+            self.consistent = True
+        elif self.progress.phase == EVALUATE:
+            self._evaluate()
+        elif self.progress.phase == SCORE:
+            self._score()
+        self.progress.unit += 1
+        if not self.done and self._checkpoint_is_due():
+            self.save()
+
+    def save(self) -> None:
+        """Write the whole state of the run, so that it can go on from here."""
+        with self.clock.measure("checkpoint"):
+            self.states.save(self)
+        self._saved_at = time.monotonic()
+        self.log.write("checkpoint", self.progress.unit, step=self.progress.step, seconds=self.clock.last["checkpoint"])
+
+    def _train_step(self) -> None:
+        now = self.progress
+        with self.clock.measure("data"):
+            chosen = self._next_rows()
+            batches = [to_device(self.data["train"], rows, self.device) for rows in chosen]
+        with self.clock.measure("step"):
+            rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
+            loss = self._forward_backward(batches)
+            self.accelerator.unscale_gradients()
+            norm = clip_gradients(self._trainable, self.train.clip)
+            self._require_finite(loss, norm)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        now.skipped_steps += bool(self.accelerator.optimizer_step_was_skipped)
+        now.step += 1
+        now.step_in_epoch += 1
+        lengths = [self.data["train"].lengths[rows] for rows in chosen]
+        real, examples = sum(int(some.sum()) for some in lengths), sum(map(len, chosen))
+        padded = sum(len(some) * int(some.max()) for some in lengths) - real
+        now.tokens, now.padding, now.examples = now.tokens + real, now.padding + padded, now.examples + examples
+        self.log.write(
+            "step", now.unit, step=now.step, epoch=now.epoch, loss=loss, lr=rate, grad_norm=float(norm),
+            seconds=self.clock.last["step"], data_seconds=self.clock.last["data"],
+            examples=examples, tokens=real, padding=padded,
+        )  # fmt: skip
+        self._call_methods("after_step")
+        epoch_ends = now.step_in_epoch == self.steps_per_epoch
+        if epoch_ends:
+            self._end_epoch()
+        last = now.step == self.total_steps
+        due = epoch_ends if self.train.evaluate == "epoch" else now.step % self.train.evaluate == 0
+        if due or last:
+            now.phase = EVALUATE
+
+    def _forward_backward(self, batches: list[Batch]) -> float:
+        """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
+        examples = sum(len(batch["labels"]) for batch in batches)
+        total = torch.zeros((), device=self.device)
+        for batch in batches:
+            one = _Pass(self, batch, len(batch["labels"]) / examples)
+
+            def proceed(one: _Pass = one) -> Tensor:
+                loss = one.forward()
+                one.backward(loss)
+                return loss.detach()
+
+            for method in reversed(self.methods):
+                proceed = _wrapped(method, one, proceed)
+            total += proceed() * one.share
+        return float(total)
+
+    def _require_finite(self, loss: float, norm: Tensor) -> None:
+        step = self.progress.step + 1
+        if not math.isfinite(loss):
+            raise RunFailure(f"the loss is {loss} at step {step} of {self.total_steps}; a lower lr or a longer warm-up may help")
+        if not math.isfinite(float(norm)) and self.accelerator.scaler is None:
+            raise RunFailure(f"the gradient's norm is {float(norm)} at step {step} of {self.total_steps}; a lower lr may help")
+
+    def _end_epoch(self) -> None:
+        now = self.progress
+        self._call_methods("after_epoch")
+        now.epoch_seconds.append(self.clock.seconds["step"] + self.clock.seconds["data"] - sum(now.epoch_seconds))
+        now.epoch += 1
+        now.step_in_epoch = 0
+        self.log.write("epoch", now.unit, epoch=now.epoch, step=now.step, seconds=now.epoch_seconds[-1])
+
+    def _evaluate(self) -> None:
+        """Score the validation split; keep the weights if they are the best so far."""
+        now = self.progress
+        with self.clock.measure("validation"):
+            found = evaluate(self.model, self.data["validation"], self.device, self.methods, self.between)
+        now.evaluations += 1
+        score = found.metrics[self.metric]
+        better = score > now.best_score
+        if better:
+            now.best_score, now.best_step, now.since_best = score, now.step, 0
+            with self.clock.measure("checkpoint"):
+                self.states.save_best(self, found)
+        else:
+            now.since_best += 1
+        self.log.write(
+            "evaluation", now.unit, split="validation", step=now.step, epoch=now.epoch, best=better,
+            seconds=self.clock.last["validation"], **found.metrics,
+        )  # fmt: skip
+        if self.train.patience is not None and now.since_best >= self.train.patience and now.step < self.total_steps:
+            now.stopped_early = True
+            self.log.write("early_stop", now.unit, step=now.step, best_step=now.best_step)
+        now.phase = SCORE if now.stopped_early or now.step >= self.total_steps else TRAIN
+
+    def _score(self) -> None:
+        """Load the best weights and score the test split with them: selected on one split, reported on another."""
+        self.scores["validation"] = self.states.restore_best(self)
+        with self.clock.measure("test"):
+            self.scores["test"] = evaluate(self.model, self.data["test"], self.device, self.methods, self.between)
+        self.log.write(
+            "evaluation", self.progress.unit, split="test", step=self.progress.best_step, epoch=self.progress.epoch,
+            seconds=self.clock.last["test"], **self.scores["test"].metrics,
+        )  # fmt: skip
+        self.progress.phase = DONE
+
+    # -- what the units need -------------------------------------------------------------------------------------------
+
+    def _next_rows(self) -> list[Indices]:
+        """The batches of the next optimizer step."""
+        epoch, k = self.progress.epoch, self.train.accumulate
+        if self._order is None or self._order[0] != epoch:
+            seed = derive(self.seed, "order")
+            self._order = epoch, training_batches(self.data["train"].lengths, self.train.batch_size, seed, epoch)
+        start = self.progress.step_in_epoch * k
+        return self._order[1][start : start + k]
+
+    def make_optimizer(self) -> None:
+        """The optimizer over what is trainable now."""
+        groups = parameter_groups(self.model, self.train, self.methods)
+        self._trainable = [p for group in groups for p in group["params"]]
+        prepared = self.accelerator.prepare(self.model, make_optimizer(groups, self.train, self.device))
+        self.model, self.optimizer = prepared
+
+    def _call_methods(self, hook: str) -> None:
+        if not self.methods:
+            return
+        now = self.progress
+        moment = Moment(self.model, self.optimizer, now.step, self.total_steps, now.epoch, self._train_pass)
+        with self.clock.measure("method"):
+            for method in self.methods:
+                getattr(method, hook)(moment)
+
+    def _train_pass(self) -> Iterator[Batch]:
+        for rows in fixed_order(self.data["train"], self.train.batch_size):
+            self.between()
+            yield to_device(self.data["train"], rows, self.device)
+
+    def _checkpoint_is_due(self) -> bool:
+        every = self.checkpoint_every
+        if isinstance(every, int):
+            return self.progress.phase == TRAIN and self.progress.step % every == 0
+        unit = every.lstrip("0123456789.")
+        return time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
+
+
+def _wrapped(method: Method, one: _Pass, proceed: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    return lambda: method.around_backward(one, proceed)

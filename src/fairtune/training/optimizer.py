@@ -1,0 +1,72 @@
+"""AdamW, its parameter groups, the course of the learning rate, and clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from fairtune.errors import RunFailure
+from fairtune.methods.base import Method, ParamGroup
+from fairtune.study.schema import Train
+
+
+def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) -> list[ParamGroup]:
+    """Trainable parameters in groups: decayed matrices, and vectors (biases, normalisation) that are not decayed.
+
+    Raises:
+        RunFailure: a method left a trainable parameter out, or listed one twice.
+    """
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    groups: Sequence[ParamGroup] = [
+        {"params": [p for p in trainable if p.ndim > 1], "lr": train.lr, "weight_decay": train.weight_decay},
+        {"params": [p for p in trainable if p.ndim <= 1], "lr": train.lr, "weight_decay": 0.0},
+    ]
+    for method in methods:
+        groups = method.param_groups(groups, model)
+    listed = [id(p) for group in groups for p in group["params"]]
+    if len(listed) != len(set(listed)) or set(listed) != {id(p) for p in trainable}:
+        raise RunFailure("the optimizer's groups do not hold every trainable parameter exactly once")
+    return [group for group in groups if group["params"]]
+
+
+def make_optimizer(groups: list[ParamGroup], train: Train, device: torch.device) -> torch.optim.AdamW:
+    """AdamW; fused where the device has it. Each group remembers its peak learning rate."""
+    for group in groups:
+        group["peak_lr"] = group["lr"]
+    fused = device.type in ("cpu", "cuda", "mps")
+    return torch.optim.AdamW(groups, betas=train.betas, fused=fused)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, train: Train, step: int, total: int) -> float:
+    """Give every group its rate for the optimizer step with this number, from 0. Returns the first group's."""
+    share = schedule(train, step, total)
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak_lr"] * share
+    return float(optimizer.param_groups[0]["lr"])
+
+
+def schedule(train: Train, step: int, total: int) -> float:
+    """The learning rate at a step as a share of its peak: a linear warm-up from 0, then the chosen course."""
+    warmup = warmup_steps(train, total)
+    if step < warmup:
+        return step / warmup
+    if train.schedule == "constant":
+        return 1.0
+    done = (step - warmup) / max(1, total - warmup)
+    return max(0.0, 1.0 - done) if train.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+
+
+def warmup_steps(train: Train, total: int) -> int:
+    return int(train.warmup) if train.warmup > 1 else math.ceil(train.warmup * total)
+
+
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float | None) -> Tensor:
+    """Scale the gradients down to a norm; returns the norm they had. Gradients within it are not touched."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if largest is not None and norm > largest:
+        torch.nn.utils.clip_grads_with_norm_([p for p in parameters if p.grad is not None], largest, norm)
+    return norm

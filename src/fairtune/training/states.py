@@ -1,0 +1,147 @@
+"""What of a run is saved, and how it is taken up again: everything that decides the bits that follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairtune.errors import RunFailure
+from fairtune.ledger.files import read_json
+from fairtune.methods.base import Method
+from fairtune.training.checkpoints import Damaged, Saved, keep_only, newest_valid, read_state, write_state
+from fairtune.training.evaluation import Evaluation
+from fairtune.training.seeding import random_state, restore_random_state
+
+if TYPE_CHECKING:
+    from fairtune.training.loop import TrainingRun
+
+KEPT = 2
+"""States kept: the newest, and one more in case the newest is damaged."""
+
+
+@dataclass(frozen=True)
+class RunStates:
+    """The saved states of one run: `step-*` are whole states, `best-*` the weights of the best evaluations.
+
+    Args:
+        warn: takes a text when a damaged state is skipped.
+    """
+
+    folder: Path
+    warn: Callable[[str], None]
+
+    def save(self, run: TrainingRun) -> None:
+        """Write a whole state, then drop older ones and best weights that no kept state refers to."""
+        random_tensors, random_values = random_state()
+        method_tensors, method_values = _states_of(run.methods)
+        write_state(
+            self.folder / f"step-{run.progress.unit:09d}",
+            {
+                "model": _weights(run),
+                "optimizer": _flat(run.optimizer.state_dict()["state"]),
+                "random": random_tensors,
+                "methods": method_tensors,
+            },
+            {
+                "progress": asdict(run.progress),
+                "seconds": run.clock.seconds,
+                "random": random_values,
+                "methods": method_values,
+                "scaler": run.accelerator.scaler.state_dict() if run.accelerator.scaler else None,
+            },
+        )
+        kept = sorted(self.folder.glob("step-*"))[-KEPT:]
+        keep_only(self.folder.glob("step-*"), kept)
+        keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step), *self._referred(kept)])
+
+    def resume(self, run: TrainingRun) -> bool:
+        """Bring a run to the newest state that can be read; False if there is none."""
+        found = newest_valid(self.folder.glob("step-*"), self.warn)
+        if found is None:
+            return False
+        saved = found[1]
+        _load_methods(run, saved)
+        run.model.load_state_dict(saved.tensors["model"])
+        for name, value in saved.state["progress"].items():
+            setattr(run.progress, name, -math.inf if name == "best_score" and value is None else value)
+        run.clock.seconds = dict(saved.state["seconds"])
+        run.make_optimizer()
+        run.optimizer.load_state_dict(
+            {"state": _nested(saved.tensors["optimizer"]), "param_groups": run.optimizer.state_dict()["param_groups"]}
+        )
+        if run.accelerator.scaler is not None and saved.state["scaler"]:
+            run.accelerator.scaler.load_state_dict(saved.state["scaler"])
+        restore_random_state(saved.tensors["random"], saved.state["random"])
+        return True
+
+    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
+        """Keep the weights that were just evaluated, with their validation scores."""
+        tensors, values = _states_of(run.methods)
+        with ExitStack() as stack:
+            for method in run.methods:
+                stack.enter_context(method.evaluating(run.model))
+            write_state(
+                self._best(run.progress.best_step),
+                {"model": _weights(run), "methods": tensors, "scores": {"validation": torch.from_numpy(found.scores)}},
+                {"methods": values, "metrics": found.metrics},
+            )
+
+    def restore_best(self, run: TrainingRun) -> Evaluation:
+        """Load the best weights; returns their validation scores."""
+        try:
+            saved = read_state(self._best(run.progress.best_step))
+        except Damaged as problem:
+            raise RunFailure(f"the best weights cannot be read back: {problem}; remove the run's folder to start it again") from None
+        _load_methods(run, saved)
+        run.model.load_state_dict(saved.tensors["model"])
+        return Evaluation(saved.tensors["scores"]["validation"].numpy().astype(np.float32), saved.state["metrics"])
+
+    def _best(self, step: int | None) -> Path:
+        return self.folder / f"best-{step or 0:09d}"
+
+    def _referred(self, states: Sequence[Path]) -> Iterator[Path]:
+        for folder in states:
+            state = read_json(folder / "state.json")
+            if state and state["progress"]["best_step"] is not None:
+                yield self._best(state["progress"]["best_step"])
+
+
+def _weights(run: TrainingRun) -> dict[str, Tensor]:
+    return dict(run.accelerator.unwrap_model(run.model).state_dict())
+
+
+def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """The methods' states: tensors under `<place in the arm>.<name>`, and what JSON can hold by place."""
+    tensors, values = {}, []
+    for number, method in enumerate(methods):
+        state = method.state_dict()
+        tensors |= {f"{number}.{name}": value for name, value in state.items() if isinstance(value, Tensor)}
+        values.append({name: value for name, value in state.items() if not isinstance(value, Tensor)})
+    return tensors, values
+
+
+def _load_methods(run: TrainingRun, saved: Saved) -> None:
+    for number, method in enumerate(run.methods):
+        prefix = f"{number}."
+        tensors = {k.removeprefix(prefix): v for k, v in saved.tensors["methods"].items() if k.startswith(prefix)}
+        method.load_state_dict({**saved.state["methods"][number], **tensors}, run.model)
+
+
+def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {f"{index}.{name}": value for index, values in state.items() for name, value in values.items()}
+
+
+def _nested(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = value
+    return state
