@@ -1,0 +1,1 @@
+"""What the ledger supports: statistics, comparisons, verdicts. Reads the ledger only; never imports training."""

@@ -1,0 +1,242 @@
+"""Results: the ledger of one study, read back, with every figure recomputed from stored predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtune.analysis.statistics import PairedDifference, Summary, paired_difference, summarise
+from fairtune.analysis.verdicts import Verdict, judge
+from fairtune.errors import LedgerError
+from fairtune.ledger.events import counted_events
+from fairtune.ledger.files import read_json
+from fairtune.ledger.folders import RunFolder, is_locked, require_study, run_folder
+from fairtune.ledger.predictions import Predictions, read_predictions
+from fairtune.tasks.metrics import classification_metrics, predicted_classes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One planned run as the ledger has it.
+
+    Args:
+        status: finished, failed, running, interrupted or waiting.
+    """
+
+    arm: str
+    seed: int
+    position: int
+    status: str
+    folder: RunFolder
+    result: dict[str, Any]
+
+    @cached_property
+    def test(self) -> Predictions:
+        return read_predictions(self.folder.predictions, "test")
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        return classification_metrics(self.test.labels, self.test.scores)
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        return counted_events(self.folder.events)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An arm against another: the study's reference, or the arm that differs in nothing but the methods.
+
+    Args:
+        confounds: settings, other than methods, in which the two differ.
+        slowdown: ratio of the median step times.
+    """
+
+    arm: str
+    reference: str
+    found: PairedDifference
+    verdict: Verdict
+    confounds: tuple[str, ...]
+    slowdown: float | None
+
+
+class Results:
+    """What a study found. Everything is recomputed from the ledger."""
+
+    def __init__(self, runs: Path, study: str) -> None:
+        self.runs_folder = Path(runs)
+        self.folder = require_study(self.runs_folder, study)
+        plan = read_json(self.folder / "study.json")
+        if plan is None:
+            raise LedgerError(f"{self.folder}: its study.json cannot be read; run the study again to write it anew.")
+        self.study, self.plan = study, plan
+
+    @property
+    def metric(self) -> str:
+        return str(self.plan["task"]["metric"])
+
+    @property
+    def arms(self) -> list[str]:
+        return list(self.plan["arms"])
+
+    @property
+    def reference(self) -> str:
+        return str(self.plan["compare"]["to"])
+
+    @property
+    def confidence(self) -> float:
+        return float(self.plan["compare"]["confidence"])
+
+    @cached_property
+    def runs(self) -> list[RunRecord]:
+        """Every run of the newest plan, in its order."""
+        return [self._record(run) for run in self.plan["runs"]]
+
+    def _record(self, run: dict[str, Any]) -> RunRecord:
+        folder = run_folder(self.runs_folder, self.study, run["arm"], run["seed"])
+        found = read_json(folder.plan)
+        status = folder.status()
+        if found is not None and found.get("key") != run["key"]:
+            status = "waiting"  # the folder holds a run of another plan; it is listed under exclusions
+        elif status == "started":
+            status = "running" if is_locked(folder.path / ".lock") else "interrupted"
+        result = read_json(folder.result) or {} if status in ("finished", "failed") else {}
+        return RunRecord(run["arm"], run["seed"], run["position"], status, folder, result)
+
+    @cached_property
+    def exclusions(self) -> list[str]:
+        """Runs that are on disk but not part of the newest plan, with the reason."""
+        planned = {(run["arm"], run["seed"]): run["key"] for run in self.plan["runs"]}
+        found = []
+        for path in sorted(self.folder.glob("*/seed-*")):
+            folder, plan = RunFolder(path), read_json(path / "plan.json")
+            if plan is None:
+                continue
+            if (folder.arm, folder.seed) not in planned:
+                found.append(f"{folder.arm}/seed-{folder.seed}: not in the newest plan")
+            elif plan.get("key") != planned[folder.arm, folder.seed]:
+                found.append(f"{folder.arm}/seed-{folder.seed}: made with other settings than the newest plan's")
+        return found
+
+    @property
+    def failures(self) -> dict[str, str]:
+        return {f"{r.arm}/seed-{r.seed}": str(r.result.get("reason")) for r in self.runs if r.status == "failed"}
+
+    def finished(self, arm: str) -> list[RunRecord]:
+        return [run for run in self.runs if run.arm == arm and run.status == "finished"]
+
+    def summary(self, arm: str, metric: str | None = None) -> Summary:
+        return summarise([run.metrics[metric or self.metric] for run in self.finished(arm)], self.confidence)
+
+    def step_seconds(self, arm: str) -> float | None:
+        """Median over seeds of the median optimizer step."""
+        found = [run.result["step_seconds"]["median"] for run in self.finished(arm)]
+        return float(np.median(found)) if found else None
+
+    def trainable_share(self, arm: str) -> float | None:
+        found = self.finished(arm)
+        return float(found[0].result["parameters"]["trainable_share"]) if found else None
+
+    @cached_property
+    def margin(self) -> float | None:
+        """The margin in the metric's unit; a share is taken of the reference arm's mean."""
+        margin = self.plan["compare"]["margin"]
+        if isinstance(margin, str):
+            finished = self.finished(self.reference)
+            return float(margin[:-1]) / 100 * abs(self.summary(self.reference).mean) if finished else None
+        return margin
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Each arm against the reference, then like with like where the study has a fairer arm to compare with."""
+        pairs = [(arm, self.reference) for arm in self.arms if arm != self.reference]
+        pairs += [(arm, control) for arm in self.arms if (control := self._control(arm)) is not None]
+        found = [self._paired(arm, other) for arm, other in pairs]
+        verdicts = judge(found, self.margin, self.confidence)
+        return [
+            Comparison(arm, other, f, v, self._confounds(arm, other), self._slowdown(arm, other))
+            for (arm, other), f, v in zip(pairs, found, verdicts, strict=True)
+        ]
+
+    def comparison(self, arm: str, reference: str | None = None) -> Comparison | None:
+        wanted = (arm, reference or self.reference)
+        return next((c for c in self.comparisons if (c.arm, c.reference) == wanted), None)
+
+    def _control(self, arm: str) -> str | None:
+        """The arm without methods that has this arm's very settings, if it is not the reference or the arm itself."""
+        arms = self.plan["arms"]
+        if not arms[arm]["methods"] or arms[arm]["train"] == arms[self.reference]["train"]:
+            return None
+        fits = [a for a in arms if not arms[a]["methods"] and arms[a]["train"] == arms[arm]["train"]]
+        return fits[0] if fits else None
+
+    def _confounds(self, arm: str, other: str) -> tuple[str, ...]:
+        a, b = self.plan["arms"][arm]["train"], self.plan["arms"][other]["train"]
+        return tuple(name for name in a if a[name] != b[name])
+
+    def _slowdown(self, arm: str, other: str) -> float | None:
+        ours, theirs = self.step_seconds(arm), self.step_seconds(other)
+        return ours / theirs if ours and theirs else None
+
+    def _paired(self, arm: str, other: str) -> PairedDifference:
+        theirs = {run.seed: run for run in self.finished(other)}
+        pairs = [(run, theirs[run.seed]) for run in self.finished(arm) if run.seed in theirs]
+        if not pairs:
+            nan = float("nan")
+            return PairedDifference(0, nan, None, None, None, nan, nan, nan, self.confidence)
+        labels, ids = pairs[0][0].test.labels, pairs[0][0].test.ids
+        if any(run.test.ids != ids or not np.array_equal(run.test.labels, labels) for pair in pairs for run in pair):
+            raise LedgerError(f"{self.folder}: runs of {arm} and {other} were scored on different examples; they cannot be compared.")
+        return paired_difference(
+            labels,
+            [predicted_classes(ours.test.scores) for ours, _ in pairs],
+            [predicted_classes(other_run.test.scores) for _, other_run in pairs],
+            pairs[0][0].test.scores.shape[1],
+            self.metric,
+            [ours.metrics[self.metric] - other_run.metrics[self.metric] for ours, other_run in pairs],
+            self.confidence,
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row an arm: n, mean, sd, interval, difference to the reference, p, seconds a step, trainable share."""
+        import pandas as pd
+
+        rows = []
+        for arm in self.arms:
+            summary, comparison = self.summary(arm), self.comparison(arm)
+            found = comparison.found if comparison else None
+            rows.append(
+                {
+                    "arm": arm,
+                    "n": summary.n,
+                    "mean": summary.mean,
+                    "sd": summary.sd,
+                    "low": summary.low,
+                    "high": summary.high,
+                    "difference": found.difference if found else None,
+                    "difference_low": found.low if found else None,
+                    "difference_high": found.high if found else None,
+                    "p": comparison.verdict.p if comparison else None,
+                    "verdict": str(comparison.verdict) if comparison else "reference",
+                    "confounds": ", ".join(comparison.confounds) if comparison else "",
+                    "seconds_per_step": self.step_seconds(arm),
+                    "trainable_share": self.trainable_share(arm),
+                }
+            )
+        return pd.DataFrame(rows).set_index("arm")
+
+    def __repr__(self) -> str:
+        done = sum(run.status == "finished" for run in self.runs)
+        return f"<Results of study '{self.study}': {len(self.arms)} arms, {done} of {len(self.runs)} runs finished>"
+
+
+def load_results(runs: str | Path, study: str) -> Results:
+    """The results of a study that was run before."""
+    return Results(Path(runs), study)

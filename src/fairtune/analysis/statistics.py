@@ -1,0 +1,138 @@
+"""Means, intervals, paired differences and corrections for many comparisons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from fairtune.analysis.resampling import Classes, bootstrap_variance
+
+MOST_SEEDS = 200
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One arm's figures over its seeds; sd and interval need two of them."""
+
+    n: int
+    mean: float
+    sd: float | None
+    low: float | None
+    high: float | None
+
+
+def summarise(values: Sequence[float], confidence: float) -> Summary:
+    """Mean, sample standard deviation and Student's interval."""
+    n, mean = len(values), float(np.mean(values)) if values else math.nan
+    if n < 2:
+        return Summary(n, mean, None, None, None)
+    sd = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * sd / math.sqrt(n)
+    return Summary(n, mean, sd, mean - half, mean + half)
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """The difference between two arms over the seeds they share.
+
+    Args:
+        seed_variance: variance of the mean difference that comes from seeds.
+        total_variance: the same from seeds and examples together.
+        df: degrees of freedom of Student's t for the interval and p (Welch and Satterthwaite).
+    """
+
+    n: int
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+    seed_variance: float
+    total_variance: float
+    df: float
+    confidence: float
+
+    def chance_below(self, bound: float) -> float | None:
+        """p of the one-sided test that the true difference is not above a bound."""
+        if self.p is None:
+            return None
+        return _upper_tail(self.difference - bound, self.total_variance, self.df)
+
+
+def paired_difference(
+    labels: Classes,
+    ours: list[Classes],
+    theirs: list[Classes],
+    classes: int,
+    metric: str,
+    by_seed: Sequence[float],
+    confidence: float,
+) -> PairedDifference:
+    """Mean paired difference with an interval that counts the luck of seeds and of examples.
+
+    The bootstrap gives the variance; Student's t gives the interval, since with few seeds that variance is itself uncertain.
+
+    Args:
+        by_seed: the difference of the metric for each seed.
+    """
+    n, difference = len(by_seed), float(np.mean(by_seed))
+    if n < 2:
+        return PairedDifference(n, difference, None, None, None, math.nan, math.nan, math.nan, confidence)
+    seed_variance = float(np.var(by_seed, ddof=1)) / n
+    total = max(bootstrap_variance(labels, ours, theirs, classes, metric), seed_variance)
+    df = _freedom(n, seed_variance, total)
+    half = _quantile(confidence, df) * math.sqrt(total)
+    p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
+    return PairedDifference(n, difference, difference - half, difference + half, p, seed_variance, total, df, confidence)
+
+
+def _freedom(n: int, seed_variance: float, total_variance: float) -> float:
+    """Degrees of freedom of the total variance (Satterthwaite): few where seeds dominate, more where examples do.
+
+    Capped at four times those of the seeds, since a few seeds that agree by chance must not look like many; and two seeds
+    say next to nothing about how much seeds matter, so there is no bonus for them at all.
+    """
+    if n == 2:
+        return 1.0
+    return (n - 1) * (min(4.0, (total_variance / seed_variance) ** 2) if seed_variance > 0 else 4.0)
+
+
+def _quantile(confidence: float, df: float) -> float:
+    return float(stats.t.ppf(0.5 + confidence / 2, df))
+
+
+def _upper_tail(distance: float, variance: float, df: float) -> float:
+    if variance <= 0:
+        return 0.0 if distance > 0 else 0.5 if distance == 0 else 1.0
+    return float(stats.t.sf(distance / math.sqrt(variance), df))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction; comparisons that were not made stay None and do not count."""
+    made = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, place) in enumerate(made):
+        highest = max(highest, min(1.0, p * (len(made) - rank)))
+        adjusted[place] = highest
+    return adjusted
+
+
+def seeds_needed(found: PairedDifference, distance: float) -> int | None:
+    """Seeds in all at which the interval's half-width would fall below a distance; None if seeds alone cannot do it.
+
+    The luck of examples does not shrink with more seeds; only a larger test set helps there.
+    """
+    if found.p is None or distance <= 0:
+        return None
+    one_seed = found.seed_variance * found.n
+    examples = max(0.0, found.total_variance - found.seed_variance)
+    for n in range(max(2, found.n), MOST_SEEDS + 1):
+        seeds = one_seed / n
+        total = seeds + examples
+        if _quantile(found.confidence, _freedom(n, seeds, total)) * math.sqrt(total) < distance:
+            return n
+    return None
