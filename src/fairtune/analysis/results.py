@@ -14,7 +14,7 @@ from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.errors import LedgerError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.files import read_json
-from fairtune.ledger.folders import RunFolder, is_locked, require_study, run_folder
+from fairtune.ledger.folders import RunFolder, is_locked, require_study, run_folder, run_folders
 from fairtune.ledger.predictions import Predictions, read_predictions
 from fairtune.tasks.metrics import classification_metrics, predicted_classes
 
@@ -115,8 +115,8 @@ class Results:
         """Runs that are on disk but not part of the newest plan, with the reason."""
         planned = {(run["arm"], run["seed"]): run["key"] for run in self.plan["runs"]}
         found = []
-        for path in sorted(self.folder.glob("*/seed-*")):
-            folder, plan = RunFolder(path), read_json(path / "plan.json")
+        for folder in run_folders(self.folder):
+            plan = read_json(folder.plan)
             if plan is None:
                 continue
             if (folder.arm, folder.seed) not in planned:

@@ -113,7 +113,7 @@ class LocalExecutor:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_environment(device),
+                env=worker_environment(device),
                 start_new_session=True,  # Ctrl-C reaches this process alone, which then asks the workers to stop
             )
         worker = _Worker(device, process)
@@ -197,7 +197,7 @@ def _record_death(job: Job, code: int) -> dict[str, Any]:
     return result
 
 
-def _environment(device: str) -> dict[str, str]:
+def worker_environment(device: str) -> dict[str, str]:
     """A worker's environment: one device, repeatable CUDA arithmetic, and memory that is reused rather than returned."""
     environment = dict(os.environ)
     defaults = {

@@ -7,7 +7,9 @@ import json
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,8 @@ from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import frozen_fingerprint, make_card
-from fairtune.models.loading import attention_for, load_classifier, load_tokenizer
+from fairtune.models.card import Card, frozen_fingerprint, make_card
+from fairtune.models.loading import load_classifier, load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.study.schema import FileTask, Train
 from fairtune.tasks import Task, load_task
@@ -89,40 +91,12 @@ def _kind_of(error: BaseException) -> str:
 def _perform(
     job: Job, folder: RunFolder, device: str, log: EventLog, between: Callable[[], None], report: Report
 ) -> dict[str, Any]:
-    settings = job.plan["settings"]
-    train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     report({"phase": "preparing"})
-
     environment = capture_environment(device)
     write_json(folder.environment, environment)
-    accelerator = make_accelerator(device, train.precision)
-
-    source = ModelSource(**job.model)
-    task = _task(json.dumps(job.task))
-    if task.fingerprint != settings["task"]["fingerprint"]:
-        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
-    data = _encoded(task, source, train, between)
-
-    between()
-    seed_all(derive(seed, "head"))
-    loaded = load_classifier(source, task.labels, attention_for(accelerator.device))
-    methods = [
-        create_method(parse_method_use(use), derive(seed, "method", place)) for place, use in enumerate(settings["methods"])
-    ]
-    model: torch.nn.Module = loaded.network
-    for method in methods:
-        model = method.prepare(model)
-    card = make_card(model, loaded)
-    if not methods:
-        card.require_untouched()
-    write_json(folder.card, card.as_json())
-    frozen = frozen_fingerprint(model)
-
-    states = RunStates(folder.checkpoint, lambda text: log.write("warning", 0, text=text))
-    run = TrainingRun(
-        model=model, methods=methods, data=data, train=train, seed=seed, metric=task.metric, accelerator=accelerator,
-        log=log, states=states, checkpoint_every=job.checkpoint_every, between=between,
-    )  # fmt: skip
+    ready = prepare(job, device, log, between)
+    run = ready.run
+    write_json(folder.card, ready.card.as_json())
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     memory = _Memory(run.device)
     try:
@@ -135,20 +109,67 @@ def _perform(
             run.save()
         raise
 
-    if frozen_fingerprint(run.model) != frozen:
+    if frozen_fingerprint(run.model) != ready.frozen:
         raise RunFailure("a frozen tensor changed during training; the run cannot be trusted")
+    data = run.data
     parts = {name: Predictions(data[name].ids, data[name].labels, run.scores[name].scores) for name in run.scores}
     write_predictions(folder.predictions, parts)
     if job.save_model:
-        accelerator.unwrap_model(run.model).save_pretrained(folder.model)
-        load_tokenizer(loaded.folder).save_pretrained(folder.model)
+        run.accelerator.unwrap_model(run.model).save_pretrained(folder.model)
+        load_tokenizer(ready.model_folder).save_pretrained(folder.model)
     write_json(folder.environment, {**environment, "load_after": capture_load()})
-    result = _result(job, run, card.parameters.as_json(), memory, folder)
+    result = _result(job, run, ready.card.parameters.as_json(), memory, folder)
     log.write("finished", run.progress.unit, **result["metrics"]["test"])
     write_json(folder.result, result)
     folder.clear_scratch()
-    accelerator.free_memory()
+    run.accelerator.free_memory()
     return result
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that can be advanced.
+
+    Args:
+        frozen: fingerprint of the frozen tensors at step 0.
+    """
+
+    run: TrainingRun
+    card: Card
+    frozen: str
+    model_folder: Path
+
+
+def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -> Ready:
+    """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
+    settings = job.plan["settings"]
+    train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
+    accelerator = make_accelerator(device, train.precision)
+    source = ModelSource(**job.model)
+    task = _task(json.dumps(job.task))
+    if task.fingerprint != settings["task"]["fingerprint"]:
+        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
+    data = _encoded(task, source, train, between)
+
+    between()
+    seed_all(derive(seed, "head"))
+    loaded = load_classifier(source, task.labels)
+    methods = [
+        create_method(parse_method_use(use), derive(seed, "method", place)) for place, use in enumerate(settings["methods"])
+    ]
+    model: torch.nn.Module = loaded.network
+    for method in methods:
+        model = method.prepare(model)
+    card = make_card(model, loaded)
+    if not methods:
+        card.require_untouched()
+    frozen = frozen_fingerprint(model)
+    states = RunStates(job.run.checkpoint, lambda text: log.write("warning", 0, text=text))
+    run = TrainingRun(
+        model=model, methods=methods, data=data, train=train, seed=seed, metric=task.metric, accelerator=accelerator,
+        log=log, states=states, checkpoint_every=job.checkpoint_every, between=between,
+    )  # fmt: skip
+    return Ready(run, card, frozen, loaded.folder)
 
 
 @lru_cache(maxsize=2)

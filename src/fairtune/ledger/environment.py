@@ -56,6 +56,8 @@ def gpus() -> list[dict[str, Any]]:
     try:
         driver = _text(pynvml.nvmlSystemGetDriverVersion())
         return [_gpu(pynvml, index, driver) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError:
+        return []  # a driver that fell over must not stop a run
     finally:
         pynvml.nvmlShutdown()
 
@@ -70,16 +72,16 @@ def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
             return None  # not every device answers every question
 
     used, memory = ask("nvmlDeviceGetUtilizationRates"), ask("nvmlDeviceGetMemoryInfo")
-    processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
+    name, processes = ask("nvmlDeviceGetName"), ask("nvmlDeviceGetComputeRunningProcesses")
     return {
         "index": index,
-        "name": _text(ask("nvmlDeviceGetName")),
+        "name": None if name is None else _text(name),
         "driver": driver,
         "temperature": ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
         "utilisation": used.gpu if used else None,
         "memory_used_bytes": memory.used if memory else None,
         "memory_bytes": memory.total if memory else None,
-        "other_processes": sum(process.pid != os.getpid() for process in processes),
+        "other_processes": None if processes is None else sum(process.pid != os.getpid() for process in processes),
     }
 
 

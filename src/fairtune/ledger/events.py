@@ -27,14 +27,18 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = time.monotonic()
+        self._whole = True
         if os.fstat(self._file).st_size and not _ends_with_newline(path):
             os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
 
     def write(self, event: str, unit: int, **values: Any) -> None:
         line = json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values}))
-        data = (line + "\n").encode()
+        # After a line that a full disk cut short, a new one begins: that one is lost, this one is not.
+        data = (line + "\n" if self._whole else "\n" + line + "\n").encode()
+        self._whole = False
         while data:
             data = data[os.write(self._file, data) :]
+        self._whole = True
         if event != "step" or time.monotonic() - self._synced > SYNC_SECONDS:
             os.fsync(self._file)
             self._synced = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from fairtune.errors import LedgerError, nearest, one_of
 from fairtune.ledger.files import read_json, write_json
 
 SCRATCH = "checkpoint"
+LOCK_ATTEMPTS = 10
+"""Whoever asks `is_locked` holds the lock for an instant; that is no reason to turn a run away."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,11 @@ def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
     return RunFolder(study_folder(runs, study) / arm / f"seed-{seed}")
 
 
+def run_folders(study: Path) -> list[RunFolder]:
+    """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
+    return [RunFolder(p) for p in sorted(study.glob("*/seed-*")) if p.name.removeprefix("seed-").isdecimal()]
+
+
 def study_names(runs: Path) -> list[str]:
     if not runs.is_dir():
         return []
@@ -149,10 +157,14 @@ def lock(path: Path, message: str) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LedgerError(message) from None
+        for attempt in range(LOCK_ATTEMPTS):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if attempt == LOCK_ATTEMPTS - 1:
+                    raise LedgerError(message) from None
+                time.sleep(0.01)
         yield
 
 

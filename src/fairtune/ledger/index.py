@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.ledger.files import read_json
-from fairtune.ledger.folders import RunFolder, is_locked, study_names
+from fairtune.ledger.folders import RunFolder, is_locked, run_folders, study_names
 
 NAME = "index.sqlite"
 COLUMNS = ("study", "arm", "seed", "status", "metric", "score", "seconds", "reason", "signature", "changed")
@@ -72,8 +72,7 @@ def _fill(path: Path, rows: list[IndexRow]) -> None:
 
 def _scan(runs: Path) -> Iterator[IndexRow]:
     for study in study_names(runs):
-        for path in sorted((runs / study).glob("*/seed-*")):
-            folder = RunFolder(path)
+        for folder in run_folders(runs / study):
             if folder.plan.is_file():
                 yield _row(study, folder)
 

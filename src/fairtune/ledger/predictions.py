@@ -11,6 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
+from fairtune.errors import LedgerError
+from fairtune.ledger.files import write_atomically
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -32,17 +35,17 @@ def write_predictions(path: Path, splits: Mapping[str, Predictions]) -> None:
             ),
         }
     )
-    aside = path.with_name(f".{path.name}.writing")
-    parquet.write_table(table, aside)
-    with aside.open("rb+") as handle:
-        import os
-
-        os.fsync(handle.fileno())
-    aside.replace(path)
+    content = pa.BufferOutputStream()
+    parquet.write_table(table, content)
+    write_atomically(path, content.getvalue().to_pybytes())
 
 
 def read_predictions(path: Path, split: str) -> Predictions:
-    table = parquet.read_table(path, filters=[("split", "=", split)])
+    try:
+        table = parquet.read_table(path, filters=[("split", "=", split)])
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise LedgerError(f"{path}: these predictions cannot be read ({reason}); move the run's folder away.") from None
     scores = np.stack(table["scores"].to_numpy(zero_copy_only=False)) if len(table) else np.zeros((0, 0))
     return Predictions(
         tuple(table["id"].to_pylist()), table["label"].to_numpy().astype(np.int64), scores.astype(np.float32)

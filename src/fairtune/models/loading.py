@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
@@ -28,12 +29,8 @@ class LoadedModel:
     from_checkpoint: frozenset[str]
 
 
-def load_classifier(source: ModelSource, labels: tuple[str, ...], attention: str) -> LoadedModel:
-    """The checkpoint with a classification head; a head it lacks is drawn from torch's generator.
-
-    Args:
-        attention: transformers' attention implementation.
-    """
+def load_classifier(source: ModelSource, labels: tuple[str, ...]) -> LoadedModel:
+    """The checkpoint with a classification head; a head it lacks is drawn from torch's generator."""
     folder = source.fetch()
     transformers_logging.set_verbosity_error()  # the card tells what transformers' load report tells
     transformers_logging.disable_progress_bar()
@@ -50,11 +47,10 @@ def load_classifier(source: ModelSource, labels: tuple[str, ...], attention: str
             config=config,
             dtype=torch.float32,
             use_safetensors=True,
-            attn_implementation=attention,
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"model '{source.name}': transformers cannot load it as a classifier: {_first_line(error)}") from None
     fresh = set(info["missing_keys"]) | {_key(item) for item in info["mismatched_keys"]}
     return LoadedModel(network, folder, frozenset(set(network.state_dict()) - fresh))
@@ -73,11 +69,6 @@ def load_tokenizer(folder: Path) -> Any:
     if tokenizer.pad_token_id is None:
         raise ModelError(f"model {folder}: its tokenizer has no padding token.")
     return tokenizer
-
-
-def attention_for(device: torch.device) -> str:
-    """The attention code that is fastest on a device: on CPUs, SDPA has no fused kernel for dropout and loses to eager."""
-    return "eager" if device.type == "cpu" else "sdpa"
 
 
 def _key(item: Any) -> str:

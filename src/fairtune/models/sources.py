@@ -110,7 +110,10 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors files that hold a model: the single file, or the shards its index names."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        try:
+            shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ModelError(f"model folder {folder}: {index.name} is no index of weights.") from None
         missing = [shard for shard in shards if not (folder / shard).is_file()]
         if missing:
             raise ModelError(f"model folder {folder}: weights are missing: {', '.join(missing)}.")

@@ -88,6 +88,9 @@ def _apply_profile(data: dict[str, Any], places: dict[Path, str], profile: str, 
     changes = profiles[profile]
     if not isinstance(changes, dict):
         raise StudyError([Problem(places.get(("profiles", profile), label), f"profiles.{profile}", f"found {shown(changes)}; allowed: a mapping of changes")])
+    if "profiles" in changes:
+        where = places.get(("profiles", profile, "profiles"), label)
+        raise StudyError([Problem(where, f"profiles.{profile}.profiles", "a profile cannot change profiles; remove it")])
     _merge(data, changes, (), ("profiles", profile), places)
 
 
@@ -121,6 +124,7 @@ def _apply_override(data: dict[str, Any], places: dict[Path, str], override: str
     for depth, part in enumerate(parts[:-1], start=1):
         if place.get(part) is None:
             place[part] = {}
+            places[parts[:depth]] = option
         if not isinstance(place[part], dict):
             raise StudyError([Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")])
         place = place[part]
@@ -153,8 +157,8 @@ def _reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Probl
     if not isinstance(arms, dict) or not arms or not isinstance(compare, dict):
         return []
     to = compare.get("to", "baseline")
-    if to in arms:
-        return []
+    if not isinstance(to, str) or to in arms:
+        return []  # what is no text is reported by its type
     names = [str(arm) for arm in arms]
     return [Problem(origins.of(("compare", "to")), "compare.to", f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}")]
 
@@ -173,7 +177,7 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
     """Relative files of a task and a relative model folder start at the study file, wherever the command is typed."""
     changes: dict[str, Any] = {}
     if not isinstance(study.task, str):
-        files = {split: str(base / file) for split in ("train", "validation", "test") if (file := getattr(study.task, split))}
+        files = {split: str(base / FilePath(file).expanduser()) for split in ("train", "validation", "test") if (file := getattr(study.task, split))}
         changes["task"] = study.task.model_copy(update=files)
     if study.model.startswith((".", "~", "/")):
         changes["model"] = str((base / FilePath(study.model).expanduser()).resolve())

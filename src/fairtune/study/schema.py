@@ -6,6 +6,7 @@ import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -13,6 +14,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    Strict,
     Tag,
     WithJsonSchema,
     create_model,
@@ -65,6 +67,12 @@ def _interval(value: Any) -> Any:
     raise PydanticCustomError("interval", "not an interval")
 
 
+def _evaluate(value: Any) -> Any:
+    if value == "epoch" or (_whole_number(value) and value >= 1):
+        return value
+    raise PydanticCustomError("evaluate", "not an interval")
+
+
 def _margin(value: Any) -> Any:
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
@@ -85,6 +93,9 @@ def _devices(value: Any) -> tuple[str, ...]:
     return devices
 
 
+Number = Annotated[float, Strict()]
+"""A float or an int; without `Strict`, pydantic takes `true` and `"3"` for numbers too."""
+Whole = Annotated[int, Strict()]
 DEVICE = r"auto|cpu|mps|cuda(:[0-9]+)?"
 INTERVAL_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 Seeds = Annotated[
@@ -110,6 +121,11 @@ Interval = Annotated[
             ]
         }
     ),
+]
+Evaluate = Annotated[
+    Literal["epoch"] | int,
+    PlainValidator(_evaluate),
+    WithJsonSchema({"anyOf": [{"enum": ["epoch"], "type": "string"}, {"type": "integer", "minimum": 1}]}),
 ]
 Margin = Annotated[
     float | str,
@@ -148,44 +164,35 @@ Columns = Annotated[
 class Train(Section):
     """How a run is trained. Every field may also stand in an arm, for that arm alone."""
 
-    lr: float = Field(2e-5, gt=0, description="Learning rate at the peak of the schedule.")
-    epochs: float = Field(3, gt=0, description="Passes over the training examples.")
-    steps: int | None = Field(None, ge=1, description="Optimizer steps to train; replaces `epochs`.")
-    batch_size: int = Field(32, ge=1, description="Examples in one forward and backward pass.")
-    accumulate: int = Field(1, ge=1, description="Batches whose gradients make one optimizer step.")
-    examples: int | None = Field(
+    lr: Number = Field(2e-5, gt=0, description="Learning rate at the peak of the schedule.")
+    epochs: Number = Field(3, gt=0, description="Passes over the training examples.")
+    steps: Whole | None = Field(None, ge=1, description="Optimizer steps to train; replaces `epochs`.")
+    batch_size: Whole = Field(32, ge=1, description="Examples in one forward and backward pass.")
+    accumulate: Whole = Field(1, ge=1, description="Batches whose gradients make one optimizer step.")
+    examples: Whole | None = Field(
         None, ge=2, description="Train on this many examples, a fixed stratified sample that all arms and seeds share."
     )
-    max_length: int = Field(128, ge=4, description="Longest input in tokens; longer ones are truncated.")
-    warmup: float = Field(
+    max_length: Whole = Field(128, ge=4, description="Longest input in tokens; longer ones are truncated.")
+    warmup: Annotated[Number, AfterValidator(_warmup)] = Field(
         0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
     )
     schedule: Literal["linear", "cosine", "constant"] = Field(
         "linear", description="Course of the learning rate after the warm-up; linear and cosine end at 0."
     )
-    weight_decay: float = Field(0.01, ge=0, description="AdamW's decay; never on biases and normalisation weights.")
-    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = Field(
+    weight_decay: Number = Field(0.01, ge=0, description="AdamW's decay; never on biases and normalisation weights.")
+    betas: tuple[Annotated[Number, Field(ge=0, lt=1)], Annotated[Number, Field(ge=0, lt=1)]] = Field(
         (0.9, 0.999), description="AdamW's two averaging rates."
     )
-    clip: float | None = Field(1.0, gt=0, description="Largest norm of the whole gradient; null does not clip.")
+    clip: Number | None = Field(1.0, gt=0, description="Largest norm of the whole gradient; null does not clip.")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
     )
-    evaluate: Annotated[Literal["epoch"] | int, WithJsonSchema(
-        {"anyOf": [{"enum": ["epoch"], "type": "string"}, {"type": "integer", "minimum": 1}]}
-    )] = Field("epoch", description="Score the validation split after each epoch, or every so many steps.")
-    patience: int | None = Field(
+    evaluate: Evaluate = Field(
+        "epoch", description="Score the validation split after each epoch, or every so many steps."
+    )
+    patience: Whole | None = Field(
         None, ge=1, description="Stop after this many evaluations without a better validation score; null never."
     )
-
-    _check_warmup = field_validator("warmup")(_warmup)
-
-    @field_validator("evaluate")
-    @classmethod
-    def _check_evaluate(cls, value: Any) -> Any:
-        if value != "epoch" and value < 1:
-            raise PydanticCustomError("evaluate", "not an interval")
-        return value
 
 
 def _optional(section: type[Section], skip: str = "") -> dict[str, Any]:
@@ -214,8 +221,8 @@ Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_option
 class Holdout(Section):
     """Shares of the training file held out, by a hash of each text, for splits that have no file of their own."""
 
-    validation: float = Field(0.1, gt=0, lt=1, description="Share that selects the best checkpoint.")
-    test: float = Field(0.2, gt=0, lt=1, description="Share that is reported.")
+    validation: Number = Field(0.1, gt=0, lt=1, description="Share that selects the best checkpoint.")
+    test: Number = Field(0.2, gt=0, lt=1, description="Share that is reported.")
 
 
 class FileTask(Section):
@@ -248,7 +255,7 @@ class Compare(Section):
         description="Loss that would not matter: `1.5%` of the reference arm's mean, or a plain number in the "
         "metric's own unit (0.01 is one point of accuracy).",
     )
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
+    confidence: Number = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
 
 
 class Execution(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,21 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def lengths(self) -> npt.NDArray[np.int64]:
         return np.diff(self.starts)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Encoded:
+        """Some of the examples, in the given order."""
+        places = np.concatenate([np.arange(self.starts[row], self.starts[row + 1]) for row in rows])
+        return Encoded(
+            tokens=self.tokens[places],
+            types=None if self.types is None else self.types[places],
+            starts=np.concatenate([[0], np.cumsum(self.lengths[rows])]).astype(np.int64),
+            labels=self.labels[rows],
+            ids=tuple(self.ids[row] for row in rows),
+            padding=self.padding,
+        )
 
 
 def encode(split: Split, tokenizer: Any, max_length: int, between: Callable[[], None]) -> Encoded:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import importlib.util
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ def read_rows(file: Path, columns: Sequence[str]) -> Rows:
             rows = _read_table(file, columns, "\t" if kind == ".tsv" else ",")
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: {_not_utf8(file, error)}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}).") from None
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
@@ -98,10 +99,10 @@ def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
     return f"not UTF-8 ({error.reason})"
 
 
-def _check_columns(file: Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+def _check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) -> None:
     for column in wanted:
         if column not in found:
-            raise DataError(f"{file}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
+            raise DataError(f"{where}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
 
 
 def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Rows:
@@ -144,7 +145,7 @@ def _read_jsonl(file: Path, columns: Sequence[str]) -> Rows:
                 raise DataError(f"{file}: line {number} is not JSON: {error}.") from None
             if not isinstance(row, dict):
                 raise DataError(f"{file}: line {number} is not a JSON mapping.")
-            _check_columns(file, list(row), columns)
+            _check_columns(f"{file}: line {number}", list(row), columns)
             for column in columns:
                 values[column].append(row[column])
             numbers.append(number)

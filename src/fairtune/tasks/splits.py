@@ -75,6 +75,9 @@ def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | N
         _refuse_missing(rows, column, "label")
         found[split] = Counter(_label_text(value) for value in rows.columns[column])
     names = tuple(given) if given else _sorted(found["train"])
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"task: labels: {one_of(twice)} is given twice; each label is one class.")
     for split, counts in found.items():
         for label, count in counts.items():
             if label not in names:

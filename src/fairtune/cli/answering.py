@@ -1,0 +1,61 @@
+"""What all verbs share: their options, how they answer, and how they fail."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+from rich.console import Console
+
+from fairtune.errors import FairtuneError, Stopped
+from fairtune.ledger.files import finite
+from fairtune.study.problems import StudyError
+
+FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+P = ParamSpec("P")
+
+StudyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The study file.", show_default=False)]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field, such as train.epochs=2; may be repeated.")
+]
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use one of the study's profiles.")]
+Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The folder that keeps the runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
+
+
+def console() -> Console:
+    """Standard output; at least 100 columns where it is not a terminal."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=100)
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(finite(value), indent=1, ensure_ascii=False))
+
+
+def answers(verb: Callable[P, None]) -> Callable[P, None]:
+    """A verb whose user's mistakes are told in a sentence, with exit code 2, and whose interruption says how to go on."""
+
+    @functools.wraps(verb)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            verb(*args, **kwargs)
+        except FairtuneError as error:
+            if kwargs.get("as_json"):
+                problems = error.as_json() if isinstance(error, StudyError) else []
+                print_json({"error": str(error), "problems": problems})
+            for line in str(error).splitlines():
+                typer.echo(f"fairtune: {line}", err=True)
+            raise typer.Exit(WRONG_INPUT) from None
+        except (Stopped, KeyboardInterrupt):
+            command = shlex.join(["fairtune", *sys.argv[1:]])
+            typer.echo(f"\nfairtune: stopped. What was done is saved; go on with: {command}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return wrapped

@@ -1,0 +1,51 @@
+"""The `fairtune` command, put together from its verbs. Nothing that `--help` needs imports torch."""
+
+from __future__ import annotations
+
+import typer
+
+from fairtune import __version__
+from fairtune.cli import inspect, plan, report, run, schema, status, validate
+from fairtune.study.fields import field_docs
+
+app = typer.Typer(
+    name="fairtune",
+    help="Fair trials of transformer training methods.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fairtune {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Fair trials of transformer training methods."""
+
+
+def study_fields_help() -> str:
+    """The fields of a study file, for the help of the verbs that read one."""
+    lines = ["Fields of a study file, also for --set:"]
+    for doc in field_docs():
+        default = doc.default if doc.default in ("", "required") else f"default {doc.default}"
+        facts = "; ".join(part for part in (doc.allowed, default) if part)
+        lines.append(f"{doc.path.strip()}: {doc.help}{f' ({facts})' if facts else ''}")
+    return "\n\n".join(line.replace("[", r"\[") for line in lines)
+
+
+_FIELDS = study_fields_help()
+app.command("validate", epilog=_FIELDS)(validate.validate)
+app.command("plan", epilog=_FIELDS)(plan.plan)
+app.command("run", epilog=_FIELDS)(run.run)
+app.command("status")(status.status)
+app.command("report")(report.report)
+app.command("schema")(schema.schema)
+app.command("inspect")(inspect.inspect)

@@ -1,0 +1,71 @@
+"""`fairtune plan`: what will run, in which order, at what cost, and what differs between the arms."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answers, console, print_json
+from fairtune.methods.registry import MethodUse
+from fairtune.study.loading import load_study
+from fairtune.study.plan import Plan, make_plan
+
+Estimate = Annotated[bool, typer.Option("--estimate", help="Measure a few steps of each arm, and say how long all will take.")]
+
+
+@answers
+def plan(
+    file: StudyFile,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    estimate: Estimate = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the runs of a study without running them."""
+    found = make_plan(load_study(file, overrides or [], profile))
+    costs = None
+    if estimate:
+        from fairtune.execution.estimating import estimate_costs
+
+        costs = estimate_costs(found)
+    if as_json:
+        print_json({**found.as_json(), "estimate": costs.as_json() if costs else None})
+        return
+    _show(found)
+    if costs:
+        console().print(f"\n[bold]Cost[/bold], measured on {costs.steps} steps of each arm")
+        for arm, seconds in costs.seconds_per_run.items():
+            console().print(f"  {arm}: {seconds:.0f} s a run, {costs.seconds_per_step[arm]:.3f} s a step", markup=False)
+        console().print(f"  all {len(found.runs)} runs on {costs.devices} device(s): about {costs.total_seconds / 60:.1f} minutes")
+    else:
+        console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
+
+
+def _show(plan: Plan) -> None:
+    out, task = console(), plan.task
+    rows = ", ".join(f"{name} {count:,}" for name, count in task.rows.items())
+    out.print(f"[bold]{plan.study.study}[/bold]  plan {plan.hash}")
+    out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test", markup=False)
+    out.print(f"  model  {plan.model.name} ({plan.model.identity[:12]})", markup=False)
+    out.print(f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("run", "block", "arm", "seed", "steps", "lr", "methods"):
+        table.add_column(title, justify="right" if title in ("run", "block", "seed", "steps", "lr") else "left")
+    for run in plan.runs:
+        methods = "; ".join(map(_method_text, plan.study.methods(run.arm))) or "-"
+        lr = f"{plan.study.settings(run.arm).lr:g}"
+        table.add_row(str(run.position + 1), str(run.block + 1), run.arm, str(run.seed), str(run.steps), lr, methods)
+    out.print(table)
+    out.print("\n[bold]Audit[/bold]: differences between arms that are not methods")
+    for difference in plan.differences:
+        out.print(f"  {difference}", markup=False, soft_wrap=True)
+    if not plan.differences:
+        out.print("  none")
+
+
+def _method_text(use: MethodUse) -> str:
+    """A method with the settings that the study gives it."""
+    given = use.config.model_dump(mode="json", exclude_unset=True)
+    return f"{use.name}({', '.join(f'{k}={v}' for k, v in given.items())})"

@@ -1,0 +1,37 @@
+"""`fairtune run`: run what is not finished of a study, then say what it supports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers
+from fairtune.cli.report import show_report
+from fairtune.execution.conducting import conduct
+from fairtune.ledger.folders import require_writable
+from fairtune.monitor.terminal import make_watcher
+from fairtune.study.loading import load_study
+from fairtune.study.plan import make_plan
+
+
+@answers
+def run(
+    file: StudyFile,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    runs: Runs = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """Run a study. Finished runs are kept, interrupted ones go on; Ctrl-C saves and stops."""
+    plan = make_plan(load_study(file, overrides or [], profile))
+    require_writable(runs)
+    outcome = conduct(plan, runs, make_watcher())
+    if outcome.disk_full:
+        typer.echo("fairtune: the disk is full, so the study was stopped; free some space and run the same command again.", err=True)
+        raise typer.Exit(FAILED_RUN)
+    show_report(runs, plan.study.study, as_json)
+    for name, reason in outcome.failed.items():
+        typer.echo(f"fairtune: {name} failed: {reason}", err=True)
+    if outcome.failed:
+        raise typer.Exit(FAILED_RUN)

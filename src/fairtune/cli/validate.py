@@ -1,0 +1,18 @@
+"""`fairtune validate`: is this study file right?"""
+
+from __future__ import annotations
+
+from fairtune.cli.answering import AsJson, StudyFile, answers, console, print_json
+from fairtune.study.loading import check_file
+
+
+@answers
+def validate(file: StudyFile, as_json: AsJson = False) -> None:
+    """Check a study file, with each of its profiles; all problems at once."""
+    study = check_file(file)
+    if as_json:
+        print_json({"valid": True, "study": study.study, "arms": list(study.arms), "profiles": list(study.profiles)})
+        return
+    profiles = f"; profiles: {', '.join(study.profiles)}" if study.profiles else ""
+    count = len(study.arms) * len(study.seeds)
+    console().print(f"{file}: valid. {len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs{profiles}", markup=False)

@@ -1,0 +1,208 @@
+"""What a report says, as plain data: made once from the results, shown by every exporter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairtune.analysis.statistics import Summary
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was studied.
+
+    Args:
+        metric_title: the metric's name as readers know it.
+        margin: loss that would not matter, in the metric's unit; None without a margin or before it can be resolved.
+        stated_margin: the margin as the study file has it.
+        statuses: number of planned runs by status.
+    """
+
+    study: str
+    task: str
+    task_source: str
+    rows: dict[str, int]
+    model: str
+    model_identity: str
+    metric: str
+    metric_title: str
+    seeds: tuple[int, ...]
+    order: str
+    reference: str
+    confidence: float
+    margin: float | None
+    stated_margin: str | None
+    plan: str
+    fairtune: str
+    protocol: int
+    statuses: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Confound:
+    """A setting, other than the methods, in which two compared arms differ."""
+
+    setting: str
+    value: str
+    reference_value: str
+
+
+@dataclass(frozen=True)
+class Versus:
+    """One arm against another over the seeds they share.
+
+    Args:
+        p: corrected by Holm over all comparisons of the study.
+        slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
+    """
+
+    arm: str
+    reference: str
+    n: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    word: str
+    note: str
+    confounds: tuple[Confound, ...]
+    slowdown: Spread | None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median over runs with the lowest and the highest of them."""
+
+    n: int
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One arm's row of the table.
+
+    Args:
+        versus: None for the reference itself.
+        summaries: by metric, the study's own first.
+        scores: the study's metric by seed.
+        seconds: by purpose, over runs.
+    """
+
+    arm: str
+    methods: tuple[str, ...]
+    planned: int
+    failed: int
+    summaries: dict[str, Summary]
+    scores: dict[int, float]
+    versus: Versus | None
+    step_seconds: Spread | None
+    seconds: dict[str, Spread]
+    trainable_share: float | None
+    parameters: int | None
+    peak_memory: Spread | None
+    memory_kind: str | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the evidence supports about an arm, in sentences; the first of the page.
+
+    Args:
+        word: the verdict, or `reference`.
+        cautions: what to mind, each a sentence.
+    """
+
+    arm: str
+    word: str
+    text: str
+    cautions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of one run over its optimizer steps.
+
+    Args:
+        loss: training loss, each point the mean over the steps since the point before.
+        score: the study's metric on the validation split.
+    """
+
+    arm: str
+    seed: int
+    status: str
+    loss: tuple[tuple[int, float], ...]
+    score: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class CardSummary:
+    """What an arm started from, by its first finished run."""
+
+    arm: str
+    seed: int
+    same: int
+    new: tuple[str, ...]
+    unverified: tuple[str, ...]
+    frozen: tuple[str, ...]
+    changed: tuple[dict[str, Any], ...]
+    parameters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the runs happened.
+
+    Args:
+        facts: what all runs have in common.
+        differing: what they do not, in words.
+        load_before, load_after: lowest and highest load average over the runs.
+        busy: runs that began on a machine that had other work.
+    """
+
+    facts: dict[str, str]
+    differing: tuple[str, ...]
+    load_before: tuple[float, float] | None
+    load_after: tuple[float, float] | None
+    busy: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A planned run and how it ended; the signature says what exactly was run."""
+
+    position: int
+    arm: str
+    seed: int
+    status: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """Everything a report says.
+
+    Args:
+        like_with_like: comparisons with the arm that differs in nothing but the methods.
+        retried: attempts that failed before a run finished.
+        notes: how to read the report.
+    """
+
+    header: Header
+    findings: tuple[Finding, ...]
+    rows: tuple[ArmRow, ...]
+    like_with_like: tuple[Versus, ...]
+    audit: tuple[str, ...]
+    curves: tuple[Curve, ...]
+    timing_notes: tuple[str, ...]
+    cards: tuple[CardSummary, ...]
+    machine: Machine
+    failures: dict[str, str]
+    retried: tuple[str, ...]
+    unfinished: dict[str, str]
+    exclusions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    runs: tuple[RunLine, ...]
+    notes: tuple[str, ...]

@@ -1,0 +1,174 @@
+"""From results to report content: every figure is asked of the results, none is copied from a run's own summary."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from statistics import median
+from typing import Any
+
+from fairtune.analysis.results import Comparison, Results, RunRecord
+from fairtune.ledger.files import read_json
+from fairtune.report.content import ArmRow, CardSummary, Confound, Header, ReportContent, RunLine, Spread, Versus
+from fairtune.report.curves import learning_curve
+from fairtune.report.machine import describe_machine
+from fairtune.report.numbers import setting
+from fairtune.report.sentences import findings, reading_notes, timing_notes
+from fairtune.tasks.metrics import TITLES
+
+METRICS = ("accuracy", "macro_f1", "f1", "mcc")
+PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
+
+
+def make_content(results: Results) -> ReportContent:
+    """Everything a report of these results says."""
+    header, rows, fair = make_header(results), arm_rows(results), like_with_like(results)
+    machine = describe_machine(results.runs)
+    return ReportContent(
+        header=header,
+        findings=findings(header, rows, fair),
+        rows=rows,
+        like_with_like=fair,
+        audit=tuple(str(difference["text"]) for difference in results.plan["differences"]),
+        curves=tuple(
+            learning_curve(run, results.metric, int(planned["steps"]))
+            for run, planned in zip(results.runs, results.plan["runs"], strict=True)
+            if run.status != "waiting"
+        ),
+        timing_notes=timing_notes(header, machine),
+        cards=tuple(card for arm in results.arms if (card := _card(results.finished(arm))) is not None),
+        machine=machine,
+        failures=results.failures,
+        retried=tuple(_told(results.runs, "failed", "reason", only="finished")),
+        unfinished={_name(run): run.status for run in results.runs if run.status not in ("finished", "failed")},
+        exclusions=tuple(results.exclusions),
+        warnings=tuple(_told(results.runs, "warning", "text")),
+        runs=tuple(_run_line(run, planned) for run, planned in zip(results.runs, results.plan["runs"], strict=True)),
+        notes=reading_notes(header),
+    )
+
+
+def make_header(results: Results) -> Header:
+    plan = results.plan
+    stated = plan["compare"]["margin"]
+    revision = plan["model"].get("revision")
+    return Header(
+        study=results.study,
+        task=str(plan["task"]["name"]),
+        task_source=str(plan["task"]["source"]),
+        rows=dict(plan["task"]["rows"]),
+        model=str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
+        model_identity=str(plan["model"]["identity"]),
+        metric=results.metric,
+        metric_title=TITLES.get(results.metric, results.metric),
+        seeds=tuple(plan["seeds"]),
+        order=str(plan["order"]),
+        reference=results.reference,
+        confidence=results.confidence,
+        margin=results.margin,
+        stated_margin=None if stated is None else str(stated),
+        plan=str(plan["plan"]),
+        fairtune=str(plan["fairtune"]),
+        protocol=int(plan["protocol"]),
+        statuses=dict(Counter(run.status for run in results.runs)),
+    )
+
+
+def arm_rows(results: Results) -> tuple[ArmRow, ...]:
+    return tuple(_arm_row(results, arm) for arm in results.arms)
+
+
+def like_with_like(results: Results) -> tuple[Versus, ...]:
+    return tuple(_versus(results, c) for c in results.comparisons if c.reference != results.reference)
+
+
+def _arm_row(results: Results, arm: str) -> ArmRow:
+    finished, comparison = results.finished(arm), results.comparison(arm)
+    known = [name for name in METRICS if all(name in run.metrics for run in finished)]
+    parameters = [run.result["parameters"]["total"] for run in finished]
+    return ArmRow(
+        arm=arm,
+        methods=tuple(_method(use) for use in results.plan["arms"][arm]["methods"]),
+        planned=sum(run.arm == arm for run in results.runs),
+        failed=sum(run.arm == arm and run.status == "failed" for run in results.runs),
+        summaries={name: results.summary(arm, name) for name in dict.fromkeys([results.metric, *known])},
+        scores={run.seed: run.metrics[results.metric] for run in finished},
+        versus=_versus(results, comparison) if comparison else None,
+        step_seconds=_spread(run.result["step_seconds"]["median"] for run in finished),
+        seconds=_seconds(finished),
+        trainable_share=results.trainable_share(arm),
+        parameters=int(parameters[0]) if parameters else None,
+        peak_memory=_spread(run.result["memory"]["peak_bytes"] for run in finished),
+        memory_kind=str(finished[0].result["memory"]["kind"]) if finished else None,
+    )
+
+
+def _versus(results: Results, found: Comparison) -> Versus:
+    ours, theirs = results.plan["arms"][found.arm]["train"], results.plan["arms"][found.reference]["train"]
+    return Versus(
+        arm=found.arm,
+        reference=found.reference,
+        n=found.found.n,
+        difference=found.found.difference if math.isfinite(found.found.difference) else None,
+        low=found.found.low,
+        high=found.found.high,
+        p=found.verdict.p,
+        word=found.verdict.word,
+        note=found.verdict.note,
+        confounds=tuple(Confound(name, setting(ours[name]), setting(theirs[name])) for name in found.confounds),
+        slowdown=_slowdown(results, found),
+    )
+
+
+def _slowdown(results: Results, found: Comparison) -> Spread | None:
+    theirs = {run.seed: run.result["step_seconds"]["median"] for run in results.finished(found.reference)}
+    ours = [(run.seed, run.result["step_seconds"]["median"]) for run in results.finished(found.arm)]
+    return _spread(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
+
+
+def _seconds(finished: list[RunRecord]) -> dict[str, Spread]:
+    spreads = {name: _spread(run.result["seconds"].get(name) for run in finished) for name in PURPOSES}
+    return {name: spread for name, spread in spreads.items() if spread is not None}
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    found = [float(value) for value in values if value is not None]
+    return Spread(len(found), float(median(found)), min(found), max(found)) if found else None
+
+
+def _method(use: Any) -> str:
+    """A method with its settings in a line: orthogonal_qk(init=headwise)."""
+    if not isinstance(use, dict):
+        return str(use)
+    return ", ".join(
+        f"{name}({', '.join(f'{key}={setting(value)}' for key, value in (fields or {}).items())})"
+        for name, fields in use.items()
+    )
+
+
+def _card(finished: list[RunRecord]) -> CardSummary | None:
+    for run in finished:
+        card = read_json(run.folder.card)
+        if card is not None:
+            return CardSummary(
+                run.arm, run.seed, int(card["same"]), tuple(card["new"]), tuple(card["unverified"]),
+                tuple(card["frozen"]), tuple(card["changed"]), dict(card["parameters"]),
+            )  # fmt: skip
+    return None
+
+
+def _told(runs: list[RunRecord], event: str, field: str, only: str | None = None) -> Iterable[str]:
+    """What the runs' events of one kind say, each with its run's name."""
+    for run in runs:
+        if run.status != "waiting" and only in (None, run.status):
+            yield from (f"{_name(run)}: {e.get(field)}" for e in run.events if e.get("event") == event)
+
+
+def _run_line(run: RunRecord, planned: dict[str, Any]) -> RunLine:
+    signature = str(run.result.get("signature") or planned["signature"])
+    return RunLine(run.position, run.arm, run.seed, run.status, signature)
+
+
+def _name(run: RunRecord) -> str:
+    return f"{run.arm}/seed-{run.seed}"

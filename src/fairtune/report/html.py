@@ -1,0 +1,49 @@
+"""The report as one HTML page that needs nothing else: no network, no script."""
+
+from __future__ import annotations
+
+import re
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fairtune.report import numbers
+from fairtune.report.content import ReportContent
+from fairtune.report.figures import curves_svg, differences_svg, scores_svg
+from fairtune.tasks.metrics import TITLES
+
+FORMATS = (
+    numbers.percent, numbers.points, numbers.between, numbers.p_value, numbers.significant, numbers.whole,
+    numbers.share, numbers.gigabytes, numbers.confidence, numbers.metric_unit,
+)  # fmt: skip
+
+
+def unbroken(text: str) -> str:
+    """Text whose short formulas (n = 3, p < .001, 95 %) are not torn apart at a line's end."""
+    return re.sub(r" ([=<]) ", "\u00a0\\1\u00a0", text).replace(" %", "\u00a0%")
+
+
+class HtmlExporter:
+    """The page for readers."""
+
+    name, file_name = "html", "index.html"
+
+    def render(self, content: ReportContent) -> str:
+        environment = Environment(
+            loader=PackageLoader("fairtune.report", "."),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH, titles=TITLES)
+        environment.filters["unbroken"] = unbroken
+        # The figures are markup of our own making; matplotlib escapes the names in them.
+        figures = {
+            "scores": Markup(scores_svg(content)),
+            "differences": Markup(differences_svg(content)) if len(content.rows) > 1 else None,
+            "curves": Markup(curves_svg(content)) if any(c.loss or c.score for c in content.curves) else None,
+        }
+        return environment.get_template("template.html.j2").render(
+            content=content, header=content.header, figures=figures
+        )

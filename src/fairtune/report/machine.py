@@ -1,0 +1,67 @@
+"""The machine of a study's runs: what they share, where they differ, and how busy it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fairtune.analysis.results import RunRecord
+from fairtune.ledger.files import read_json
+from fairtune.report.content import Machine
+
+MOMENTARY = ("time", "load", "load_after")
+
+
+def describe_machine(runs: list[RunRecord]) -> Machine:
+    """One description where all runs agree, the differences in words where they do not."""
+    found = [
+        (f"{run.arm}/seed-{run.seed}", read_json(run.folder.environment)) for run in runs if run.status != "waiting"
+    ]
+    captured = {name: environment for name, environment in found if environment is not None}
+    flat = [_flat(environment) for environment in captured.values()]
+    names = list(dict.fromkeys(name for facts in flat for name in facts))
+    values = {name: Counter(facts.get(name, "not recorded") for facts in flat) for name in names}
+    return Machine(
+        facts={name: next(iter(counts)) for name, counts in values.items() if len(counts) == 1},
+        differing=tuple(f"{name}: {_told(counts)}" for name, counts in values.items() if len(counts) > 1),
+        load_before=_range([_load(e.get("load")) for e in captured.values()]),
+        load_after=_range([_load(e.get("load_after")) for e in captured.values()]),
+        busy=tuple(reason for name, e in captured.items() if (reason := _busy(name, e)) is not None),
+    )
+
+
+def _flat(environment: dict[str, Any]) -> dict[str, str]:
+    facts: dict[str, str] = {}
+    for name, value in environment.items():
+        if name in MOMENTARY or value is None:
+            continue
+        if isinstance(value, dict):
+            facts.update({f"{name}.{part}": str(inner) for part, inner in value.items() if inner is not None})
+        else:
+            facts[name] = f"{value / 1e9:.1f} GB" if name == "memory_bytes" else str(value)
+    gpus = [str(gpu.get("name")) for gpu in (environment.get("load") or {}).get("gpus") or []]
+    return {**facts, "gpus": ", ".join(gpus)} if gpus else facts
+
+
+def _told(counts: Counter[str]) -> str:
+    return "; ".join(f"{value} in {count} run{'s' if count > 1 else ''}" for value, count in counts.most_common())
+
+
+def _load(load: dict[str, Any] | None) -> float | None:
+    average = (load or {}).get("load_average")
+    return float(average[0]) if average else None
+
+
+def _range(values: list[float | None]) -> tuple[float, float] | None:
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def _busy(name: str, environment: dict[str, Any]) -> str | None:
+    """Why a run's times are in doubt: more waiting work than cores, or strangers on the GPU, when it began."""
+    load, cores = _load(environment.get("load")), (environment.get("cores") or {}).get("logical")
+    if load is not None and cores and load > cores:
+        return f"{name}: load average {load:.1f} on {cores} cores when it began"
+    gpus = (environment.get("load") or {}).get("gpus") or []
+    others = sum(int(gpu.get("other_processes") or 0) for gpu in gpus)
+    return f"{name}: {others} other processes on the GPUs when it began" if others else None

@@ -1,0 +1,51 @@
+"""Writing a study's report: every exporter renders the same content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from fairtune.analysis.results import Results
+from fairtune.errors import LedgerError
+from fairtune.ledger.files import write_atomically
+from fairtune.report.content import ReportContent
+from fairtune.report.gathering import make_content
+from fairtune.report.html import HtmlExporter
+from fairtune.report.json_export import JsonExporter
+from fairtune.report.markdown import MarkdownExporter
+
+FOLDER = "report"
+
+
+class Exporter(Protocol):
+    """One kind of report."""
+
+    name: str
+    file_name: str
+
+    def render(self, content: ReportContent) -> str: ...
+
+
+EXPORTERS: tuple[Exporter, ...] = (MarkdownExporter(), JsonExporter(), HtmlExporter())
+
+
+def write_report(results: Results) -> dict[str, Path]:
+    """Write the report of a study beside its runs; returns the paths by kind.
+
+    Raises:
+        LedgerError: the folder cannot be written.
+    """
+    content = make_content(results)
+    folder = results.folder / FOLDER
+    written = {}
+    try:
+        folder.mkdir(exist_ok=True)
+        for exporter in EXPORTERS:
+            path = folder / exporter.file_name
+            write_atomically(path, exporter.render(content).encode("utf-8", "replace"))
+            written[exporter.name] = path
+    except OSError as error:
+        raise LedgerError(
+            f"{folder}: the report cannot be written ({error.strerror}); mend that and try again."
+        ) from None
+    return written

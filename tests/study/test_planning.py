@@ -1,0 +1,185 @@
+"""The plan: order, keys, hashes, steps, and the audit of what differs besides methods."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairtune.errors import DataError, ModelError
+from fairtune.study.audit import control_of, differences
+from fairtune.study.loading import load_study
+from fairtune.study.plan import Plan, make_plan, steps_per_epoch, total_steps
+from fairtune.study.schema import Train
+
+ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
+
+
+@pytest.fixture
+def source(tiny_model: Path, tiny_task: Any) -> dict[str, Any]:
+    return {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": ARMS, "seeds": 3}
+
+
+def plan(source: dict[str, Any], *overrides: str) -> Plan:
+    return make_plan(load_study(source, overrides))
+
+
+def order(made: Plan) -> list[str]:
+    return [run.name for run in made.runs]
+
+
+def keys(made: Plan) -> dict[str, str]:
+    return {run.name: run.key for run in made.runs}
+
+
+def test_crossover_reverses_the_arms_from_seed_to_seed(source: dict[str, Any]) -> None:
+    made = plan(source)
+    assert [run.arm for run in made.runs] == [
+        *["baseline", "fast", "oelm"],
+        *["oelm", "fast", "baseline"],
+        *["baseline", "fast", "oelm"],
+    ]
+    assert [run.seed for run in made.runs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert [run.position for run in made.runs] == list(range(9))
+    assert [run.block for run in made.runs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_crossover_goes_by_the_place_of_a_seed_not_its_value(source: dict[str, Any]) -> None:
+    made = plan(source, "seeds=[9, 4]")
+    assert order(made) == [
+        *["baseline/seed-9", "fast/seed-9", "oelm/seed-9"],
+        *["oelm/seed-4", "fast/seed-4", "baseline/seed-4"],
+    ]
+
+
+def test_sequential_goes_arm_by_arm(source: dict[str, Any]) -> None:
+    made = plan(source, "order=sequential", "seeds=2")
+    assert order(made) == [f"{arm}/seed-{seed}" for arm in ARMS for seed in (0, 1)]
+
+
+def test_random_order_is_a_permutation_that_the_plan_decides(source: dict[str, Any]) -> None:
+    first, again, other = (plan(source, "order=random", f"seeds={n}") for n in (6, 6, [0, 1, 2, 3, 4, 6]))
+    assert order(first) == order(again)
+    assert sorted(order(first)) == sorted(f"{arm}/seed-{seed}" for arm in ARMS for seed in range(6))
+    assert order(first) != order(plan(source, "seeds=6"))
+    assert [run.arm for run in first.runs] != [run.arm for run in other.runs], "another plan, another order"
+
+
+def test_a_runs_key_does_not_depend_on_other_runs_or_on_where_it_runs(source: dict[str, Any]) -> None:
+    few = keys(plan(source, "seeds=2"))
+    for override in (
+        "seeds=5",
+        "seeds=[1, 0]",
+        "execution.devices=cpu",
+        "execution.checkpoint_every=7",
+        "order=random",
+        "study=another-name",
+        "arms.extra.lr=1",
+        "compare.margin=1%",
+    ):
+        more = keys(plan(source, override))
+        assert {name: more[name] for name in few if name in more} == {name: few[name] for name in few if name in more}
+
+
+@pytest.mark.parametrize("override", ["train.lr=1e-3", "train.epochs=2", "task.metric=mcc", "train.max_length=64"])
+def test_a_runs_key_changes_with_what_decides_its_result(source: dict[str, Any], override: str) -> None:
+    assert keys(plan(source, override))["baseline/seed-0"] != keys(plan(source))["baseline/seed-0"]
+
+
+def test_keys_change_with_an_arms_own_settings_only_there(source: dict[str, Any]) -> None:
+    before, after = keys(plan(source)), keys(plan(source, "arms.fast.lr=3e-4"))
+    assert {name for name in before if before[name] != after[name]} == {f"fast/seed-{i}" for i in range(3)}
+    assert len(set(before.values())) == len(before)
+
+
+def test_keys_change_with_the_data_and_the_weights(source: dict[str, Any], tmp_path: Path, tiny_task: Any) -> None:
+    before = keys(plan(source))
+    data = tmp_path / "train.csv"
+    data.write_text(tiny_task.train.read_text().replace("film", "book", 1))
+    assert keys(plan(source, f"task.train={data}"))["fast/seed-0"] != before["fast/seed-0"]
+
+    model = shutil.copytree(source["model"], tmp_path / "tiny-bert")
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (model / "model.safetensors").write_bytes(weights)
+    assert keys(plan(source, f"model={model}"))["fast/seed-0"] != before["fast/seed-0"]
+
+
+def test_the_plans_hash_is_stable_and_changes_with_seeds_and_comparison(source: dict[str, Any]) -> None:
+    assert plan(source).hash == plan(source).hash
+    assert plan(source).hash == plan(source, "execution.devices=cpu").hash
+    hashes = [plan(source, *o).hash for o in ([], ["seeds=4"], ["compare.margin=1%"], ["order=random"])]
+    assert len(set(hashes)) == 4
+
+
+def test_a_signature_says_everything_about_a_run(source: dict[str, Any]) -> None:
+    made = plan(source)
+    run = made.runs[1]
+    parts = dict(part.split(":", 1) for part in run.signature.split("|"))
+    assert parts["task"] == f"toy@{made.task.fingerprint[:8]}"
+    assert parts["model"].endswith(f"@{made.model.identity[:8]}")
+    assert (parts["arm"], parts["seed"]) == ("fast", "0")
+    assert (parts["run"], parts["plan"]) == (run.key, made.hash)
+    assert {"fairtune", "protocol"} <= set(parts)
+
+
+def test_a_plan_is_plain_json(source: dict[str, Any]) -> None:
+    made = plan(source, "compare.margin=1.5%")
+    data = json.loads(json.dumps(made.as_json()))
+    assert data["plan"] == made.hash
+    assert data["compare"] == {"to": "baseline", "margin": "1.5%", "confidence": 0.95}
+    assert data["arms"]["oelm"]["methods"] == [{"orthogonal_qk": {"init": "headwise", "freeze": True, "std": 0.02}}]
+    assert data["arms"]["fast"]["train"]["lr"] == 1e-4
+    assert len(data["runs"]) == 9
+    assert data["task"]["rows"] == {"train": 200, "validation": 60, "test": 60}
+    assert data["differences"][0]["text"] == str(made.differences[0])
+
+
+def test_what_is_wrong_with_data_or_model_is_known_before_run_1(source: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        plan(source, f"task.train={tmp_path / 'none.csv'}")
+    with pytest.raises(ModelError, match="missing"):
+        plan(source, f"model={tmp_path / 'none'}")
+
+
+def test_the_audit_lists_every_difference_that_is_no_method_and_names_the_control(source: dict[str, Any]) -> None:
+    study = load_study({**source, "arms": {**ARMS, "odd": {"lr": 1e-3, "batch_size": 4, "methods": ["orthogonal_qk"]}}})
+    found = {(d.arm, d.setting): d for d in differences(study)}
+    assert set(found) == {("fast", "lr"), ("oelm", "lr"), ("odd", "lr"), ("odd", "batch_size")}
+    assert found["oelm", "lr"].control == "fast"
+    assert str(found["oelm", "lr"]) == "oelm: lr is 0.0001, baseline has 2e-05; like with like: compare with fast"
+    assert found["odd", "batch_size"].control is None
+    assert "cannot be told apart" in str(found["odd", "lr"])
+    assert "itself the control" in str(found["fast", "lr"])
+
+
+def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[str, Any]) -> None:
+    study = load_study({**source, "arms": {"baseline": {"lr": 2e-5}, "oelm": {"methods": ["orthogonal_qk"]}}})
+    assert differences(study) == (), "a default written out is no difference"
+    assert control_of(study, "oelm") == "baseline"
+
+
+@pytest.mark.parametrize(
+    ("settings", "examples", "steps"),
+    [
+        ({"epochs": 3, "batch_size": 32}, 320, 30),
+        ({"epochs": 3, "batch_size": 32}, 321, 33),
+        ({"epochs": 1, "batch_size": 32}, 5, 1),
+        ({"epochs": 0.5, "batch_size": 10}, 100, 5),
+        ({"epochs": 1.25, "batch_size": 10}, 100, 12),
+        ({"epochs": 0.001, "batch_size": 10}, 100, 1),
+        ({"steps": 7}, 10_000, 7),
+        ({"epochs": 2, "batch_size": 10, "accumulate": 4}, 100, 6),
+        ({"epochs": 2, "batch_size": 10, "accumulate": 4}, 80, 4),
+        ({"epochs": 1, "batch_size": 10, "examples": 55}, 100, 6),
+        ({"epochs": 1, "batch_size": 10, "examples": 500}, 100, 10),
+    ],
+)
+def test_steps_count_optimizer_steps(settings: dict[str, Any], examples: int, steps: int) -> None:
+    assert total_steps(Train(**settings), examples) == steps
+
+
+def test_the_last_step_of_an_epoch_may_accumulate_fewer_batches() -> None:
+    assert steps_per_epoch(Train(batch_size=10, accumulate=4), 100) == 3

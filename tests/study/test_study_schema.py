@@ -1,0 +1,118 @@
+"""The JSON schema and the field list: every field documented once, everything a user can write in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fairtune.methods.registry import registered
+from fairtune.study.fields import field_docs, fragment_at
+from fairtune.study.schema import (
+    Arm,
+    Compare,
+    Execution,
+    FileTask,
+    Holdout,
+    Study,
+    Train,
+    study_json_schema,
+)
+
+SECTIONS = [Arm, Compare, Execution, FileTask, Holdout, Study, Train]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.__name__)
+def test_every_section_and_field_has_a_description(section: Any) -> None:
+    assert (section.__doc__ or "").strip()
+    assert [name for name, info in section.model_fields.items() if not info.description] == []
+
+
+def test_every_property_of_the_json_schema_has_a_description() -> None:
+    schema = study_json_schema()
+    silent = []
+    for name, definition in [("study", schema), *schema["$defs"].items()]:
+        for key, part in definition.get("properties", {}).items():
+            target = schema["$defs"].get(part.get("$ref", "").rpartition("/")[2], {})
+            if not part.get("description", target.get("description")):
+                silent.append(f"{name}.{key}")
+    for name, method in schema["$defs"]["MethodUse"]["anyOf"][1]["properties"].items():
+        assert method["description"]
+        silent += [f"{name}.{key}" for key, part in method["properties"].items() if not part.get("description")]
+    assert silent == []
+
+
+def test_every_reference_of_the_json_schema_leads_somewhere() -> None:
+    schema = study_json_schema()
+
+    def references(part: Any) -> list[str]:
+        if isinstance(part, dict):
+            own = [part["$ref"]] if "$ref" in part else []
+            return own + [r for value in part.values() for r in references(value)]
+        return [r for value in part for r in references(value)] if isinstance(part, list) else []
+
+    assert schema["$schema"].endswith("2020-12/schema")
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == {"study", "task", "model", "arms"}
+    found = references(schema)
+    assert found
+    assert {r for r in found if r.removeprefix("#/$defs/") not in schema["$defs"]} == set()
+
+
+@pytest.mark.parametrize(
+    ("study", "valid"),
+    [
+        ({}, True),
+        ({"seeds": [1, 2], "train": {"evaluate": 10, "clip": None}}, True),
+        ({"arms": {"baseline": {}, "x": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}}, True),
+        ({"arms": {"x": {"methods": [{"orthogonal_qk": {"init": "keep"}}]}}}, True),
+        ({"task": {"train": "a.csv", "text": ["a", "b"]}}, True),
+        ({"seeds": 0}, False),
+        ({"seeds": [1, 1]}, False),
+        ({"arms": {}}, False),
+        ({"train": {"batch_size": 0}}, False),
+        ({"train": {"steps": 0}}, False),
+        ({"trian": {}}, False),
+        ({"arms": {"x": {"methods": ["orthogonal_kq"]}}}, False),
+        ({"arms": {"x": {"methods": [{"orthogonal_qk": {"init": "head"}}]}}}, False),
+        ({"arms": {"x": {"warmup": -1}}}, False),
+        ({"compare": {"margin": "1.5%"}}, True),
+        ({"compare": {"margin": "x"}}, False),
+    ],
+)
+def test_the_json_schema_agrees_with_the_reader(study: dict[str, Any], valid: bool) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = study_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    whole = {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}}, **study}
+    assert jsonschema.Draft202012Validator(schema).is_valid(whole) is valid
+
+
+def test_field_docs_cover_every_field() -> None:
+    docs = {doc.path.strip(): doc for doc in field_docs()}
+    wanted = {name for name in Study.model_fields if name != "arms"} | {"arms.NAME", "arms.NAME.methods"}
+    for key, section in (("train", Train), ("compare", Compare), ("execution", Execution), ("task", FileTask)):
+        wanted |= {f"{key}.{name}" for name in section.model_fields}
+    wanted |= {f"task.holdout.{name}" for name in Holdout.model_fields}
+    for name, registration in registered().items():
+        wanted |= {f"{name}.{field}" for field in registration.config.model_fields}
+        wanted.add(f"arms.NAME.methods: {name}")
+    assert wanted - set(docs) == set()
+    assert [path for path, doc in docs.items() if not doc.help] == []
+    assert docs["study"].default == "required"
+    assert docs["train.lr"].default == "2e-05"
+    assert docs["train.lr"].allowed == "a number, above 0"
+    assert docs["train.clip"].allowed == "a number, above 0 or null"
+    assert docs["orthogonal_qk.init"].allowed == "keep, headwise, normal"
+
+
+@pytest.mark.parametrize("field", sorted(Train.model_fields))
+def test_an_arms_field_says_what_the_training_field_says(field: str) -> None:
+    ours, theirs = fragment_at(("arms", "x", field)), fragment_at(("train", field))
+    assert ours is not None
+    assert theirs is not None
+    assert ours["description"] == theirs["description"]
+
+
+def test_a_place_the_schema_does_not_have_is_none() -> None:
+    assert fragment_at(("train", "nothing")) is None
+    assert fragment_at(("train", "lr", "deeper")) is None
