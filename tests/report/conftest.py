@@ -1,177 +1,46 @@
-"""A ledger made by hand, without training, with predictions of known accuracy."""
+"""Ledgers that the tests of reports share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pytest
+from made_ledger import MadeLedger, make_study, usual_ledger
 
-from fairtune.analysis.results import Results, load_results
-from fairtune.ledger.events import EventLog
-from fairtune.ledger.files import write_json
-from fairtune.ledger.folders import RunFolder, run_folder
-from fairtune.ledger.predictions import Predictions, write_predictions
-
-EXAMPLES = 400
-STUDY = "made"
-QK = [{"orthogonal_qk": {"init": "headwise", "freeze": True, "std": 0.02}}]
-TRAIN = {"lr": 2e-5, "epochs": 2.0, "batch_size": 32}
-
-
-@dataclass
-class ArmSpec:
-    """An arm of a made study.
-
-    Args:
-        right: number of right test predictions by seed; None leaves the run waiting, a text is why it failed.
-    """
-
-    right: Sequence[int | str | None]
-    lr: float = 2e-5
-    methods: list[Any] = field(default_factory=list)
-    step_seconds: float = 0.5
-
-
-@dataclass
-class MadeLedger:
-    """A study on disk that tests can change."""
-
-    runs: Path
-    arms: dict[str, ArmSpec]
-
-    def folder(self, arm: str, seed: int) -> RunFolder:
-        return run_folder(self.runs, STUDY, arm, seed)
-
-    def predict(self, arm: str, seed: int, right: int) -> None:
-        """Store predictions of which so many are right; which ones depends on arm and seed."""
-        labels = np.arange(EXAMPLES) % 2
-        wrong = np.random.default_rng([seed, crc32(arm.encode())]).permutation(EXAMPLES)[: EXAMPLES - right]
-        predicted = labels.copy()
-        predicted[wrong] = 1 - predicted[wrong]
-        scores = np.eye(2, dtype=np.float32)[predicted]
-        ids = tuple(f"t{i}" for i in range(EXAMPLES))
-        write_predictions(self.folder(arm, seed).predictions, {"test": Predictions(ids, labels, scores)})
-
-    def results(self) -> Results:
-        return load_results(self.runs, STUDY)
+from fairtune.analysis.results import Results
+from fairtune.report.content import ReportContent
+from fairtune.report.gathering import make_content
+from fairtune.report.writing import write_report
 
 
 @pytest.fixture
 def make_ledger(tmp_path: Path) -> Callable[..., MadeLedger]:
-    return lambda arms, **options: _make(tmp_path / "runs", arms, **options)
+    return lambda arms, **options: make_study(tmp_path / "runs", arms, **options)
 
 
 @pytest.fixture
-def ledger(make_ledger: Callable[..., MadeLedger]) -> MadeLedger:
-    """Five arms, three seeds: a confounded arm with its control, a failure, an arm that has not begun."""
-    return make_ledger(
-        {
-            "baseline": ArmSpec([336, 338, 334]),
-            "baseline-fast": ArmSpec([331, 336, 324], lr=1e-4),
-            "oelm-freeze": ArmSpec([256, 262, 251], lr=1e-4, methods=QK, step_seconds=0.44),
-            "focal": ArmSpec([343, "the loss is nan at step 3 of 20", 335], methods=[{"focal": {"gamma": 2.0}}]),
-            "later": ArmSpec([None, None, None], methods=[{"fgm": {}}]),
-        },
-        margin="1.5%",
-    )
+def ledger(tmp_path: Path) -> MadeLedger:
+    """The usual ledger, for tests that change it."""
+    return usual_ledger(tmp_path / "runs")
 
 
-def _make(
-    runs: Path, arms: dict[str, ArmSpec], margin: float | str | None = None, source: str = "made by hand"
-) -> MadeLedger:
-    made, seeds = MadeLedger(runs, arms), range(max(len(spec.right) for spec in arms.values()))
-    planned = [
-        _planned(position, arm, seed, arms[arm])
-        for position, (seed, arm) in enumerate(
-            (seed, arm) for seed in seeds for arm in arms if seed < len(arms[arm].right)
-        )
-    ]
-    base = next(iter(arms))
-    plan = {
-        "fairtune": "0.1.0",
-        "protocol": 1,
-        "plan": "0123456789abcdef",
-        "study": STUDY,
-        "task": {
-            "name": "made-task", "kind": "classify", "metric": "accuracy", "labels": ["no", "yes"],
-            "rows": {"train": 320, "validation": 80, "test": EXAMPLES}, "source": source, "fingerprint": "f" * 64,
-        },
-        "model": {"name": "minilm", "identity": "5" * 64, "folder": "/secret/place", "hub_id": None, "revision": None},
-        "order": "crossover",
-        "seeds": list(seeds),
-        "arms": {arm: {"methods": spec.methods, "train": {**TRAIN, "lr": spec.lr}} for arm, spec in arms.items()},
-        "compare": {"to": base, "margin": margin, "confidence": 0.95},
-        "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
-        "runs": planned,
-        "differences": [
-            {"arm": arm, "text": f"{arm}: lr is {spec.lr:g}, {base} has {arms[base].lr:g}"}
-            for arm, spec in arms.items()
-            if spec.lr != arms[base].lr
-        ],
-    }  # fmt: skip
-    (runs / STUDY).mkdir(parents=True)
-    write_json(runs / STUDY / "study.json", plan)
-    for run in planned:
-        _record(made, run, arms[run["arm"]])
-    return made
+@pytest.fixture(scope="session")
+def kept_ledger(tmp_path_factory: pytest.TempPathFactory) -> MadeLedger:
+    """The usual ledger, for tests that only read it."""
+    return usual_ledger(tmp_path_factory.mktemp("kept") / "runs")
 
 
-def _planned(position: int, arm: str, seed: int, spec: ArmSpec) -> dict[str, Any]:
-    return {
-        "position": position, "block": seed, "arm": arm, "seed": seed, "key": f"{arm}-{seed}", "steps": 20,
-        "settings": {"train": {**TRAIN, "lr": spec.lr}, "methods": spec.methods, "seed": seed},
-        "signature": f"fairtune:0.1.0|protocol:1|arm:{arm}|seed:{seed}|run:{arm}-{seed}",
-    }  # fmt: skip
+@pytest.fixture(scope="session")
+def results(kept_ledger: MadeLedger) -> Results:
+    return kept_ledger.results()
 
 
-def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
-    right = spec.right[run["seed"]]
-    if right is None:
-        return
-    folder = made.folder(run["arm"], run["seed"])
-    folder.write_plan({"plan": "0123456789abcdef", "study": STUDY, **run})
-    write_json(folder.environment, _environment(run["position"]))
-    if isinstance(right, str):
-        write_json(folder.result, {"status": "failed", "signature": run["signature"], "reason": right, "kind": "run"})
-        return
-    made.predict(run["arm"], run["seed"], right)
-    log = EventLog(folder.events)
-    for step in range(1, 21):
-        log.write("step", step, step=step, loss=0.7 - 0.02 * step + 0.01 * run["seed"], seconds=spec.step_seconds)
-        if step % 5 == 0:
-            score = right / EXAMPLES - 0.1 + step / 200
-            log.write("evaluation", step, split="validation", step=step, accuracy=score)
-    log.close()
-    parameters = {"trainable": 900, "frozen": 100, "buffers": 0, "total": 1000, "trainable_share": 0.9}
-    change = {"name": "layer.0.query.weight", "max_abs": 0.5, "relative": 0.58, "cosine": 0.89, "trainable": False}
-    write_json(
-        folder.card,
-        {"same": 7, "changed": [change] if spec.methods else [], "new": ["head"], "unverified": [], "frozen": [],
-         "parameters": parameters},
-    )  # fmt: skip
-    seconds = spec.step_seconds * (1 + run["seed"] / 100)
-    write_json(
-        folder.result,
-        {
-            "status": "finished", "signature": run["signature"], "metric": "accuracy",
-            "metrics": {"test": {"accuracy": 0.123}},
-            "seconds": {"data": 0.1, "step": 20 * seconds, "validation": 2.0, "test": 1.0, "total": 3.1 + 20 * seconds},
-            "step_seconds": {"n": 20, "median": seconds}, "parameters": parameters,
-            "memory": {"peak_bytes": 1_500_000_000, "kind": "resident in the process"},
-        },
-    )  # fmt: skip
+@pytest.fixture(scope="session")
+def content(results: Results) -> ReportContent:
+    return make_content(results)
 
 
-def _environment(position: int) -> dict[str, Any]:
-    return {
-        "time": "2026-11-15T19:57:03Z", "fairtune": "0.1.0", "python": "3.11.7", "cpu": "a CPU",
-        "cores": {"physical": 2, "logical": 2}, "memory_bytes": 25_000_000_000, "device": "cpu",
-        "packages": {"torch": "2.13.0", "numpy": "2.4.6"}, "git": None, "torch": {"threads": 2, "cuda": None},
-        "load": {"time": 1.0, "load_average": [0.25 + position / 10, 0.1, 0.1], "gpus": []},
-        "load_after": {"time": 2.0, "load_average": [1.9, 0.1, 0.1], "gpus": []},
-    }  # fmt: skip
+@pytest.fixture(scope="session")
+def written(results: Results) -> dict[str, Path]:
+    return write_report(results)

@@ -98,8 +98,8 @@ def reading_notes(header: Header) -> tuple[str, ...]:
     """The method in short, with this study's numbers."""
     level = confidence(header.confidence)
     notes = [
-        "n is the number of finished runs, one a seed. Figures are recomputed from stored predictions on the test split "
-        f"({header.rows.get('test', 0):,} examples); each run's best checkpoint was selected on the validation split.",
+        "n is the number of finished runs, one a seed. Figures are recomputed from stored predictions on the test "
+        f"split ({header.rows.get('test', 0):,} examples); the best checkpoint was selected on the validation split.",
         f"An arm's interval is Student's {level} interval of its mean over seeds.",
         "A difference pairs the runs of the same seed. Its interval counts two kinds of luck, other seeds and other "
         "test examples, by a bootstrap over both, with Student's t for the few seeds; for one comparison at a time.",

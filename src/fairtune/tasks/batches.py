@@ -13,6 +13,8 @@ Indices = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[np.int64]]
 WINDOW = 200
 """Batches in a window that is sorted by length. Larger pads less; smaller mixes better."""
+MOST_CORRELATION, REDRAWS = 0.2, 20
+"""Adjacent batches may correlate in length by this much; an order that exceeds it is drawn again."""
 
 
 def training_batches(lengths: Indices, batch_size: int, seed: int, epoch: int) -> list[Indices]:
@@ -25,7 +27,20 @@ def training_batches(lengths: Indices, batch_size: int, seed: int, epoch: int) -
         window = order[start : start + span]
         window = window[np.argsort(lengths[window], kind="stable")]
         batches.extend(window[i : i + batch_size] for i in range(0, len(window), batch_size))
-    return [batches[i] for i in generator.permutation(len(batches))]
+    widths = np.array([lengths[batch].max() for batch in batches])
+    shuffled = generator.permutation(len(batches))
+    for _ in range(REDRAWS):  # a short epoch can by chance come out half sorted
+        if _neighbours(widths[shuffled]) <= MOST_CORRELATION:
+            break
+        shuffled = generator.permutation(len(batches))
+    return [batches[i] for i in shuffled]
+
+
+def _neighbours(widths: npt.NDArray[np.int64]) -> float:
+    """Correlation of each batch's length with the next one's; 0 where lengths do not vary."""
+    if len(widths) < 3 or np.ptp(widths[:-1]) == 0 or np.ptp(widths[1:]) == 0:
+        return 0.0
+    return float(np.corrcoef(widths[:-1], widths[1:])[0, 1])
 
 
 def evaluation_batches(lengths: Indices, tokens: int) -> list[Indices]:

@@ -1,0 +1,128 @@
+"""A run that was killed or stopped goes on and ends with the same bits, whatever method it trains with."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from fairtune.ledger.events import all_events, counted_events
+from fairtune.ledger.predictions import read_predictions
+from fairtune.methods.registry import registered
+from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here
+
+ARMS = {"baseline": [], **{name: [name] for name in registered()}}
+KILLED = -signal.SIGKILL
+
+
+@pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
+def test_killed_again_and_again_a_run_ends_with_the_same_bits(toy: ToyStudy, methods: list[str]) -> None:
+    whole, broken = toy.job("whole", methods), toy.job("broken", methods)
+    assert perform_apart(whole) == 0
+    for kill_at in (7, 9, 14, 12):  # before the first state, then ever further on
+        assert perform_apart(broken, kill_at=kill_at) == KILLED
+    assert perform_apart(broken) == 0
+
+    assert digests(broken.run.path) == digests(whole.run.path)
+    events = counted_events(broken.run.events)
+    steps = [event["step"] for event in events if event["event"] == "step"]
+    assert steps == list(range(1, 27)), "each step counts once"
+    seconds = json.loads(broken.run.result.read_text())["seconds"]
+    assert seconds["step"] == pytest.approx(sum(e["seconds"] for e in events if e["event"] == "step"), abs=1e-6)
+    assert sum(e["event"] == "step" for e in all_events(broken.run.events)) > 26, "what was lost stays on record"
+
+
+@pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
+def test_a_saved_model_predicts_the_same_in_plain_transformers(toy: ToyStudy, methods: list[str]) -> None:
+    job = toy.job("runs", methods)
+    assert perform_here(job)["status"] == "finished"
+    stored = read_predictions(job.run.predictions, "test")
+    model = AutoModelForSequenceClassification.from_pretrained(job.run.model).eval()
+    tokenizer = AutoTokenizer.from_pretrained(job.run.model)
+    from fairtune.study.schema import FileTask
+    from fairtune.tasks import load_task
+
+    texts = [text for (text,) in load_task(FileTask.model_validate(job.task)).splits["test"].texts]
+    with torch.inference_mode():
+        logits = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits
+    torch.testing.assert_close(logits, torch.from_numpy(stored.scores), atol=1e-5, rtol=1e-4)
+
+
+def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStudy) -> None:
+    train = {"epochs": 1, "evaluate": 5}
+    whole = toy.job("whole", **train)
+    assert perform_apart(whole) == 0
+    point = 1
+    while True:
+        broken = toy.job(f"broken-{point}", **train)
+        code = perform_apart(broken, kill_at=point)
+        if code == 0:
+            break
+        assert code == KILLED
+        assert perform_apart(broken) == 0
+        assert digests(broken.run.path) == digests(whole.run.path), f"killed at point {point}"
+        point += 1
+    assert point > 20
+
+
+@pytest.mark.parametrize(("point", "phase"), [(2, "tokenising"), (10, "training"), (15, "evaluating")])
+def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(toy: ToyStudy, point: int, phase: str) -> None:
+    from fairtune.errors import Stopped
+
+    whole, stopped = toy.job("whole"), toy.job("stopped")
+    perform_here(whole)
+    looks = 0
+
+    def between() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == point:
+            raise Stopped
+
+    if phase == "tokenising":
+        from fairtune.tasks import encoding
+
+        encoding._encoded.clear()
+    with pytest.raises(Stopped):
+        perform_here(stopped, between)
+    before = [e for e in all_events(stopped.run.events) if e["event"] == "step"]
+    assert bool(before) == (phase != "tokenising")
+    perform_here(stopped)
+    assert digests(stopped.run.path) == digests(whole.run.path)
+    resumed = [e for e in all_events(stopped.run.events) if e["event"] == "resumed"]
+    assert resumed[-1]["step"] == len(before), "nothing that was done is done again"
+
+
+def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy) -> None:
+    whole, broken = toy.job("whole"), toy.job("broken")
+    assert perform_apart(whole) == 0
+    assert perform_apart(broken, kill_at=20) == KILLED
+    newest = sorted(broken.run.checkpoint.glob("step-*"))[-1]
+    weights = newest / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    assert perform_apart(broken) == 0
+    assert digests(broken.run.path) == digests(whole.run.path)
+    warnings = [e["text"] for e in counted_events(broken.run.events) if e["event"] == "warning"]
+    assert any(newest.name in text and "model.safetensors" in text for text in warnings)
+
+
+def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy) -> None:
+    whole, broken = toy.job("whole"), toy.job("broken")
+    assert perform_apart(whole) == 0
+    assert perform_apart(broken, kill_at=20) == KILLED
+    for manifest in broken.run.checkpoint.glob("*/manifest.json"):
+        manifest.unlink()
+    assert perform_apart(broken) == 0
+    assert digests(broken.run.path) == digests(whole.run.path)
+
+
+def test_a_finished_run_leaves_no_states_behind(toy: ToyStudy) -> None:
+    job = toy.job("runs")
+    perform_here(job)
+    assert not job.run.checkpoint.exists()
+    assert job.run.status() == "finished"

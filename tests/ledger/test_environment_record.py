@@ -1,0 +1,159 @@
+"""What a run ran on: enough to explain a difference, nothing about who ran it."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from fairtune.ledger.environment import capture_environment, capture_load, gpus
+
+
+def test_versions_hardware_and_load_are_listed() -> None:
+    import torch
+
+    found = capture_environment("cpu")
+    assert json.loads(json.dumps(found)) == found
+    assert found["packages"]["torch"] == metadata.version("torch") == torch.__version__
+    assert found["packages"]["transformers"] == metadata.version("transformers")
+    assert found["python"] == platform.python_version()
+    assert found["cores"]["logical"] >= 1
+    assert found["memory_bytes"] > 2**28
+    assert found["device"] == "cpu"
+    assert found["torch"]["threads"] == torch.get_num_threads()
+    assert len(found["load"]["load_average"]) == 3
+    assert found["load"]["memory_available_bytes"] > 0
+
+
+def test_the_git_commit_of_the_folder_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+    git = capture_environment("cpu")["git"]
+    if git is not None:  # an installed copy of the tests has no commit
+        assert len(git["commit"]) == 40
+        assert isinstance(git["clean"], bool)
+    monkeypatch.chdir(tmp_path)
+    assert capture_environment("cpu")["git"] is None
+
+
+def test_nobody_and_no_machine_is_named() -> None:
+    text = json.dumps(capture_environment("cpu"))
+    assert platform.node()
+    assert f'"{platform.node()}"' not in text
+    assert str(Path.home()) not in text.replace("/root", str(Path.home()))
+    assert str(Path.cwd()) not in text
+    assert f'"{getpass.getuser()}"' not in text
+    keys = set(json.loads(text))
+    assert not keys & {"host", "hostname", "user", "cwd", "argv", "environ"}
+
+
+class FakeNvml(ModuleType):
+    """Two GPUs as NVML would tell of them; the second does not answer some questions."""
+
+    NVML_TEMPERATURE_GPU = 0
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.open = 0
+        self.deaf: set[str] = set()
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        self._answer("nvmlInit", None)
+        self.open += 1
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.open -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
+        return self._answer("nvmlSystemGetDriverVersion", b"550.1")
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return self._answer("nvmlDeviceGetCount", 2)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        return index
+
+    def nvmlDeviceGetName(self, handle: int) -> Any:  # noqa: N802
+        return self._answer("nvmlDeviceGetName", [b"H100", "A100"][handle])
+
+    def nvmlDeviceGetTemperature(self, handle: int, kind: int) -> int:  # noqa: N802
+        assert kind == self.NVML_TEMPERATURE_GPU
+        return self._answer("nvmlDeviceGetTemperature", 60 + handle)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
+        return self._answer("nvmlDeviceGetUtilizationRates", SimpleNamespace(gpu=10 * handle, memory=1))
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802, ARG002
+        return self._answer("nvmlDeviceGetMemoryInfo", SimpleNamespace(used=5, total=80))
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> Any:  # noqa: N802
+        pids = [[os.getpid()], [os.getpid(), 1, 2]][handle]
+        return self._answer("nvmlDeviceGetComputeRunningProcesses", [SimpleNamespace(pid=p) for p in pids])
+
+    def _answer(self, question: str, answer: Any) -> Any:
+        if question in self.deaf:
+            raise self.NVMLError("Not Supported")
+        return answer
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    return fake
+
+
+def test_gpus_are_described_with_everything_that_may_disturb_a_run(nvml: FakeNvml) -> None:
+    first, second = gpus()
+    assert first == {
+        "index": 0,
+        "name": "H100",
+        "driver": "550.1",
+        "temperature": 60,
+        "utilisation": 0,
+        "memory_used_bytes": 5,
+        "memory_bytes": 80,
+        "other_processes": 0,
+    }
+    assert (second["name"], second["utilisation"], second["other_processes"]) == ("A100", 10, 2)
+    assert capture_load()["gpus"] == [first, second]
+    assert nvml.open == 0, "NVML is shut down again"
+
+
+@pytest.mark.parametrize(
+    ("question", "fields"),
+    [
+        ("nvmlDeviceGetName", ["name"]),
+        ("nvmlDeviceGetTemperature", ["temperature"]),
+        ("nvmlDeviceGetUtilizationRates", ["utilisation"]),
+        ("nvmlDeviceGetMemoryInfo", ["memory_used_bytes", "memory_bytes"]),
+        ("nvmlDeviceGetComputeRunningProcesses", ["other_processes"]),
+    ],
+)
+def test_a_question_a_gpu_does_not_answer_is_unknown_and_the_rest_is_told(
+    nvml: FakeNvml, question: str, fields: list[str]
+) -> None:
+    nvml.deaf = {question}
+    for gpu in gpus():
+        assert {key for key, value in gpu.items() if value is None} == set(fields)
+
+
+@pytest.mark.parametrize("question", ["nvmlInit", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount"])
+def test_a_driver_that_fails_is_no_gpu(nvml: FakeNvml, question: str) -> None:
+    nvml.deaf = {question}
+    assert gpus() == []
+    assert nvml.open == 0
+
+
+def test_without_the_library_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert gpus() == []

@@ -1,0 +1,251 @@
+"""Run folders: their state, what protects them, and the index made of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairtune.errors import LedgerError
+from fairtune.ledger.files import write_json
+from fairtune.ledger.folders import (
+    is_locked,
+    lock,
+    require_study,
+    require_writable,
+    run_folder,
+    run_folders,
+    study_names,
+)
+from fairtune.ledger.index import NAME, read_index, refresh_index
+
+
+def make_run(runs: Path, arm: str = "baseline", seed: int = 0, score: float | None = 0.8, study: str = "s") -> Any:
+    write_json_in(runs / study / "study.json", {"study": study})
+    folder = run_folder(runs, study, arm, seed)
+    folder.write_plan({"key": "k", "settings": {}, "signature": "sig"})
+    if score is not None:
+        result = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": score}}}
+        write_json(folder.result, {**result, "seconds": {"total": 3.5}, "signature": "sig"})
+    return folder
+
+
+def write_json_in(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, value)
+
+
+def test_a_folder_says_what_state_its_run_is_in(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "s", "baseline", 3)
+    assert (folder.path, folder.arm, folder.seed) == (tmp_path / "s" / "baseline" / "seed-3", "baseline", 3)
+    assert folder.status() == "waiting"
+    folder.write_plan({"key": "k"})
+    assert folder.status() == "started"
+    write_json(folder.result, {"status": "failed", "reason": "x"})
+    assert folder.status() == "failed"
+    write_json(folder.result, {"status": "finished"})
+    assert folder.status() == "finished"
+    folder.result.write_text('{"status": "fini')
+    assert folder.status() == "started", "a damaged result is no result"
+
+
+SETTINGS = {"train": {"lr": 1e-4, "epochs": 3}, "task": {"name": "t"}, "methods": []}
+
+
+def test_a_folder_of_the_same_plan_is_accepted(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "s", "a", 0)
+    folder.check_plan({"key": "1", "settings": SETTINGS})
+    folder.write_plan({"key": "1", "settings": SETTINGS})
+    folder.check_plan({"key": "1", "settings": SETTINGS})
+
+
+def test_a_folder_of_another_plan_is_refused_naming_what_differs(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "s", "a", 0)
+    folder.write_plan({"key": "1", "settings": SETTINGS})
+    before = folder.plan.read_bytes()
+    other = {"train": {"lr": 2e-5, "epochs": 3}, "task": {"name": "t"}, "methods": [{"orthogonal_qk": {}}]}
+    with pytest.raises(LedgerError) as caught:
+        folder.check_plan({"key": "2", "settings": other})
+    message = str(caught.value)
+    assert str(folder.path) in message
+    assert "train.lr was 0.0001, is 2e-05" in message
+    assert "methods was [], is [{'orthogonal_qk': {}}]" in message
+    assert "epochs" not in message
+    assert "--runs" in message
+    assert folder.plan.read_bytes() == before
+
+
+def test_a_plan_without_settings_is_refused_too(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "s", "a", 0)
+    folder.write_plan({"key": "1"})
+    with pytest.raises(LedgerError, match="another plan"):
+        folder.check_plan({"key": "2", "settings": SETTINGS})
+
+
+def test_scratch_is_cleared_and_the_record_stays(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    (folder.checkpoint / "step-1").mkdir(parents=True)
+    folder.clear_scratch()
+    folder.clear_scratch()
+    assert not folder.checkpoint.exists()
+    assert folder.status() == "finished"
+
+
+def test_an_unknown_study_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"no study 'x' .* holds no study yet.*fairtune run"):
+        require_study(tmp_path / "none", "x")
+    make_run(tmp_path, study="movies")
+    (tmp_path / "not-a-study").mkdir()
+    assert study_names(tmp_path) == ["movies"]
+    with pytest.raises(LedgerError, match=r"studies there: movies\. Did you mean 'movies'"):
+        require_study(tmp_path, "movie")
+    assert require_study(tmp_path, "movies") == tmp_path / "movies"
+
+
+def test_a_writable_folder_is_made_and_left_clean(tmp_path: Path) -> None:
+    require_writable(tmp_path / "a" / "b")
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file", tmp_path / "file" / "runs"):
+        with pytest.raises(LedgerError) as caught:
+            require_writable(path)
+        assert f"the runs folder {path} cannot be written" in str(caught.value)
+        assert "--runs" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["/proc/fairtune-runs", "/sys/fairtune-runs", "/proc", "/sys/kernel"])
+def test_a_read_only_place_cannot_be_written(path: str) -> None:
+    if not Path(path).parent.is_dir() or not Path("/sys/kernel").is_dir():
+        pytest.skip("no such place here")
+    with pytest.raises(LedgerError, match=r"cannot be written \(.+\); choose another with --runs"):
+        require_writable(Path(path))
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from fairtune.ledger.folders import lock
+with lock(Path(sys.argv[1]), "taken"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_is_exclusive_between_processes_and_ends_with_kill_9(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / ".lock"
+    assert not is_locked(file)
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "held\n"
+            assert is_locked(file)
+            with pytest.raises(LedgerError, match="^somebody else works here$"), lock(file, "somebody else works here"):
+                pytest.fail("the lock was given twice")
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert not is_locked(file)
+    with lock(file, "taken"):
+        assert is_locked(file)
+    assert not is_locked(file)
+
+
+def test_asking_whether_a_lock_is_held_never_turns_a_run_away(tmp_path: Path) -> None:
+    file, stop = tmp_path / ".lock", threading.Event()
+    file.touch()
+
+    def ask() -> None:
+        while not stop.is_set():
+            is_locked(file)
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    try:
+        for _ in range(300):
+            with lock(file, "taken"):
+                pass
+    finally:
+        stop.set()
+        asker.join()
+
+
+def test_the_index_has_a_row_a_run(tmp_path: Path) -> None:
+    make_run(tmp_path, "baseline", 0, 0.8)
+    make_run(tmp_path, "oelm", 1, None)
+    failed = make_run(tmp_path, "oelm", 2, None, study="t")
+    write_json(failed.result, {"status": "failed", "reason": "out of memory"})
+    rows = {(r.study, r.arm, r.seed): r for r in refresh_index(tmp_path)}
+    assert set(rows) == {("s", "baseline", 0), ("s", "oelm", 1), ("t", "oelm", 2)}
+    done = rows["s", "baseline", 0]
+    assert (done.status, done.metric, done.score, done.seconds) == ("finished", "accuracy", 0.8, 3.5)
+    assert rows["s", "oelm", 1].status == "interrupted"
+    assert (rows["t", "oelm", 2].status, rows["t", "oelm", 2].reason) == ("failed", "out of memory")
+    assert read_index(tmp_path) == sorted(rows.values(), key=lambda r: (r.study, r.arm, r.seed))
+
+
+def test_a_run_that_holds_its_lock_is_running(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, score=None)
+    with lock(folder.path / ".lock", "taken"):
+        assert refresh_index(tmp_path)[0].status == "running"
+    assert refresh_index(tmp_path)[0].status == "interrupted"
+
+
+@pytest.mark.parametrize("fault", ["deleted", "garbage", "empty", "other table", "folder"])
+def test_a_lost_or_damaged_index_is_rebuilt(tmp_path: Path, fault: str) -> None:
+    make_run(tmp_path)
+    rows = refresh_index(tmp_path)
+    index = tmp_path / NAME
+    index.unlink()
+    if fault == "garbage":
+        index.write_bytes(os.urandom(5000))
+    elif fault == "empty":
+        index.touch()
+    elif fault == "other table":
+        database = sqlite3.connect(index)
+        database.execute("CREATE TABLE runs (something)")
+        database.commit()
+        database.close()
+    elif fault == "folder":
+        index.mkdir()
+    assert read_index(tmp_path) == rows
+    assert refresh_index(tmp_path) == rows
+    if fault != "folder":
+        database = sqlite3.connect(index)
+        assert database.execute("SELECT count(*), max(score) FROM runs").fetchone() == (1, 0.8)
+        database.close()
+
+
+def test_an_index_that_cannot_be_written_does_not_stand_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path)
+    monkeypatch.setattr("fairtune.ledger.index.NAME", "../../../../../proc/nowhere/index.sqlite")
+    assert [row.score for row in refresh_index(tmp_path)] == [0.8]
+    assert [row.score for row in read_index(tmp_path)] == [0.8]
+
+
+def test_the_index_forgets_runs_that_are_gone_and_no_runs_is_no_rows(tmp_path: Path) -> None:
+    assert refresh_index(tmp_path / "none") == []
+    folder = make_run(tmp_path)
+    make_run(tmp_path, "other")
+    assert len(refresh_index(tmp_path)) == 2
+    folder.plan.unlink()
+    refresh_index(tmp_path)
+    assert [row.arm for row in read_index(tmp_path)] == ["other"]
+
+
+def test_a_folder_moved_aside_is_no_run(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    make_run(tmp_path, seed=1)
+    folder.path.rename(folder.path.with_name("seed-0-old"))
+    assert [row.seed for row in refresh_index(tmp_path)] == [1]
+    assert [f.seed for f in run_folders(tmp_path / "s")] == [1]

