@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
 from fairtune.ledger.environment import capture_environment, capture_load, gpus
 
 
@@ -46,7 +47,7 @@ def test_nobody_and_no_machine_is_named() -> None:
     text = json.dumps(capture_environment("cpu"))
     assert platform.node()
     assert f'"{platform.node()}"' not in text
-    assert str(Path.home()) not in text.replace("/root", str(Path.home()))
+    assert f"{Path.home()}/" not in text
     assert str(Path.cwd()) not in text
     assert f'"{getpass.getuser()}"' not in text
     keys = set(json.loads(text))
@@ -143,7 +144,9 @@ def test_a_question_a_gpu_does_not_answer_is_unknown_and_the_rest_is_told(
     nvml: FakeNvml, question: str, fields: list[str]
 ) -> None:
     nvml.deaf = {question}
-    for gpu in gpus():
+    found = gpus()
+    assert len(found) == 2
+    for gpu in found:
         assert {key for key, value in gpu.items() if value is None} == set(fields)
 
 

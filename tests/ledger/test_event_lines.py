@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from fairtune.ledger.events import EventLog, all_events, counted_events
 
 

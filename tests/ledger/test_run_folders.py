@@ -7,11 +7,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fairtune.errors import LedgerError
 from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import (
@@ -148,7 +148,10 @@ def test_a_lock_is_exclusive_between_processes_and_ends_with_kill_9(tmp_path: Pa
         try:
             assert process.stdout.readline() == "held\n"
             assert is_locked(file)
-            with pytest.raises(LedgerError, match="^somebody else works here$"), lock(file, "somebody else works here"):
+            with (
+                pytest.raises(LedgerError, match=r"^somebody else works here$"),
+                lock(file, "somebody else works here"),
+            ):
                 pytest.fail("the lock was given twice")
         finally:
             process.kill()
@@ -159,23 +162,28 @@ def test_a_lock_is_exclusive_between_processes_and_ends_with_kill_9(tmp_path: Pa
     assert not is_locked(file)
 
 
+ASKER = """
+import sys
+from pathlib import Path
+from fairtune.ledger.folders import is_locked
+print("asking", flush=True)
+while True:
+    is_locked(Path(sys.argv[1]))
+"""
+
+
 def test_asking_whether_a_lock_is_held_never_turns_a_run_away(tmp_path: Path) -> None:
-    file, stop = tmp_path / ".lock", threading.Event()
+    file = tmp_path / ".lock"
     file.touch()
-
-    def ask() -> None:
-        while not stop.is_set():
-            is_locked(file)
-
-    asker = threading.Thread(target=ask)
-    asker.start()
-    try:
-        for _ in range(300):
-            with lock(file, "taken"):
-                pass
-    finally:
-        stop.set()
-        asker.join()
+    with subprocess.Popen([sys.executable, "-c", ASKER, str(file)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            process.stdout.readline()
+            for _ in range(2000):
+                with lock(file, "taken"):
+                    pass
+        finally:
+            process.kill()
 
 
 def test_the_index_has_a_row_a_run(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from fairtune.errors import LedgerError
 from fairtune.ledger.files import finite, read_json, write_atomically, write_json
 from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions

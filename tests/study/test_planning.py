@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fairtune.errors import DataError, ModelError
 from fairtune.study.audit import control_of, differences
 from fairtune.study.loading import load_study
@@ -95,16 +96,20 @@ def test_keys_change_with_an_arms_own_settings_only_there(source: dict[str, Any]
 
 
 def test_keys_change_with_the_data_and_the_weights(source: dict[str, Any], tmp_path: Path, tiny_task: Any) -> None:
-    before = keys(plan(source))
-    data = tmp_path / "train.csv"
-    data.write_text(tiny_task.train.read_text().replace("film", "book", 1))
-    assert keys(plan(source, f"task.train={data}"))["fast/seed-0"] != before["fast/seed-0"]
+    model = Path(shutil.copytree(source["model"], tmp_path / "tiny-bert"))
+    data = Path(shutil.copy(tiny_task.train, tmp_path / "train.csv"))
+    here = (f"model={model}", f"task.train={data}")
+    before = keys(plan(source, *here))
+    assert keys(plan(source, *here)) == before
 
-    model = shutil.copytree(source["model"], tmp_path / "tiny-bert")
+    data.write_text(data.read_text().replace("film", "book", 1))
+    changed = keys(plan(source, *here))
+    assert changed["fast/seed-0"] != before["fast/seed-0"]
+
     weights = bytearray((model / "model.safetensors").read_bytes())
     weights[-1] ^= 1
     (model / "model.safetensors").write_bytes(weights)
-    assert keys(plan(source, f"model={model}"))["fast/seed-0"] != before["fast/seed-0"]
+    assert keys(plan(source, *here))["fast/seed-0"] != changed["fast/seed-0"]
 
 
 def test_the_plans_hash_is_stable_and_changes_with_seeds_and_comparison(source: dict[str, Any]) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
+
 from fairtune.errors import FairtuneError
 from fairtune.study.loading import check_file, load_study
 from fairtune.study.problems import StudyError
-from pydantic import ValidationError
 
 HEAD = "study: s\ntask: movie-reviews\nmodel: minilm\n"
 BASE = HEAD + "arms:\n  baseline:\n"  # five lines; what a test adds starts on line 6
@@ -127,6 +128,7 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ("  x: {batch_size: 0}", "arms.x.batch_size", ["found 0", "1 or more"]),
         ("  x: [lr]", "arms.x", ["found ['lr']", "a mapping"]),
         ("  bad name: {}", "arms.bad name", ["found 'bad name'", "letters, digits"]),
+        ("  report: {}", "arms.report", ["found 'report'", "not logs, plans, report"]),
         ("  ../up: {}", "arms.../up", ["letters, digits"]),
         ("  x: {methods: [orthogonal_kq]}", "arms.x.methods[0]", ["unknown method", "Did you mean 'orthogonal_qk'?"]),
         ("  x: {methods: orthogonal_qk}", "arms.x.methods", ["found 'orthogonal_qk'", "a list"]),
@@ -275,7 +277,8 @@ def test_a_profile_is_merged_into_the_study(write: Any) -> None:
 
 def test_errors_in_a_profile_point_to_the_profiles_own_line(write: Any) -> None:
     file = write(
-        BASE + "train: {lr: 1}\nseeds: 2\nprofiles:\n  p:\n    train:\n      lr: x\n    seeds: -1\n    arms: {b: {lrr: 1}}\n"
+        BASE
+        + "train: {lr: 1}\nseeds: 2\nprofiles:\n  p:\n    train:\n      lr: x\n    seeds: -1\n    arms: {b: {lrr: 1}}\n"
     )
     assert load_study(file).train.lr == 1, "a profile that is not chosen does no harm"
     found = problems(file, profile="p")
@@ -374,9 +377,7 @@ def test_anchors_may_share_settings_between_arms(write: Any) -> None:
     ]
 
 
-def test_relative_files_start_at_the_study_file(
-    tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_files_start_at_the_study_file(tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     text = BASE.replace("movie-reviews", "{train: data/a.csv, test: /b.csv, validation: ~/c.csv, text: t}")
@@ -388,7 +389,13 @@ def test_relative_files_start_at_the_study_file(
 
 
 def test_a_mapping_is_a_study_too_and_is_not_changed() -> None:
-    source = {"study": "s", "task": "movie-reviews", "model": "minilm", "arms": {"baseline": None}, "train": {"lr": 1e-3}}
+    source = {
+        "study": "s",
+        "task": "movie-reviews",
+        "model": "minilm",
+        "arms": {"baseline": None},
+        "train": {"lr": 1e-3},
+    }
     study = load_study(source, ["train.lr=1", "arms.x.lr=2"])
     assert (study.train.lr, study.settings("x").lr) == (1, 2)
     assert source["train"] == {"lr": 1e-3}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from fairtune.methods.registry import registered
 from fairtune.study.fields import field_docs, fragment_at
+from fairtune.study.loading import load_study
+from fairtune.study.problems import StudyError
 from fairtune.study.schema import (
     Arm,
     Compare,
@@ -58,33 +61,45 @@ def test_every_reference_of_the_json_schema_leads_somewhere() -> None:
     assert {r for r in found if r.removeprefix("#/$defs/") not in schema["$defs"]} == set()
 
 
-@pytest.mark.parametrize(
-    ("study", "valid"),
-    [
-        ({}, True),
-        ({"seeds": [1, 2], "train": {"evaluate": 10, "clip": None}}, True),
-        ({"arms": {"baseline": {}, "x": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}}, True),
-        ({"arms": {"x": {"methods": [{"orthogonal_qk": {"init": "keep"}}]}}}, True),
-        ({"task": {"train": "a.csv", "text": ["a", "b"]}}, True),
-        ({"seeds": 0}, False),
-        ({"seeds": [1, 1]}, False),
-        ({"arms": {}}, False),
-        ({"train": {"batch_size": 0}}, False),
-        ({"train": {"steps": 0}}, False),
-        ({"trian": {}}, False),
-        ({"arms": {"x": {"methods": ["orthogonal_kq"]}}}, False),
-        ({"arms": {"x": {"methods": [{"orthogonal_qk": {"init": "head"}}]}}}, False),
-        ({"arms": {"x": {"warmup": -1}}}, False),
-        ({"compare": {"margin": "1.5%"}}, True),
-        ({"compare": {"margin": "x"}}, False),
-    ],
-)
-def test_the_json_schema_agrees_with_the_reader(study: dict[str, Any], valid: bool) -> None:
+CASES: list[tuple[dict[str, Any], bool]] = [
+    ({}, True),
+    ({"seeds": [1, 2], "train": {"evaluate": 10, "clip": None}}, True),
+    ({"arms": {"baseline": {}, "x": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}}, True),
+    ({"arms": {"x": {"methods": [{"orthogonal_qk": {"init": "keep"}}]}}}, True),
+    ({"task": {"train": "a.csv", "text": ["a", "b"]}}, True),
+    ({"seeds": 0}, False),
+    ({"seeds": [1, 1]}, False),
+    ({"arms": {}}, False),
+    ({"train": {"batch_size": 0}}, False),
+    ({"train": {"steps": 0}}, False),
+    ({"trian": {}}, False),
+    ({"arms": {"x": {"methods": ["orthogonal_kq"]}}}, False),
+    ({"arms": {"x": {"methods": [{"orthogonal_qk": {"init": "head"}}]}}}, False),
+    ({"arms": {"x": {"warmup": -1}}}, False),
+    ({"compare": {"margin": "1.5%"}}, True),
+    ({"compare": {"margin": "x"}}, False),
+]
+
+
+def test_the_json_schema_agrees_with_the_reader() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = study_json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for study, valid in CASES:
+        whole = {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}}, **study}
+        assert validator.is_valid(whole) is valid, study
+
+
+@pytest.mark.parametrize(("study", "valid"), CASES)
+def test_the_reader_takes_what_the_schema_takes(study: dict[str, Any], valid: bool) -> None:
     whole = {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}}, **study}
-    assert jsonschema.Draft202012Validator(schema).is_valid(whole) is valid
+    whole["arms"].setdefault("baseline", {}) if whole["arms"] else None
+    if valid:
+        load_study(whole)
+    else:
+        with pytest.raises(StudyError):
+            load_study(whole)
 
 
 def test_field_docs_cover_every_field() -> None:

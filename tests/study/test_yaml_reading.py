@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
 

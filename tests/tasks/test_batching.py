@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from fairtune.tasks.batches import collate, evaluation_batches, fixed_order, training_batches
 from fairtune.tasks.encoding import Encoded
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fairtune.models.loading import load_tokenizer
 from fairtune.tasks.encoding import CHUNK, encode, encode_task
 from fairtune.tasks.task import Split, Task

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn import metrics as sklearn_metrics
+
 from fairtune.analysis.resampling import _counts, metric_from_counts
 from fairtune.tasks.metrics import classification_metrics, predicted_classes
-from sklearn import metrics as sklearn_metrics
 
 
 def scores_of(predicted: list[int], classes: int) -> np.ndarray:

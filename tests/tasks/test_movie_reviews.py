@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
+
 from fairtune.tasks import load_task, task_names
 from fairtune.tasks.task import Task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
 

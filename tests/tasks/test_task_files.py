@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
+
 from fairtune.errors import DataError
 from fairtune.study.schema import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.task import Task
-from pyarrow import parquet
 
 ROWS = [
     {"text": f"{word} number {i}, with a comma and “quotes”\nand a second line\tand a tab", "label": word}
@@ -276,7 +277,7 @@ def test_too_few_rows_to_hold_out_are_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened_is_told() -> None:
-    with pytest.raises(DataError, match="no such file|cannot be read"):
+    with pytest.raises(DataError, match=r"no such file|cannot be read"):
         load(Path("/proc/1/mem.csv"))
 
 

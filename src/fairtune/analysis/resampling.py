@@ -51,7 +51,8 @@ def bootstrap_variance(
     both = float(np.var((chosen * by_seed).sum(axis=0), ddof=1))
     alone, together = float(np.var(by_seed, axis=1, ddof=1).mean()), float(np.var(by_seed.mean(axis=0), ddof=1))
     interaction = max(0.0, (alone - together) / (seeds - 1))
-    return max(0.0, both - 2 * interaction)
+    # The luck of examples with just these seeds is part of the truth, so never less than that.
+    return max(together, both - 2 * interaction)
 
 
 def _counts(labels: Classes, predicted: Classes, classes: int, weights: Floats) -> Floats:

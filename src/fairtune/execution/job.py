@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtune.ledger.events import EventLog
+from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.study.plan import Plan, PlannedRun
 from fairtune.study.schema import FileTask
@@ -50,3 +53,25 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         checkpoint_every=plan.study.execution.checkpoint_every,
         save_model=plan.study.execution.save_model,
     )
+
+
+def failure(job: Job, reason: str, kind: str) -> dict[str, Any]:
+    """The result of a run that failed.
+
+    Args:
+        kind: run (it cannot go on), input, error (unforeseen), killed, or disk (full).
+    """
+    return {"status": "failed", "signature": job.plan["signature"], "reason": reason, "kind": kind}
+
+
+def record_failure(folder: RunFolder, result: dict[str, Any], details: str | None = None) -> None:
+    """Write a failure into the ledger, as far as the disk still takes it."""
+    with contextlib.suppress(OSError):
+        folder.path.mkdir(parents=True, exist_ok=True)
+        log = EventLog(folder.events)
+        try:
+            log.write("failed", 0, reason=result["reason"], details=details)
+        finally:
+            log.close()
+    with contextlib.suppress(OSError):
+        write_json(folder.result, result)

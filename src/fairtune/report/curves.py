@@ -7,7 +7,7 @@ import math
 from fairtune.analysis.results import RunRecord
 from fairtune.report.content import Curve
 
-POINTS = 40
+POINTS = 25
 """Points of a smoothed loss curve, whatever the number of steps."""
 
 

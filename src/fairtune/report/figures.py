@@ -53,7 +53,7 @@ def curves_svg(content: ReportContent) -> str:
                 right, place, row.arm, [curve.loss for curve in _finished(curves)], [c.loss for c in curves], 1
             )
         left.set_title(f"validation {content.header.metric_title} ({metric_unit(content.header.metric)})", loc="left")
-        right.set_title("training loss (smoothed)", loc="left")
+        right.set_title("training loss", loc="left")
         for axes in (left, right):
             axes.set_xlabel("optimizer step")
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))

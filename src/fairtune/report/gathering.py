@@ -53,11 +53,13 @@ def make_header(results: Results) -> Header:
     plan = results.plan
     stated = plan["compare"]["margin"]
     revision = plan["model"].get("revision")
+    used = {arm["train"].get("examples") for arm in plan["arms"].values()}
     return Header(
         study=results.study,
         task=str(plan["task"]["name"]),
         task_source=str(plan["task"]["source"]),
         rows=dict(plan["task"]["rows"]),
+        train_used=used.pop() if len(used) == 1 else None,
         model=str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
         model_identity=str(plan["model"]["identity"]),
         metric=results.metric,

@@ -41,7 +41,9 @@ class HtmlExporter:
         # The figures are markup of our own making; matplotlib escapes the names in them.
         figures = {
             "scores": Markup(scores_svg(content)),
-            "differences": Markup(differences_svg(content)) if len(content.rows) > 1 else None,
+            "differences": Markup(differences_svg(content))
+            if any(r.versus and r.versus.low is not None for r in content.rows)
+            else None,
             "curves": Markup(curves_svg(content)) if any(c.loss or c.score for c in content.curves) else None,
         }
         return environment.get_template("template.html.j2").render(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fairtune.report.content import ArmRow, CardSummary, Header, ReportContent, Spread, Versus
 from fairtune.report.numbers import (
@@ -139,18 +139,15 @@ def _metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
 
 def _cost_cells(row: ArmRow) -> list[str]:
     ratio = row.versus.slowdown if row.versus else None
-    memory = row.peak_memory
-    size = (
-        DASH if memory is None else f"{gigabytes(memory.median)} ({gigabytes(memory.low)} to {gigabytes(memory.high)})"
-    )
-    cells = [_spread(row.step_seconds), _spread(ratio), share(row.trainable_share), whole(row.parameters), size]
+    times = [_spread(row.step_seconds, significant), _spread(ratio, significant)]
+    cells = [*times, share(row.trainable_share), whole(row.parameters), _spread(row.peak_memory, gigabytes)]
     return [_plain(row.arm), str(len(row.scores)), *cells]
 
 
-def _spread(spread: Spread | None) -> str:
+def _spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
     if spread is None:
         return DASH
-    return f"{significant(spread.median)} ({significant(spread.low)} to {significant(spread.high)})"
+    return show(spread.median) + (f" ({show(spread.low)} to {show(spread.high)})" if spread.n > 1 else "")
 
 
 def _card_line(card: CardSummary) -> str:

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from fairtune.errors import FairtuneError, nearest, one_of
 from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
+from fairtune.study.schema import RESERVED
 from fairtune.study.yaml_tree import Path
 
 
@@ -82,6 +83,7 @@ def _problem(error: ErrorDetails, origins: Origins) -> Problem:
     else:
         if error["loc"] and error["loc"][-1] == "[key]":
             found, allowed_words = path[-1], "letters, digits, _, + and -, starting with a letter or digit"
+            allowed_words += f"; not {one_of(RESERVED)}"
         else:
             fragment = fragment_at(path)
             allowed_words = allowed_text(fragment) if fragment else error["msg"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,6 +26,8 @@ from pydantic_core import PydanticCustomError
 from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_+-]*$"
+RESERVED = ("logs", "plans", "report")
+"""Folders that a study keeps beside those of its arms."""
 Metric = Literal["accuracy", "macro_f1", "f1", "mcc"]
 
 
@@ -36,6 +39,12 @@ class Section(BaseModel):
 
 def _whole_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _arm_name(name: str) -> str:
+    if name in RESERVED:
+        raise PydanticCustomError("reserved", "a name that the study's own folders use")
+    return name
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
@@ -282,7 +291,7 @@ class Study(Section):
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
-    arms: dict[Annotated[str, Field(pattern=NAME)], Annotated[Arm, BeforeValidator(lambda v: {} if v is None else v)]] = (
+    arms: dict[Annotated[str, Field(pattern=NAME), AfterValidator(_arm_name)], Annotated[Arm, BeforeValidator(lambda v: {} if v is None else v)]] = (
         Field(min_length=1, description="The ways to train that are compared, by name.")
     )
     order: Literal["crossover", "sequential", "random"] = Field(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from fairtune.methods.registry import MethodConfig
 
@@ -18,4 +18,4 @@ class OrthogonalQKConfig(MethodConfig):
         "orthonormal by QR of the checkpoint's, which keeps the row space; normal: drawn from N(0, std).",
     )
     freeze: bool = Field(True, description="Freeze the weights and biases of Q and K.")
-    std: float = Field(0.02, gt=0, description="Standard deviation for `init: normal`.")
+    std: Annotated[float, Strict()] = Field(0.02, gt=0, description="Standard deviation for `init: normal`.")

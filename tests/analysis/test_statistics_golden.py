@@ -1,0 +1,197 @@
+"""Statistics against known numbers, against statsmodels, and against simulated truth."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairtune.analysis import statistics
+from fairtune.analysis.resampling import bootstrap_variance
+from fairtune.analysis.statistics import PairedDifference, holm, paired_difference, seeds_needed, summarise
+from fairtune.analysis.verdicts import judge
+
+
+def test_summary_of_three_seeds() -> None:
+    found = summarise([0.80, 0.82, 0.84], 0.95)
+    assert found.n == 3
+    assert found.mean == pytest.approx(0.82)
+    assert found.sd == pytest.approx(0.02)
+    assert found.low == pytest.approx(0.82 - 4.302652729911275 * 0.02 / math.sqrt(3))
+    assert found.high == pytest.approx(0.82 + 4.302652729911275 * 0.02 / math.sqrt(3))
+
+
+def test_more_confidence_is_a_wider_interval() -> None:
+    narrow, wide = (summarise([0.80, 0.82, 0.84], c) for c in (0.9, 0.99))
+    assert narrow.low is not None
+    assert wide.low is not None
+    assert wide.low < narrow.low
+
+
+def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
+    one, none = summarise([0.8], 0.95), summarise([], 0.95)
+    assert (one.n, one.mean, one.sd, one.low, one.high) == (1, 0.8, None, None, None)
+    assert none.n == 0
+    assert math.isnan(none.mean)
+
+
+@pytest.mark.parametrize(
+    ("raw", "adjusted"),
+    [
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.03], [0.03]),
+        ([0.6, 0.7], [1.0, 1.0]),
+        ([0.01, None, 0.04], [0.02, None, 0.04]),
+        ([None], [None]),
+        ([], []),
+    ],
+)
+def test_holm_known_values(raw: list[float | None], adjusted: list[float | None]) -> None:
+    assert holm(raw) == [None if value is None else pytest.approx(value) for value in adjusted]
+
+
+def test_holm_equals_statsmodels() -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    generator = np.random.default_rng(0)
+    for size in (1, 2, 5, 20):
+        raw = generator.random(size) ** 3
+        assert holm(raw.tolist()) == pytest.approx(multitest.multipletests(raw, method="holm")[1].tolist())
+
+
+def simulate(
+    generator: np.random.Generator, seeds: int, examples: int, effect: float = 0.0, spread: float = 0.15
+) -> dict[str, Any]:
+    """Two arms on examples of different difficulty, with the luck of seeds; `effect` adds to the log-odds of ours."""
+    difficulty = generator.normal(1.2, 1.5, examples)
+    labels = generator.integers(0, 2, examples)
+
+    def arm(shift: float) -> list[np.ndarray]:
+        found = []
+        for luck in generator.normal(0, spread, seeds):
+            right = generator.random(examples) < 1 / (1 + np.exp(-(difficulty + shift + luck)))
+            found.append(np.where(right, labels, 1 - labels))
+        return found
+
+    return {"labels": labels, "ours": arm(effect), "theirs": arm(0.0)}
+
+
+def compare(data: dict[str, Any], metric: str = "accuracy", confidence: float = 0.95) -> PairedDifference:
+    labels = data["labels"]
+    by_seed = [np.mean(a == labels) - np.mean(b == labels) for a, b in zip(data["ours"], data["theirs"], strict=True)]
+    return paired_difference(labels, data["ours"], data["theirs"], 2, metric, by_seed, confidence)
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer bootstrap draws than the product's, so that many trials fit into a few seconds."""
+    monkeypatch.setattr(statistics, "bootstrap_variance", functools.partial(bootstrap_variance, draws=300))
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("effect", [-0.6, -0.1, 0.0, 0.2, 0.6])
+def test_p_and_interval_agree(seeds: int, effect: float) -> None:
+    found = compare(simulate(np.random.default_rng(seeds), seeds, 400, effect))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.p is not None
+    assert found.low < found.difference < found.high
+    assert (found.p < 0.05) == (not found.low <= 0 <= found.high)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc"])
+def test_swapping_the_arms_mirrors_everything(metric: str) -> None:
+    data = simulate(np.random.default_rng(4), 4, 300, 0.3)
+    found = compare(data, metric)
+    swapped = compare({**data, "ours": data["theirs"], "theirs": data["ours"]}, metric)
+    assert swapped.difference == pytest.approx(-found.difference)
+    assert swapped.p == pytest.approx(found.p)
+    assert (swapped.low, swapped.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_identical_arms_are_not_separable(seeds: int) -> None:
+    data = simulate(np.random.default_rng(5), seeds, 200)
+    found = compare({**data, "theirs": data["ours"]})
+    assert (found.difference, found.p, found.low, found.high) == (0.0, 1.0, 0.0, 0.0)
+    assert judge([found], None, 0.95)[0].word == "not separable"
+
+
+def test_one_seed_gives_a_difference_and_no_verdict() -> None:
+    found = compare(simulate(np.random.default_rng(6), 1, 200, 2.0))
+    assert found.difference > 0
+    assert (found.n, found.low, found.high, found.p) == (1, None, None, None)
+    assert found.chance_below(0) is None
+    assert judge([found], 0.01, 0.95)[0].word == "no verdict"
+
+
+def test_the_answer_is_the_same_every_time() -> None:
+    data = simulate(np.random.default_rng(7), 3, 300, 0.2)
+    assert compare(data) == compare(data)
+
+
+def test_more_examples_and_more_seeds_give_narrower_intervals() -> None:
+    def width(seeds: int, examples: int) -> float:
+        found = [compare(simulate(np.random.default_rng(s), seeds, examples, spread=0.1)) for s in range(5)]
+        return float(np.median([f.high - f.low for f in found if f.high is not None and f.low is not None]))
+
+    assert width(5, 1600) < width(5, 100)
+    assert width(8, 300) < width(2, 300)
+
+
+@pytest.mark.parametrize(("seeds", "spread"), [(2, 0.5), (5, 0.15), (5, 0.5)])
+def test_the_variance_is_that_of_repeating_the_whole_study_or_somewhat_more(seeds: int, spread: float) -> None:
+    generator = np.random.default_rng(8)
+    trials = [simulate(generator, seeds, 300, spread=spread) for _ in range(150)]
+    means, variances = [], []
+    for data in trials:
+        right = [[np.mean(p == data["labels"]) for p in data[arm]] for arm in ("ours", "theirs")]
+        means.append(np.mean(right[0]) - np.mean(right[1]))
+        variances.append(bootstrap_variance(data["labels"], data["ours"], data["theirs"], 2, "accuracy", draws=200))
+    assert 0.8 < np.mean(variances) / np.var(means, ddof=1) < 2
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_false_alarms_are_as_rare_as_promised(seeds: int) -> None:
+    generator = np.random.default_rng(100 + seeds)
+    found = [compare(simulate(generator, seeds, 300)).p for _ in range(200)]
+    assert np.mean([p < 0.05 for p in found if p is not None]) <= 0.09
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_real_effect_of_8_points_is_found() -> None:
+    generator = np.random.default_rng(9)
+    results = [compare(simulate(generator, 5, 800, effect=0.62)) for _ in range(20)]
+    assert np.mean([r.difference for r in results]) == pytest.approx(0.08, abs=0.01)
+    assert sum(judge([r], None, 0.95)[0].word == "better" for r in results) >= 18
+
+
+def made(n: int, seed_variance: float, total_variance: float, difference: float = 0.0) -> PairedDifference:
+    """A difference with the given variances, of the mean, and the p that follows from them."""
+    df = statistics._freedom(n, seed_variance, total_variance)
+    p = min(1.0, 2 * statistics._upper_tail(abs(difference), total_variance, df))
+    return PairedDifference(n, difference, -1.0, 1.0, p, seed_variance, total_variance, df, 0.95)
+
+
+def test_seeds_needed_known_value() -> None:
+    found = made(4, 0.02**2 / 4, 0.02**2 / 4)  # one seed has sd .02; t(.975, 17) .02 / sqrt(18) is the first below .01
+    assert seeds_needed(found, 0.01) == 18
+    assert seeds_needed(found, 0.02) == 7
+
+
+def test_seeds_needed_is_never_less_than_there_are() -> None:
+    assert seeds_needed(made(4, 1e-8, 1e-8), 0.5) == 4
+
+
+@pytest.mark.parametrize("distance", [0.0, -0.1, 1e-6])
+def test_seeds_cannot_settle_what_has_no_distance(distance: float) -> None:
+    assert seeds_needed(made(4, 1e-4, 1e-4), distance) is None
+
+
+def test_seeds_cannot_mend_the_luck_of_examples() -> None:
+    assert seeds_needed(made(3, 1e-6, 1e-4), 0.01) is None
+    assert seeds_needed(replace(made(3, 1e-6, 1e-4), p=None), 1.0) is None

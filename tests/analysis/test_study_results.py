@@ -1,0 +1,263 @@
+"""Results: everything recomputed from the ledger, and everything left out is listed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairtune.analysis.results import Results, load_results
+from fairtune.errors import LedgerError
+from fairtune.ledger.events import EventLog
+from fairtune.ledger.files import write_json
+from fairtune.ledger.folders import lock, run_folder
+from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.study.loading import load_study
+from fairtune.study.plan import Plan, make_plan
+from fairtune.tasks.metrics import classification_metrics
+
+ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
+ACCURACY = {"baseline": 0.80, "fast": 0.82, "oelm": 0.95}
+SECONDS = {"baseline": 0.2, "fast": 0.2, "oelm": 0.1}
+LABELS = np.arange(400) % 2
+
+
+class Ledger:
+    """A ledger as a study leaves it, made without training anything."""
+
+    def __init__(self, runs: Path, source: dict[str, Any]) -> None:
+        self.runs, self.source = runs, source
+
+    def plan(self, *overrides: str) -> Plan:
+        plan = make_plan(load_study(self.source, overrides))
+        folder = self.runs / "s"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "study.json", plan.as_json())
+        return plan
+
+    def finish(self, plan: Plan, accuracy: dict[str, float] | None = None, skip: tuple[str, ...] = ()) -> None:
+        for run in plan.runs:
+            if run.name not in skip:
+                self.finish_run(plan, run, (accuracy or ACCURACY)[run.arm])
+
+    def finish_run(self, plan: Plan, run: Any, accuracy: float, ids: str = "test") -> None:
+        folder = run_folder(self.runs, "s", run.arm, run.seed)
+        folder.write_plan({"plan": plan.hash, "study": "s", **asdict(run)})
+        generator = np.random.default_rng([run.seed, list(ARMS).index(run.arm)])
+        right = generator.permutation(len(LABELS)) < round((accuracy + 0.01 * run.seed) * len(LABELS))
+        scores = np.eye(2, dtype=np.float32)[np.where(right, LABELS, 1 - LABELS)]
+        part = Predictions(tuple(f"{ids}-{i}" for i in range(len(LABELS))), LABELS, scores)
+        write_predictions(folder.predictions, {"validation": part, "test": part})
+        result = {
+            "status": "finished",
+            "signature": run.signature,
+            "metric": "accuracy",
+            "metrics": {"test": {"accuracy": 0.123}},  # a lie: figures come from predictions
+            "step_seconds": {"median": SECONDS[run.arm] * (1 + run.seed)},
+            "parameters": {"trainable_share": 0.5 if run.arm == "oelm" else 1.0},
+        }
+        write_json(folder.result, result)
+
+    def results(self) -> Results:
+        return load_results(self.runs, "s")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, tiny_model: Path, tiny_task: Any) -> Ledger:
+    source = {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": ARMS, "seeds": 3}
+    return Ledger(tmp_path / "runs", source)
+
+
+def test_figures_are_recomputed_from_predictions(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    results = ledger.results()
+    assert [round(run.metrics["accuracy"], 4) for run in results.finished("baseline")] == [0.80, 0.81, 0.82]
+    summary = results.summary("baseline")
+    assert (summary.n, summary.mean, summary.sd) == (3, pytest.approx(0.81), pytest.approx(0.01))
+    first = results.finished("oelm")[0]
+    assert first.metrics == classification_metrics(first.test.labels, first.test.scores)
+    assert results.summary("oelm", "mcc").mean == pytest.approx(
+        np.mean([r.metrics["mcc"] for r in results.finished("oelm")])
+    )
+
+
+def test_the_table_has_a_row_an_arm(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    table = ledger.results().table()
+    assert list(table.index) == ["baseline", "fast", "oelm"]
+    assert list(table["n"]) == [3, 3, 3]
+    assert table.loc["oelm", "mean"] == pytest.approx(0.96)
+    assert table.loc["oelm", "difference"] == pytest.approx(0.15)
+    assert table.loc["oelm", "difference_low"] < 0.15 < table.loc["oelm", "difference_high"]
+    assert table.loc["oelm", "verdict"] == "better"
+    assert table.loc["oelm", "confounds"] == "lr"
+    assert table.loc["oelm", "seconds_per_step"] == pytest.approx(0.2), "the median over seeds of the median step"
+    assert table.loc["oelm", "trainable_share"] == 0.5
+    assert table.loc["baseline", "verdict"] == "reference"
+    assert pd.isna(table.loc["baseline", "p"])
+
+
+def test_like_is_compared_with_like_where_the_study_allows(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    results = ledger.results()
+    assert [(c.arm, c.reference) for c in results.comparisons] == [
+        ("fast", "baseline"),
+        ("oelm", "baseline"),
+        ("oelm", "fast"),
+    ]
+    fair = results.comparison("oelm", "fast")
+    assert fair is not None
+    assert fair.confounds == ()
+    assert fair.found.difference == pytest.approx(0.13)
+    assert fair.slowdown == pytest.approx(0.5)
+    unfair = results.comparison("oelm")
+    assert unfair is not None
+    assert unfair.confounds == ("lr",)
+    assert results.comparison("baseline") is None
+
+
+def test_p_is_corrected_over_all_comparisons(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    comparisons = ledger.results().comparisons
+    smallest = min(comparisons, key=lambda c: c.found.p or 1)
+    assert smallest.found.p is not None
+    assert smallest.verdict.p == pytest.approx(smallest.found.p * 3)
+
+
+def test_another_arm_may_be_the_reference(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan("compare.to=fast"))
+    results = ledger.results()
+    assert results.reference == "fast"
+    assert [(c.arm, c.reference) for c in results.comparisons] == [("baseline", "fast"), ("oelm", "fast")]
+
+
+@pytest.mark.parametrize(("given", "margin"), [("2%", 0.02 * 0.81), ("0.03", 0.03), ("null", None)])
+def test_a_margin_in_percent_is_of_the_references_mean(ledger: Ledger, given: str, margin: float | None) -> None:
+    ledger.finish(ledger.plan(f"compare.margin={given}"))
+    found = ledger.results().margin
+    assert found == (None if margin is None else pytest.approx(margin))
+
+
+def test_a_margin_of_nothing_finished_is_none(ledger: Ledger) -> None:
+    ledger.plan("compare.margin=2%")
+    assert ledger.results().margin is None
+
+
+def test_nothing_run_yet_is_no_figure_and_no_verdict(ledger: Ledger) -> None:
+    ledger.plan()
+    results = ledger.results()
+    assert {run.status for run in results.runs} == {"waiting"}
+    table = results.table()
+    assert list(table["n"]) == [0, 0, 0]
+    assert table["mean"].isna().all()
+    assert table.loc["oelm", "verdict"].startswith("no verdict (no run to compare")
+    assert "0 of 9 runs finished" in repr(results)
+
+
+def test_one_seed_is_no_verdict(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan("seeds=1"))
+    table = ledger.results().table()
+    assert table.loc["oelm", "verdict"].startswith("no verdict (one run only")
+    assert table.loc["oelm", "difference"] == pytest.approx(0.15)
+    assert pd.isna(table.loc["oelm", "p"])
+
+
+def test_only_seeds_that_both_arms_finished_are_paired(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan(), skip=("baseline/seed-0", "oelm/seed-2"))
+    found = ledger.results().comparison("oelm")
+    assert found is not None
+    assert found.found.n == 1
+    assert found.found.difference == pytest.approx(0.15)
+
+
+def test_failures_are_listed_with_their_reasons(ledger: Ledger) -> None:
+    plan = ledger.plan()
+    ledger.finish(plan)
+    folder = run_folder(ledger.runs, "s", "oelm", 1)
+    write_json(folder.result, {"status": "failed", "reason": "loss is nan at step 7"})
+    results = ledger.results()
+    assert results.failures == {"oelm/seed-1": "loss is nan at step 7"}
+    assert results.summary("oelm").n == 2
+
+
+def test_begun_and_not_ended_is_interrupted_or_running(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    folder = run_folder(ledger.runs, "s", "oelm", 1)
+    folder.result.unlink()
+    assert {(r.arm, r.seed): r.status for r in ledger.results().runs}["oelm", 1] == "interrupted"
+    with lock(folder.path / ".lock", "taken"):
+        assert {(r.arm, r.seed): r.status for r in ledger.results().runs}["oelm", 1] == "running"
+
+
+def test_runs_of_another_plan_are_left_out_and_listed(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan("seeds=4", "arms.fast.lr=3e-4"))
+    ledger.plan()
+    results = ledger.results()
+    assert sorted(results.exclusions) == [
+        "baseline/seed-3: not in the newest plan",
+        "fast/seed-0: made with other settings than the newest plan's",
+        "fast/seed-1: made with other settings than the newest plan's",
+        "fast/seed-2: made with other settings than the newest plan's",
+        "fast/seed-3: not in the newest plan",
+        "oelm/seed-3: not in the newest plan",
+    ]
+    assert (results.summary("baseline").n, results.summary("fast").n) == (3, 0)
+    assert {run.status for run in results.runs if run.arm == "fast"} == {"waiting"}
+
+
+def test_a_folder_moved_aside_does_not_matter(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    folder = run_folder(ledger.runs, "s", "oelm", 1).path
+    folder.rename(folder.with_name("seed-1.old"))
+    results = ledger.results()
+    assert results.exclusions == []
+    assert results.summary("oelm").n == 2
+
+
+def test_arms_scored_on_different_examples_are_not_compared(ledger: Ledger) -> None:
+    plan = ledger.plan()
+    ledger.finish(plan)
+    run = next(r for r in plan.runs if r.name == "oelm/seed-1")
+    ledger.finish_run(plan, run, 0.9, ids="other")
+    with pytest.raises(LedgerError, match="oelm and baseline were scored on different examples"):
+        _ = ledger.results().comparisons
+
+
+def test_lost_predictions_are_told_with_their_file(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    run_folder(ledger.runs, "s", "oelm", 1).predictions.unlink()
+    with pytest.raises(LedgerError, match=r"oelm/seed-1/predictions\.parquet: .* cannot be read"):
+        ledger.results().summary("oelm")
+
+
+def test_a_damaged_study_record_is_told(ledger: Ledger) -> None:
+    ledger.plan()
+    (ledger.runs / "s" / "study.json").write_text("{")
+    with pytest.raises(LedgerError, match=r"study\.json cannot be read"):
+        ledger.results()
+
+
+def test_an_unknown_study_is_told(ledger: Ledger) -> None:
+    ledger.plan()
+    with pytest.raises(LedgerError, match="no study 'x'"):
+        load_results(ledger.runs, "x")
+
+
+def test_events_of_a_run_are_those_that_count(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    log = EventLog(run_folder(ledger.runs, "s", "baseline", 0).events)
+    for event, unit in (("resumed", 0), ("step", 0), ("step", 1), ("resumed", 1), ("step", 1)):
+        log.write(event, unit)
+    log.close()
+    assert [e["unit"] for e in ledger.results().runs[0].events if e["event"] == "step"] == [0, 1]
+
+
+def test_reading_results_writes_nothing(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    before = {p: p.stat().st_mtime_ns for p in ledger.runs.rglob("*")}
+    ledger.results().table()
+    assert {p: p.stat().st_mtime_ns for p in ledger.runs.rglob("*")} == before

@@ -1,0 +1,206 @@
+"""Whole studies with real workers: what goes wrong in one run is recorded, and the others go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from fairtune.ledger.events import all_events
+from tests.execution.conftest import ToyStudy, digests
+
+Command = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def study_file(toy: ToyStudy, tmp_path: Path) -> Path:
+    """Three arms; `wild` has a learning rate that ends in NaN."""
+    source: dict[str, Any] = {
+        **toy.source,
+        "seeds": 2,
+        "arms": {"baseline": {}, "wild": {"lr": 1e30}, "frozen": {"methods": [{"orthogonal_qk": {"init": "keep"}}]}},
+    }
+    file = tmp_path / "toy.yaml"
+    file.write_text(yaml.safe_dump(source, sort_keys=False))
+    return file
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Start the real command line in the temporary folder."""
+
+    def start(*words: str, **options: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "fairtune", *words],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    return start
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+def steps_of(run: Path) -> int:
+    return sum(event["event"] == "step" for event in all_events(run / "events.jsonl"))
+
+
+def test_a_run_that_fails_is_recorded_and_the_others_go_on(study_file: Path, command: Command, tmp_path: Path) -> None:
+    first = command("run", str(study_file), "--json")
+    out, err = first.communicate(timeout=280)
+    assert first.returncode == 1, err
+    home = tmp_path / "runs" / "toy"
+    for seed in (0, 1):
+        failed = json.loads((home / "wild" / f"seed-{seed}" / "result.json").read_text())
+        assert failed["status"] == "failed"
+        assert "step" in failed["reason"]
+        assert "loss is" in failed["reason"] or "norm is" in failed["reason"]
+        for arm in ("baseline", "frozen"):
+            assert json.loads((home / arm / f"seed-{seed}" / "result.json").read_text())["status"] == "finished"
+    assert "wild/seed-0 failed" in err
+    assert json.loads(out)
+    assert "Traceback" not in out + err
+
+    finished = digests(home / "baseline" / "seed-0")
+    recorded = (home / "baseline" / "seed-0" / "events.jsonl").read_bytes()
+    again = command("run", str(study_file), "--set", "arms.wild.lr=1e-3", "--set", "study=toy")
+    out, err = again.communicate(timeout=280)
+    assert again.returncode == 2, "the failed runs' folders belong to another plan"
+    assert "train.lr was 1e+30, is 0.001" in err
+
+    status = command("status", "toy", "--json")
+    out, _ = status.communicate(timeout=60)
+    states = {(run["arm"], run["seed"]): run["status"] for run in json.loads(out)["runs"]}
+    assert states[("wild", 0)] == "failed"
+    assert states[("frozen", 1)] == "finished"
+    third = command("run", str(study_file), "--set", "seeds=2")
+    _, err = third.communicate(timeout=280)
+    assert third.returncode == 1, "a run that failed is tried again, and fails again"
+    assert digests(home / "baseline" / "seed-0") == finished
+    assert (home / "baseline" / "seed-0" / "events.jsonl").read_bytes() == recorded, "a finished run is not run again"
+
+
+def test_a_killed_worker_fails_its_run_and_the_study_goes_on(study_file: Path, command: Command, tmp_path: Path) -> None:
+    process = command("run", str(study_file), "--set", "seeds=1", "--set", "train.epochs=60", "--set", "arms.wild.lr=1e-4")
+    home = tmp_path / "runs" / "toy"
+    wait_for(lambda: steps_of(home / "baseline" / "seed-0") > 3)
+    (worker,) = psutil.Process(process.pid).children()
+    worker.kill()
+    wait_for(lambda: steps_of(home / "wild" / "seed-0") > 3)
+    failed = json.loads((home / "baseline" / "seed-0" / "result.json").read_text())
+    assert failed["status"] == "failed"
+    assert "killed" in failed["reason"]
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: fairtune run" in err
+    assert steps_of(home / "baseline" / "seed-0") > 3, "what the killed worker recorded is still there"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_study_goes_on_to_the_same_bits(
+    study_file: Path, command: Command, tmp_path: Path, number: signal.Signals
+) -> None:
+    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=12"]
+    run = tmp_path / "runs" / "toy" / "baseline" / "seed-0"
+    process = command(*words)
+    wait_for(lambda: steps_of(run) > 5)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    done = steps_of(run)
+    status = command("status", "toy", "--json")
+    assert json.loads(status.communicate(timeout=60)[0])["runs"][0]["status"] == "interrupted"
+    finish = command(*words)
+    _, err = finish.communicate(timeout=200)
+    assert finish.returncode == 0, err
+    assert steps_of(run) == 12 * 13, f"{done} steps were done before and none of them again"
+    whole = command(*words, "--runs", "whole")
+    whole.communicate(timeout=200)
+    assert digests(run) == digests(tmp_path / "whole" / "toy" / "baseline" / "seed-0")
+
+
+def test_a_parent_killed_outright_leaves_a_study_that_goes_on(study_file: Path, command: Command, tmp_path: Path) -> None:
+    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=12"]
+    run = tmp_path / "runs" / "toy" / "baseline" / "seed-0"
+    process = command(*words)
+    wait_for(lambda: steps_of(run) > 5)
+    process.kill()
+    process.communicate(timeout=60)
+    finish = command(*words)
+    _, err = finish.communicate(timeout=200)
+    assert finish.returncode == 0, err
+    assert json.loads((run / "result.json").read_text())["steps"] == 12 * 13
+
+
+def test_two_processes_cannot_run_one_study(study_file: Path, command: Command, tmp_path: Path) -> None:
+    first = command("run", str(study_file), "--set", "train.epochs=60")
+    wait_for(lambda: (tmp_path / "runs" / "toy" / "study.json").exists())
+    second = command("run", str(study_file), "--set", "train.epochs=60")
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "another process" in err
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+
+
+def test_a_full_disk_stops_the_study_with_a_clear_message(study_file: Path, command: Command, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(small)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        process = command("run", str(study_file), "--runs", str(small / "runs"))
+        _, err = process.communicate(timeout=120)
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+    assert process.returncode == 1
+    assert "disk is full" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a place that even root cannot write")
+def test_a_runs_folder_that_cannot_be_written_is_refused_before_any_work(study_file: Path, command: Command) -> None:
+    process = command("run", str(study_file), "--runs", "/proc/runs")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "cannot be written" in err
+    assert "--runs" in err
+
+
+def test_three_lines_of_python_need_no_main_guard(study_file: Path, tmp_path: Path) -> None:
+    script = tmp_path / "three.py"
+    script.write_text(
+        "import fairtune\n"
+        f"results = fairtune.run_study({str(study_file)!r}, runs='runs', overrides=['seeds=1', 'arms.wild.lr=1e-4'])\n"
+        "print(results.table().to_json())\n"
+        "print(fairtune.load_results('runs', 'toy'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=280, env={**os.environ}
+    )
+    assert done.returncode == 0, done.stderr
+    table, shown = done.stdout.strip().splitlines()
+    assert set(json.loads(table)["n"].values()) == {1}
+    assert "no verdict" in json.loads(table)["verdict"]["frozen"]
+    assert "3 of 3 runs finished" in shown

@@ -1,0 +1,232 @@
+"""Finding a model by the name a study gives, and saying exactly what is wrong where there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.errors import ModelError
+from fairtune.models import sources
+from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model, weight_files
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+embedded = pytest.mark.skipif(
+    importlib.util.find_spec(EMBEDDED_PACKAGE) is None, reason="the package of minilm is not installed"
+)
+
+
+@pytest.fixture
+def model(tiny_model: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(tiny_model, tmp_path / "model"))
+
+
+def test_a_folder_is_found_and_identified_by_its_weights(model: Path, tiny_model: Path) -> None:
+    found, original = find_model(str(model)), find_model(str(tiny_model))
+    assert found.folder == str(model)
+    assert found.fetch() == model
+    assert found.identity == original.identity, "the same files elsewhere are the same model"
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "hidden_dropout_prob": 0.5}))
+    assert find_model(str(model)).identity != original.identity, "the config is part of a model"
+
+
+def test_changed_weights_are_another_model_even_at_the_same_size(model: Path) -> None:
+    before = find_model(str(model)).identity
+    weights = model / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    assert find_model(str(model)).identity != before
+
+
+def test_a_relative_folder_is_found(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(model.parent)
+    assert find_model("./model").folder == str(model)
+
+
+def shard(folder: Path, shards: list[str]) -> None:
+    names = {f"tensor{i}": name for i, name in enumerate(shards)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+
+
+def damage(folder: Path, fault: str) -> None:
+    weights = folder / "model.safetensors"
+    if fault == "no config":
+        (folder / "config.json").unlink()
+    elif fault == "config is no JSON":
+        (folder / "config.json").write_text("{")
+    elif fault == "config is a list":
+        (folder / "config.json").write_text("[]")
+    elif fault == "no model_type":
+        (folder / "config.json").write_text("{}")
+    elif fault == "no weights":
+        weights.unlink()
+    elif fault == "pickle":
+        weights.rename(folder / "pytorch_model.bin")
+    elif fault == "shard missing":
+        weights.rename(folder / "a.safetensors")
+        shard(folder, ["a.safetensors", "b.safetensors"])
+    elif fault == "bad index":
+        (folder / "model.safetensors.index.json").write_text("[1]")
+    else:
+        raise AssertionError(fault)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("no config", "has no config.json"),
+        ("config is no JSON", "config.json is not a JSON mapping"),
+        ("config is a list", "config.json is not a JSON mapping"),
+        ("no model_type", "names no model_type"),
+        ("no weights", "no *.safetensors weights."),
+        ("pickle", "Only pickled weights are there, which fairtune never loads; convert them to safetensors"),
+        ("shard missing", "weights are missing: b.safetensors"),
+        ("bad index", "model.safetensors.index.json is no index of weights"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_told(model: Path, fault: str, words: str) -> None:
+    damage(model, fault)
+    with pytest.raises(ModelError) as caught:
+        find_model(str(model))
+    assert str(model) in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_sharded_weights_are_all_counted(model: Path) -> None:
+    (model / "model.safetensors").rename(model / "b.safetensors")
+    shutil.copy(model / "b.safetensors", model / "a.safetensors")
+    shard(model, ["b.safetensors", "a.safetensors", "b.safetensors"])
+    assert [f.name for f in weight_files(model)] == ["a.safetensors", "b.safetensors"]
+    before = find_model(str(model)).identity
+    with (model / "a.safetensors").open("ab") as handle:
+        handle.write(b"x")
+    assert find_model(str(model)).identity != before
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "a/b/c"])
+def test_a_missing_folder_is_told(name: str) -> None:
+    with pytest.raises(ModelError, match=f"model '{name}': that is missing, not a folder with a transformers model"):
+        find_model(name)
+
+
+def test_a_file_is_no_folder(model: Path) -> None:
+    with pytest.raises(ModelError, match="that is a file, not a folder"):
+        find_model(str(model / "model.safetensors"))
+
+
+@embedded
+def test_the_embedded_model_is_checked() -> None:
+    found = find_model("minilm")
+    assert (found.name, found.identity) == ("minilm", EMBEDDED_SHA256)
+    weights = found.fetch() / "model.safetensors"
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() == EMBEDDED_SHA256
+
+
+def fake_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An embedded package with a model of our own."""
+    package = folder / "fairtune_fake_minilm"
+    (package / "model").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sources, "EMBEDDED_PACKAGE", package.name)
+    return package / "model"
+
+
+def test_damaged_embedded_weights_are_refused(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fake_package(tmp_path, monkeypatch)
+    with pytest.raises(ModelError, match=r"model\.safetensors is missing from its package; reinstall"):
+        find_model("minilm")
+    good = (tiny_model / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(good)
+    monkeypatch.setattr(sources, "EMBEDDED_SHA256", hashlib.sha256(good).hexdigest())
+    assert find_model("minilm").folder == str(folder)
+    (folder / "model.safetensors").write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    with pytest.raises(ModelError, match=r"minilm': its weights are damaged or replaced .*reinstall"):
+        find_model("minilm")
+
+
+def test_a_missing_embedded_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "EMBEDDED_PACKAGE", "fairtune_no_such_package")
+    with pytest.raises(ModelError, match=r"pip install 'fairtune\[demo\]'"):
+        find_model("minilm")
+
+
+FIND = """
+import sys
+from fairtune.errors import ModelError
+from fairtune.models.sources import find_model
+for name in sys.argv[1:]:
+    try:
+        found = find_model(name)
+        print(name, found.identity, found.revision, found.fetch())
+    except ModelError as error:
+        print("ModelError", error)
+"""
+
+
+def find_in_process(cache: Path, *names: str) -> list[str]:
+    """The hub's library reads its settings when it is imported, so it needs a process of its own."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
+    command = [sys.executable, "-c", FIND, *names]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=cache)
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def cache(tiny_model: Path, tmp_path: Path) -> Path:
+    """The hub's cache with `org/name`, as the hub's library lays it out."""
+    home = tmp_path / "hub" / "models--org--name"
+    snapshot = home / "snapshots" / COMMIT
+    for folder in (home / "blobs", home / "refs", snapshot):
+        folder.mkdir(parents=True)
+    (home / "refs" / "main").write_text(COMMIT)
+    for file in tiny_model.iterdir():
+        blob = home / "blobs" / hashlib.sha256(file.read_bytes()).hexdigest()
+        shutil.copy(file, blob)
+        (snapshot / file.name).symlink_to(os.path.relpath(blob, snapshot))
+    return tmp_path / "hub"
+
+
+def test_a_hub_model_in_the_cache_is_found_without_network(cache: Path) -> None:
+    snapshot = cache / "models--org--name" / "snapshots" / COMMIT
+    names = ["org/name", "org/name@main", f"org/name@{COMMIT}"]
+    assert find_in_process(cache, *names) == [f"{name} {COMMIT} {COMMIT} {snapshot}" for name in names]
+
+
+def test_a_hub_model_that_is_nowhere_is_told(cache: Path) -> None:
+    lines = find_in_process(cache, "org/none", "org/name@no-such-branch", "minilmm", "not a name")
+    assert [line.split(" ")[0] for line in lines] == ["ModelError"] * 4, "one line each"
+    for line, name in zip(lines, ("org/none", "org/name@no-such-branch", "minilmm", "not a name"), strict=True):
+        assert f"model '{name}': no folder of that name, not in the hub's cache" in line
+        assert "HF_HUB_OFFLINE is set." in line
+        assert "Use `minilm`, the path of a folder, or a hub id" in line
+    assert "Did you mean 'minilm'?" in lines[2]
+
+
+def test_the_cached_hub_model_loads(cache: Path) -> None:
+    code = """
+import sys
+from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.sources import find_model
+source = find_model("org/name")
+loaded = load_classifier(source, ("n", "p"))
+print(len(loaded.from_checkpoint), load_tokenizer(source.fetch())("good film")["input_ids"][0])
+"""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
+    done: Any = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["39", "2"]

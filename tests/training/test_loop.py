@@ -1,0 +1,222 @@
+"""The loop: what it does to gradients, rates and weights, what it selects, and that its noise is shared by all arms."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from fairtune.ledger.events import counted_events
+from fairtune.methods import registry
+from fairtune.methods.base import Method, Moment
+from fairtune.study.schema import Train
+from fairtune.training.optimizer import clip_gradients, parameter_groups, schedule, set_learning_rate
+from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
+
+
+def steps(job: Any) -> list[dict[str, Any]]:
+    return [e for e in counted_events(job.run.events) if e["event"] == "step"]
+
+
+def test_same_plan_and_seed_give_the_same_bits_and_another_seed_others(toy: ToyStudy) -> None:  # noqa: F811
+    a, b, c = toy.job("a"), toy.job("b"), toy.job("c", seed=1)
+    for job in (a, b, c):
+        assert perform_here(job)["status"] == "finished"
+    assert digests(a.run.path) == digests(b.run.path)
+    assert digests(a.run.path)["model/model.safetensors"] != digests(c.run.path)["model/model.safetensors"]
+    assert [e["tokens"] for e in steps(a)] != [e["tokens"] for e in steps(c)]
+
+
+def test_all_arms_of_a_seed_share_order_head_and_dropout(toy: ToyStudy) -> None:  # noqa: F811
+    plain, kept = toy.job("plain"), toy.job("kept", methods=[{"orthogonal_qk": {"init": "keep", "freeze": False}}])
+    random = toy.job("random", methods=[{"orthogonal_qk": {"init": "normal"}}])
+    for job in (plain, kept, random):
+        perform_here(job)
+    assert digests(plain.run.path) == digests(kept.run.path), "a method that changes nothing changes no bit"
+    assert [e["tokens"] for e in steps(plain)] == [e["tokens"] for e in steps(random)]
+    assert steps(plain)[0]["loss"] != steps(random)[0]["loss"]
+
+
+def test_the_toy_task_is_learnt(toy: ToyStudy) -> None:  # noqa: F811
+    result = perform_here(toy.job("runs", epochs=6, lr=3e-3, batch_size=8))
+    assert result["metrics"]["test"]["accuracy"] > 0.9
+
+
+def test_nan_fails_the_run_and_names_the_step(toy: ToyStudy) -> None:  # noqa: F811
+    result = perform_here(toy.job("runs", lr=1e30))
+    assert result["status"] == "failed"
+    assert "at step" in result["reason"]
+
+
+def test_the_best_validation_checkpoint_is_the_one_that_is_scored(toy: ToyStudy) -> None:  # noqa: F811
+    job = toy.job("runs", epochs=8, lr=3e-3, batch_size=8, evaluate=10)
+    result = perform_here(job)
+    found = [e for e in counted_events(job.run.events) if e["event"] == "evaluation" and e["split"] == "validation"]
+    scores = {e["step"]: e["accuracy"] for e in found}
+    best = max(scores.values())
+    assert result["metrics"]["validation"]["accuracy"] == best
+    assert result["best_step"] == min(step for step, score in scores.items() if score == best), "the first of equals"
+    assert result["best_step"] < result["steps"], "this run must be one whose last checkpoint is not its best"
+
+
+def test_early_stopping_waits_as_long_as_it_is_told(toy: ToyStudy) -> None:  # noqa: F811
+    result = perform_here(toy.job("runs", epochs=30, lr=3e-3, batch_size=8, evaluate=25, patience=2))
+    assert result["stopped_early"]
+    assert result["steps"] == result["best_step"] + 2 * 25
+
+
+def test_steps_replace_epochs_and_accumulation_counts_optimizer_steps(toy: ToyStudy) -> None:  # noqa: F811
+    job = toy.job("runs", steps=7, accumulate=3, batch_size=4)
+    result = perform_here(job)
+    assert result["steps"] == 7 == len(steps(job))
+    assert [e["examples"] for e in steps(job)] == [12] * 7
+
+
+def test_times_are_kept_apart(toy: ToyStudy) -> None:  # noqa: F811
+    job = toy.job("runs")
+    result = perform_here(job)
+    seconds = result["seconds"]
+    parts = {"data", "step", "validation", "test", "checkpoint"}
+    assert parts <= set(seconds)
+    assert all(seconds[part] > 0 for part in parts)
+    assert seconds["total"] == pytest.approx(sum(v for k, v in seconds.items() if k not in ("total", "epochs")))
+    assert len(seconds["epochs"]) == 2
+    assert sum(seconds["epochs"]) == pytest.approx(seconds["step"] + seconds["data"], rel=1e-6)
+    assert result["step_seconds"]["n"] == 26
+
+
+def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> None:  # noqa: F811
+    from fairtune.execution.performing import prepare
+    from fairtune.ledger.events import EventLog
+    from fairtune.training.evaluation import to_device
+
+    job = toy.job("runs")
+    job.run.path.mkdir(parents=True)
+    run = prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+    run.model.eval()  # no dropout
+
+    def gradients(*groups: range) -> list[torch.Tensor]:
+        run.model.zero_grad()
+        run._forward_backward([to_device(run.data["train"], torch.tensor(list(g)).numpy(), run.device) for g in groups])
+        return [p.grad.clone() for p in run.model.parameters() if p.grad is not None]
+
+    for whole, parts in zip(gradients(range(20)), gradients(range(3), range(3, 20)), strict=True):
+        torch.testing.assert_close(whole, parts, atol=1e-6, rtol=1e-4)
+
+
+def test_the_schedule_warms_up_and_ends_at_zero() -> None:
+    linear = Train(warmup=0.1, schedule="linear")
+    assert [schedule(linear, s, 100) for s in (0, 5, 10, 55, 100)] == pytest.approx([0, 0.5, 1, 0.5, 0])
+    cosine = Train(warmup=4, schedule="cosine")
+    assert [schedule(cosine, s, 24) for s in (2, 4, 14, 24)] == pytest.approx([0.5, 1, 0.5, 0])
+    assert schedule(Train(warmup=0, schedule="constant"), 0, 10) == 1
+
+
+def test_weight_decay_spares_biases_and_normalisation_and_rates_scale_by_group() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4), torch.nn.Embedding(5, 4))
+    groups = parameter_groups(model, Train(lr=0.2, weight_decay=0.3), [])
+    decayed = {id(p) for p in groups[0]["params"]}
+    assert decayed == {id(model[0].weight), id(model[2].weight)}
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
+    optimizer = torch.optim.AdamW([{**g, "peak_lr": lr} for g, lr in zip(groups, (0.2, 0.4), strict=True)])
+    set_learning_rate(optimizer, Train(lr=0.2, warmup=0), 5, 10)
+    assert [g["lr"] for g in optimizer.param_groups] == pytest.approx([0.1, 0.2])
+
+
+def test_clipping_scales_only_what_is_too_long() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(4))
+    parameter.grad = torch.tensor([3.0, 4.0, 0.0, 0.0])
+    assert float(clip_gradients([parameter], 10.0)) == 5.0
+    assert parameter.grad.tolist() == [3.0, 4.0, 0.0, 0.0]
+    assert float(clip_gradients([parameter], 1.0)) == 5.0
+    assert float(parameter.grad.norm()) == pytest.approx(1.0, abs=1e-5)
+    parameter.grad = torch.tensor([math.nan, 0.0, 0.0, 0.0])
+    assert math.isnan(float(clip_gradients([parameter], None)))
+
+
+class SpyConfig(registry.MethodConfig):
+    """A method that uses every hook, to prove that each is called."""
+
+
+class Spy(Method):
+    """Doubles the head's rate, triples the loss, learns twice from each batch, evaluates with a zeroed head."""
+
+    calls: list[str]
+
+    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
+        self.calls = ["prepare"]
+        self.seen = 0
+        return model
+
+    def param_groups(self, groups: Any, model: Any) -> Any:
+        self.calls.append("param_groups")
+        head = {id(p) for p in model.classifier.parameters()}
+        rest = [{**g, "params": [p for p in g["params"] if id(p) not in head]} for g in groups]
+        return [*rest, {"params": list(model.classifier.parameters()), "lr": 2 * groups[0]["lr"], "weight_decay": 0.0}]
+
+    def loss(self, outputs: Any, batch: Any) -> Any:
+        return 3 * torch.nn.functional.cross_entropy(outputs.logits, batch["labels"])
+
+    def around_backward(self, step: Any, proceed: Any) -> Any:
+        loss = proceed()
+        step.backward(step.forward())
+        return loss
+
+    def after_step(self, moment: Moment) -> None:
+        self.seen += 1
+        assert moment.step == self.seen
+
+    def after_epoch(self, moment: Moment) -> None:
+        assert sum(len(batch["labels"]) for batch in moment.train_batches()) == 200
+        self.calls.append(f"epoch {moment.epoch}")
+
+    @contextmanager
+    def evaluating(self, model: Any) -> Iterator[None]:
+        weight = model.classifier.weight
+        kept = weight.detach().clone()
+        with torch.no_grad():
+            weight.zero_()
+        yield
+        with torch.no_grad():
+            weight.copy_(kept)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seen": self.seen, "calls": self.calls, "tensor": torch.tensor([float(self.seen)])}
+
+    def load_state_dict(self, state: Any, model: Any) -> None:
+        self.seen, self.calls = state["seen"], [*state["calls"], "loaded"]
+        assert float(state["tensor"]) == self.seen
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.registered()
+    monkeypatch.setitem(
+        registry._registered, "spy", registry.Registration("spy", SpyConfig, f"{__name__}:Spy", frozenset({"loss"}))
+    )
+
+
+@pytest.mark.usefixtures("spy")
+def test_every_hook_of_a_method_takes_part(toy: ToyStudy) -> None:  # noqa: F811
+    plain, spied = toy.job("plain"), toy.job("spied", methods=["spy"])
+    perform_here(plain)
+    result = perform_here(spied)
+    assert result["status"] == "finished", result
+    ours, theirs = steps(spied)[0], steps(plain)[0]
+    assert ours["loss"] == pytest.approx(3 * theirs["loss"], rel=1e-5)
+    assert ours["grad_norm"] > 4 * theirs["grad_norm"], "three times the loss, two passes"
+    assert result["metrics"]["test"]["mcc"] == 0, "evaluated with the head that `evaluating` put in place"
+    assert json.loads(spied.run.card.read_text())["changed"] == []
+
+
+@pytest.mark.usefixtures("spy")
+def test_a_method_that_loses_a_parameter_fails_the_run(toy: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(Spy, "param_groups", lambda _self, groups, _model: groups[:1])
+    result = perform_here(toy.job("runs", methods=["spy"]))
+    assert result["status"] == "failed"
+    assert "every trainable parameter exactly once" in result["reason"]
