@@ -204,7 +204,9 @@ def show(found: dict[str, list[dict[str, float]]], examples: int) -> None:
     for peer, rows in found.items():
         rate = examples / statistics.median(row["seconds"] for row in rows)
         ratios = [row["seconds"] / mine for row, mine in zip(rows, ours, strict=True)]
-        ratio = f"{statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f})" if peer != "fairtune" else ""
+        ratio = (
+            f"{statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f})" if peer != "fairtune" else ""
+        )
         accuracy = statistics.mean(row["accuracy"] for row in rows)
         print(f"{PEERS[peer]:28} {rate:10.1f}   {ratio:43} {'' if accuracy != accuracy else f'{100 * accuracy:.2f}'}")
     mine = found["fairtune"]

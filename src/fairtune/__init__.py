@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from fairtune.analysis.results import Results, load_results
     from fairtune.api import run_study
     from fairtune.errors import FairtuneError
-    from fairtune.study import Study, load_study, make_plan
+    from fairtune.study.loading import load_study
+    from fairtune.study.plan import make_plan
+    from fairtune.study.schema import Study
 
 _HOMES = {
     "FairtuneError": "fairtune.errors",
     "Results": "fairtune.analysis.results",
-    "Study": "fairtune.study",
+    "Study": "fairtune.study.schema",
     "load_results": "fairtune.analysis.results",
-    "load_study": "fairtune.study",
-    "make_plan": "fairtune.study",
+    "load_study": "fairtune.study.loading",
+    "make_plan": "fairtune.study.plan",
     "run_study": "fairtune.api",
 }
 __all__ = ["FairtuneError", "Results", "Study", "load_results", "load_study", "make_plan", "run_study"]

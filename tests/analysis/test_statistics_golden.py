@@ -128,6 +128,13 @@ def test_one_seed_gives_a_difference_and_no_verdict() -> None:
     assert judge([found], 0.01, 0.95)[0].word == "no verdict"
 
 
+def test_two_seeds_that_agree_by_chance_do_not_look_like_many() -> None:
+    found = compare(simulate(np.random.default_rng(2), 2, 400, 0.6))
+    assert found.df == 1
+    assert found.high is not None
+    assert found.high - found.difference == pytest.approx(12.706204736432095 * math.sqrt(found.total_variance))
+
+
 def test_the_answer_is_the_same_every_time() -> None:
     data = simulate(np.random.default_rng(7), 3, 300, 0.2)
     assert compare(data) == compare(data)

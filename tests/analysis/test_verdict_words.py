@@ -60,6 +60,12 @@ def test_many_comparisons_need_stronger_evidence() -> None:
     assert "corrected for the number of comparisons" in together[0].note
 
 
+def test_many_claims_of_no_loss_need_stronger_evidence_too() -> None:
+    near = made(-0.001, 0.0028)
+    assert [v.word for v in judge([near], 0.01, 0.95)] == ["not inferior"]
+    assert [v.word for v in judge([near, near, near], 0.01, 0.95)] == ["not separable"] * 3
+
+
 def test_a_comparison_that_could_not_be_made_costs_the_others_nothing() -> None:
     weak = made(0.03, 0.0093)
     assert [v.word for v in judge([weak, NOTHING, ONE], None, 0.95)] == ["better", "no verdict", "no verdict"]

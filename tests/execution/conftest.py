@@ -42,7 +42,11 @@ class ToyStudy:
     root: Path
 
     def job(self, runs: str, methods: list[Any] | None = None, seed: int = 0, **train: Any) -> Job:
-        source = {**self.source, "train": {**self.source["train"], **train}, "arms": {"arm": {"methods": methods or []}}}
+        source = {
+            **self.source,
+            "train": {**self.source["train"], **train},
+            "arms": {"arm": {"methods": methods or []}},
+        }
         plan = make_plan(load_study({**source, "seeds": [seed], "compare": {"to": "arm"}}))
         return make_job(plan, plan.runs[0], self.root / runs)
 

@@ -98,8 +98,12 @@ def test_a_run_that_fails_is_recorded_and_the_others_go_on(study_file: Path, com
     assert (home / "baseline" / "seed-0" / "events.jsonl").read_bytes() == recorded, "a finished run is not run again"
 
 
-def test_a_killed_worker_fails_its_run_and_the_study_goes_on(study_file: Path, command: Command, tmp_path: Path) -> None:
-    process = command("run", str(study_file), "--set", "seeds=1", "--set", "train.epochs=60", "--set", "arms.wild.lr=1e-4")
+def test_a_killed_worker_fails_its_run_and_the_study_goes_on(
+    study_file: Path, command: Command, tmp_path: Path
+) -> None:
+    process = command(
+        "run", str(study_file), "--set", "seeds=1", "--set", "train.epochs=60", "--set", "arms.wild.lr=1e-4"
+    )
     home = tmp_path / "runs" / "toy"
     wait_for(lambda: steps_of(home / "baseline" / "seed-0") > 3)
     (worker,) = psutil.Process(process.pid).children()
@@ -139,7 +143,9 @@ def test_an_interrupted_study_goes_on_to_the_same_bits(
     assert digests(run) == digests(tmp_path / "whole" / "toy" / "baseline" / "seed-0")
 
 
-def test_a_parent_killed_outright_leaves_a_study_that_goes_on(study_file: Path, command: Command, tmp_path: Path) -> None:
+def test_a_parent_killed_outright_leaves_a_study_that_goes_on(
+    study_file: Path, command: Command, tmp_path: Path
+) -> None:
     words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=12"]
     run = tmp_path / "runs" / "toy" / "baseline" / "seed-0"
     process = command(*words)

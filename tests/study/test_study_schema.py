@@ -94,7 +94,7 @@ def test_the_json_schema_agrees_with_the_reader() -> None:
 @pytest.mark.parametrize(("study", "valid"), CASES)
 def test_the_reader_takes_what_the_schema_takes(study: dict[str, Any], valid: bool) -> None:
     whole = {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}}, **study}
-    whole["arms"].setdefault("baseline", {}) if whole["arms"] else None
+    whole["compare"] = {"to": next(iter(whole["arms"]), "baseline"), **study.get("compare", {})}
     if valid:
         load_study(whole)
     else:

@@ -188,7 +188,7 @@ class Spy(Method):
     def state_dict(self) -> dict[str, Any]:
         return {"seen": self.seen, "calls": self.calls, "tensor": torch.tensor([float(self.seen)])}
 
-    def load_state_dict(self, state: Any, model: Any) -> None:
+    def load_state_dict(self, state: Any, model: Any) -> None:  # noqa: ARG002
         self.seen, self.calls = state["seen"], [*state["calls"], "loaded"]
         assert float(state["tensor"]) == self.seen
 

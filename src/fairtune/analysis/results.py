@@ -147,7 +147,7 @@ class Results:
     @cached_property
     def margin(self) -> float | None:
         """The margin in the metric's unit; a share is taken of the reference arm's mean."""
-        margin = self.plan["compare"]["margin"]
+        margin: str | float | None = self.plan["compare"]["margin"]
         if isinstance(margin, str):
             finished = self.finished(self.reference)
             return float(margin[:-1]) / 100 * abs(self.summary(self.reference).mean) if finished else None
@@ -193,7 +193,9 @@ class Results:
             return PairedDifference(0, nan, None, None, None, nan, nan, nan, self.confidence)
         labels, ids = pairs[0][0].test.labels, pairs[0][0].test.ids
         if any(run.test.ids != ids or not np.array_equal(run.test.labels, labels) for pair in pairs for run in pair):
-            raise LedgerError(f"{self.folder}: runs of {arm} and {other} were scored on different examples; they cannot be compared.")
+            raise LedgerError(
+                f"{self.folder}: runs of {arm} and {other} were scored on different examples; they cannot be compared."
+            )
         return paired_difference(
             labels,
             [predicted_classes(ours.test.scores) for ours, _ in pairs],

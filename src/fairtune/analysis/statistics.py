@@ -86,7 +86,9 @@ def paired_difference(
     df = _freedom(n, seed_variance, total)
     half = _quantile(confidence, df) * math.sqrt(total)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
-    return PairedDifference(n, difference, difference - half, difference + half, p, seed_variance, total, df, confidence)
+    return PairedDifference(
+        n, difference, difference - half, difference + half, p, seed_variance, total, df, confidence
+    )
 
 
 def _freedom(n: int, seed_variance: float, total_variance: float) -> float:

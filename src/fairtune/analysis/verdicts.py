@@ -35,12 +35,16 @@ def judge(found: Sequence[PairedDifference], margin: float | None, confidence: f
     """
     corrected = holm([f.p for f in found])
     # A one-sided test at half the risk, as is usual for non-inferiority; doubled so that one threshold serves both.
-    within = holm([None if margin is None or (p := f.chance_below(-margin)) is None else min(1.0, 2 * p) for f in found])
+    within = holm(
+        [None if margin is None or (p := f.chance_below(-margin)) is None else min(1.0, 2 * p) for f in found]
+    )
     risk = 1 - confidence
     return [_judge(f, p, w, margin, risk) for f, p, w in zip(found, corrected, within, strict=True)]
 
 
-def _judge(found: PairedDifference, p: float | None, within: float | None, margin: float | None, risk: float) -> Verdict:
+def _judge(
+    found: PairedDifference, p: float | None, within: float | None, margin: float | None, risk: float
+) -> Verdict:
     if p is None:
         count = "no run" if found.n == 0 else "one run only"
         return Verdict(NONE, None, f"{count} to compare; two seeds or more are needed")
@@ -62,4 +66,8 @@ def _missing(found: PairedDifference, margin: float | None) -> str:
     if not needed:
         return "more seeds alone will not settle it; it takes more test examples"
     more = min(needed) - found.n
-    return f"about {more} more seeds could settle it" if more > 0 else "close to the line once corrected for the number of comparisons; more seeds could settle it"
+    return (
+        f"about {more} more seeds could settle it"
+        if more > 0
+        else "close to the line once corrected for the number of comparisons; more seeds could settle it"
+    )

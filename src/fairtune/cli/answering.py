@@ -22,7 +22,8 @@ P = ParamSpec("P")
 
 StudyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The study file.", show_default=False)]
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field, such as train.epochs=2; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a field, such as train.epochs=2; may be repeated."),
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use one of the study's profiles.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The folder that keeps the runs.")]

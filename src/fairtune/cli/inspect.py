@@ -27,7 +27,9 @@ def inspect(model: ModelName, as_json: AsJson = False) -> None:
     out.print(
         f"  parameters  {parameters['total']:,} with a head for two classes, {parameters['buffers']:,} elements in buffers"
     )
-    out.print(f"  checkpoint  {facts['same']} tensors equal its file, {len(facts['changed'])} differ, {len(facts['new'])} new")
+    out.print(
+        f"  checkpoint  {facts['same']} tensors equal its file, {len(facts['changed'])} differ, {len(facts['new'])} new"
+    )
     if attention["layers"]:
         out.print(
             f"  attention   {attention['layers']} layers, {attention['heads']} heads of {attention['head_dim']}; "

@@ -12,7 +12,9 @@ from fairtune.methods.registry import MethodUse
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 
-Estimate = Annotated[bool, typer.Option("--estimate", help="Measure a few steps of each arm, and say how long all will take.")]
+Estimate = Annotated[
+    bool, typer.Option("--estimate", help="Measure a few steps of each arm, and say how long all will take.")
+]
 
 
 @answers
@@ -38,7 +40,9 @@ def plan(
         console().print(f"\n[bold]Cost[/bold], measured on {costs.steps} steps of each arm")
         for arm, seconds in costs.seconds_per_run.items():
             console().print(f"  {arm}: {seconds:.0f} s a run, {costs.seconds_per_step[arm]:.3f} s a step", markup=False)
-        console().print(f"  all {len(found.runs)} runs on {costs.devices} device(s): about {costs.total_seconds / 60:.1f} minutes")
+        console().print(
+            f"  all {len(found.runs)} runs on {costs.devices} device(s): about {costs.total_seconds / 60:.1f} minutes"
+        )
     else:
         console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
 
@@ -49,7 +53,9 @@ def _show(plan: Plan) -> None:
     out.print(f"[bold]{plan.study.study}[/bold]  plan {plan.hash}")
     out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test", markup=False)
     out.print(f"  model  {plan.model.name} ({plan.model.identity[:12]})", markup=False)
-    out.print(f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n")
+    out.print(
+        f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n"
+    )
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("run", "block", "arm", "seed", "steps", "lr", "methods"):
         table.add_column(title, justify="right" if title in ("run", "block", "seed", "steps", "lr") else "left")

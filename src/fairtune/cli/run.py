@@ -28,7 +28,10 @@ def run(
     require_writable(runs)
     outcome = conduct(plan, runs, make_watcher())
     if outcome.disk_full:
-        typer.echo("fairtune: the disk is full, so the study was stopped; free some space and run the same command again.", err=True)
+        typer.echo(
+            "fairtune: the disk is full, so the study was stopped; free some space and run the same command again.",
+            err=True,
+        )
         raise typer.Exit(FAILED_RUN)
     show_report(runs, plan.study.study, as_json)
     for name, reason in outcome.failed.items():

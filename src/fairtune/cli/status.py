@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from fairtune.analysis.results import RunRecord
 
 STATES = ("finished", "running", "interrupted", "failed", "waiting")
-StudyName = Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)]
+StudyName = Annotated[
+    str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)
+]
 
 
 @answers
@@ -52,7 +54,15 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
         facts = _facts(record)
         score = f"{100 * facts['score']:.2f}" if facts["score"] is not None else "-"  # type: ignore[operator]
         seconds = f"{facts['seconds']:.0f}" if facts["seconds"] is not None else "-"
-        table.add_row(str(record.position + 1), record.arm, str(record.seed), record.status, score, seconds, str(facts["reason"] or ""))
+        table.add_row(
+            str(record.position + 1),
+            record.arm,
+            str(record.seed),
+            record.status,
+            score,
+            seconds,
+            str(facts["reason"] or ""),
+        )
     console().print(table)
 
 

@@ -15,4 +15,6 @@ def validate(file: StudyFile, as_json: AsJson = False) -> None:
         return
     profiles = f"; profiles: {', '.join(study.profiles)}" if study.profiles else ""
     count = len(study.arms) * len(study.seeds)
-    console().print(f"{file}: valid. {len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs{profiles}", markup=False)
+    console().print(
+        f"{file}: valid. {len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs{profiles}", markup=False
+    )

@@ -89,4 +89,6 @@ def record_plan(plan: Plan, home: Path) -> None:
             write_json(first, {"recorded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **content})
         write_json(home / "study.json", content)
     except OSError as error:
-        raise LedgerError(f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs.") from None
+        raise LedgerError(
+            f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs."
+        ) from None

@@ -67,7 +67,7 @@ def _ready(plan: Plan, planned: PlannedRun, device: str, scratch: Path) -> Train
 
 def _step_seconds(run: TrainingRun) -> float:
     """The median step, data loading included."""
-    seconds = []
+    seconds: list[float] = []
     for number in range(WARM_UP + STEPS):
         if run.progress.phase != TRAIN:
             break

@@ -230,7 +230,7 @@ class _signals_as_stop:  # noqa: N801 - used as a with-statement only
         try:
             self._before = signal.signal(signal.SIGTERM, stop)
         except ValueError:
-            self._before = None  # type: ignore[assignment]
+            self._before = None
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:

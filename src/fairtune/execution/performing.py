@@ -55,7 +55,7 @@ def perform(job: Job, device: str, between: Callable[[], None], report: Report) 
         return _perform(job, folder, device, log, between, report)
     except Stopped:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever ends a run is its result, and the study goes on
+    except Exception as error:
         result = failure(job, reason_of(error), kind=_kind_of(error))
         details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
         record_failure(folder, result, details)
@@ -155,7 +155,8 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     seed_all(derive(seed, "head"))
     loaded = load_classifier(source, task.labels)
     methods = [
-        create_method(parse_method_use(use), derive(seed, "method", place)) for place, use in enumerate(settings["methods"])
+        create_method(parse_method_use(use), derive(seed, "method", place))
+        for place, use in enumerate(settings["methods"])
     ]
     model: torch.nn.Module = loaded.network
     for method in methods:

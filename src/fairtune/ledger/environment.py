@@ -14,7 +14,17 @@ import psutil
 
 from fairtune import __version__
 
-PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy", "scikit-learn", "pyarrow", "pydantic")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "accelerate",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "scikit-learn",
+    "pyarrow",
+    "pydantic",
+)
 
 
 def capture_environment(device: str) -> dict[str, Any]:
@@ -51,7 +61,7 @@ def gpus() -> list[dict[str, Any]]:
         import pynvml
 
         pynvml.nvmlInit()
-    except Exception:  # noqa: BLE001 - no library, no driver or no device: there is no GPU to describe
+    except Exception:
         return []
     try:
         driver = _text(pynvml.nvmlSystemGetDriverVersion())
@@ -109,7 +119,9 @@ def _git_commit() -> dict[str, Any] | None:
     """The commit of the folder the command was typed in, and whether files differ from it."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True)
-        changes = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, timeout=30, check=True)
+        changes = subprocess.run(
+            ["git", "status", "--porcelain"], capture_output=True, text=True, timeout=30, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit.stdout.strip(), "clean": not changes.stdout.strip()}

@@ -67,7 +67,9 @@ def counted_events(path: Path) -> list[dict[str, Any]]:
     counted: list[dict[str, Any]] = []
     for event in all_events(path):
         if event.get("event") == "resumed":
-            counted = [e for e in counted if e["unit"] < event["unit"] or e["event"] in ("warning", "failed", "resumed")]
+            counted = [
+                e for e in counted if e["unit"] < event["unit"] or e["event"] in ("warning", "failed", "resumed")
+            ]
         counted.append(event)
     return counted
 

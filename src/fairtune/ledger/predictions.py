@@ -30,9 +30,7 @@ def write_predictions(path: Path, splits: Mapping[str, Predictions]) -> None:
             "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),
             "id": pa.array([i for part in splits.values() for i in part.ids], pa.string()),
             "label": pa.array(np.concatenate([part.labels for part in splits.values()]), pa.int64()),
-            "scores": pa.array(
-                [row for part in splits.values() for row in part.scores], pa.list_(pa.float32())
-            ),
+            "scores": pa.array([row for part in splits.values() for row in part.scores], pa.list_(pa.float32())),
         }
     )
     content = pa.BufferOutputStream()

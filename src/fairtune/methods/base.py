@@ -19,8 +19,11 @@ ParamGroup = dict[str, Any]
 class Step(Protocol):
     """One batch on its way through the model, as `around_backward` sees it."""
 
-    model: nn.Module
-    batch: Batch
+    @property
+    def model(self) -> nn.Module: ...
+
+    @property
+    def batch(self) -> Batch: ...
 
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""

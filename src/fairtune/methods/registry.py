@@ -71,7 +71,9 @@ def register(name: str, config: type[MethodConfig], implementation: str, claims:
         raise ValueError(f"method {name!r}: fields without a description: {', '.join(silent)}")
     needed = [field for field, info in config.model_fields.items() if info.is_required()]
     if needed:
-        raise ValueError(f"method {name!r}: fields without a default: {', '.join(needed)}; a method works by its name alone")
+        raise ValueError(
+            f"method {name!r}: fields without a default: {', '.join(needed)}; a method works by its name alone"
+        )
     if implementation.count(":") != 1:
         raise ValueError(f"method {name!r}: the implementation must be given as 'module:Class'")
     _registered[name] = Registration(name, config, implementation, frozenset(claims))

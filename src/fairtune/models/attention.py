@@ -38,10 +38,10 @@ def attention_layers(model: nn.Module) -> list[AttentionLayer]:
     """
     found = []
     for name, module in model.named_modules():
-        parts = [getattr(module, part, None) for part in PROJECTIONS]
+        query, key, value = (getattr(module, part, None) for part in PROJECTIONS)
         heads = getattr(module, "num_attention_heads", None)
-        if heads and all(isinstance(part, nn.Linear) for part in parts):
-            found.append(AttentionLayer(name, *parts, heads=int(heads)))  # type: ignore[arg-type]
+        if heads and isinstance(query, nn.Linear) and isinstance(key, nn.Linear) and isinstance(value, nn.Linear):
+            found.append(AttentionLayer(name, query, key, value, int(heads)))
     if not found:
         looks = sorted({type(m).__name__ for m in model.modules() if "attention" in type(m).__name__.lower()})
         raise ModelError(

@@ -66,7 +66,9 @@ class Card:
                 "a baseline must be the untouched checkpoint"
             )
         if self.frozen:
-            raise RunFailure(f"this arm has no methods, yet {len(self.frozen)} tensors are frozen ({self.frozen[0]} ...)")
+            raise RunFailure(
+                f"this arm has no methods, yet {len(self.frozen)} tensors are frozen ({self.frozen[0]} ...)"
+            )
 
 
 def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
@@ -140,7 +142,9 @@ class _Checkpoint:
         for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
             yield candidate
             if "LayerNorm." in candidate:
-                yield candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+                yield candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                    "LayerNorm.bias", "LayerNorm.beta"
+                )
 
     def get(self, name: str, prefix: str) -> Tensor | None:
         for candidate in self._names(name, prefix):

@@ -51,7 +51,9 @@ def load_classifier(source: ModelSource, labels: tuple[str, ...]) -> LoadedModel
             output_loading_info=True,
         )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelError(f"model '{source.name}': transformers cannot load it as a classifier: {_first_line(error)}") from None
+        raise ModelError(
+            f"model '{source.name}': transformers cannot load it as a classifier: {_first_line(error)}"
+        ) from None
     fresh = set(info["missing_keys"]) | {_key(item) for item in info["mismatched_keys"]}
     return LoadedModel(network, folder, frozenset(set(network.state_dict()) - fresh))
 
@@ -65,7 +67,9 @@ def load_tokenizer(folder: Path) -> Any:
         raise ModelError(f"model {folder}: its tokenizer cannot be loaded: {_first_line(error)}") from None
     first, second = tokenizer("a good film")["input_ids"], tokenizer("the worst book")["input_ids"]
     if first == second:
-        raise ModelError(f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing.")
+        raise ModelError(
+            f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
+        )
     if tokenizer.pad_token_id is None:
         raise ModelError(f"model {folder}: its tokenizer has no padding token.")
     return tokenizer

@@ -63,7 +63,9 @@ def find_model(name: str) -> ModelSource:
         return _local(name, folder.resolve())
     if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
         what = "a file" if folder.exists() else "missing"
-        raise ModelError(f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors).")
+        raise ModelError(
+            f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
+        )
     return _hub(name)
 
 
@@ -96,9 +98,11 @@ def _local(name: str, folder: Path) -> ModelSource:
         raise ModelError(f"model '{name}': its config.json names no model_type, so it is no transformers model.")
     files = weight_files(folder)
     if not files:
-        pickled = " Only pickled weights are there, which fairtune never loads; convert them to safetensors." if list(
-            folder.glob("*.bin")
-        ) else ""
+        pickled = (
+            " Only pickled weights are there, which fairtune never loads; convert them to safetensors."
+            if list(folder.glob("*.bin"))
+            else ""
+        )
         raise ModelError(f"model '{name}': the folder has no *.safetensors weights.{pickled}")
     digest = hashlib.sha256(config.read_bytes())
     for file in files:
@@ -130,7 +134,7 @@ def _hub(name: str) -> ModelSource:
         cached = snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
         if weight_files(Path(cached)):
             return ModelSource(name, Path(cached).name, cached, hub_id, Path(cached).name)
-    except Exception:  # noqa: BLE001,S110 - not in the cache: ask the hub
+    except Exception:
         cached = ""
     try:
         commit = HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha

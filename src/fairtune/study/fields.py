@@ -126,13 +126,20 @@ def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
         part = _resolved(raw)
         if name == "arms":
             docs.append(FieldDoc("arms.NAME", "a mapping", "required", part["description"]))
-            docs.append(FieldDoc("arms.NAME.methods", "a list", "[]", fragment_at(("arms", "x", "methods"))["description"]))  # type: ignore[index]
+            methods = schema_root()["$defs"]["Arm"]["properties"]["methods"]
+            docs.append(FieldDoc("arms.NAME.methods", "a list", "[]", methods["description"]))
             docs.append(FieldDoc("arms.NAME.*", "", "", "Any field of train, for this arm alone."))
             continue
         nested = [o for o in alternatives(part) if o.get("properties")]
         default = "required" if name in required else _default(part)
-        docs.append(FieldDoc(prefix + name, "" if nested and not part.get("oneOf") else allowed_text(part),
-                             "" if nested and name not in required else default, part.get("description", "")))
+        docs.append(
+            FieldDoc(
+                prefix + name,
+                "" if nested and not part.get("oneOf") else allowed_text(part),
+                "" if nested and name not in required else default,
+                part.get("description", ""),
+            )
+        )
         for option in nested:
             _collect(option, f"{prefix}{name}.", docs)
 

@@ -75,7 +75,9 @@ def _read(source: StudySource) -> tuple[dict[str, Any], dict[Path, str], str]:
         raise StudyError([Problem(f"{file}:{problem.line}", "", f"not valid YAML: {problem.message}")]) from None
     if not isinstance(tree.data, dict):
         found = "nothing" if tree.data is None else shown(tree.data)
-        raise StudyError([Problem(str(file), "", f"found {found}; a study file is a mapping that starts with 'study: NAME'")])
+        raise StudyError(
+            [Problem(str(file), "", f"found {found}; a study file is a mapping that starts with 'study: NAME'")]
+        )
     return tree.data, {path: f"{file}:{line}" for path, line in tree.lines.items()}, str(file)
 
 
@@ -84,13 +86,29 @@ def _apply_profile(data: dict[str, Any], places: dict[Path, str], profile: str, 
     if not isinstance(profiles, dict) or profile not in profiles:
         names = list(profiles) if isinstance(profiles, dict) else []
         known = one_of(names) if names else "this study has none"
-        raise StudyError([Problem(f"--profile {profile}", "", f"no such profile in {label}; known: {known}.{nearest(profile, names)}")])
+        raise StudyError(
+            [
+                Problem(
+                    f"--profile {profile}", "", f"no such profile in {label}; known: {known}.{nearest(profile, names)}"
+                )
+            ]
+        )
     changes = profiles[profile]
     if not isinstance(changes, dict):
-        raise StudyError([Problem(places.get(("profiles", profile), label), f"profiles.{profile}", f"found {shown(changes)}; allowed: a mapping of changes")])
+        raise StudyError(
+            [
+                Problem(
+                    places.get(("profiles", profile), label),
+                    f"profiles.{profile}",
+                    f"found {shown(changes)}; allowed: a mapping of changes",
+                )
+            ]
+        )
     if "profiles" in changes:
         where = places.get(("profiles", profile, "profiles"), label)
-        raise StudyError([Problem(where, f"profiles.{profile}.profiles", "a profile cannot change profiles; remove it")])
+        raise StudyError(
+            [Problem(where, f"profiles.{profile}.profiles", "a profile cannot change profiles; remove it")]
+        )
     _merge(data, changes, (), ("profiles", profile), places)
 
 
@@ -126,7 +144,9 @@ def _apply_override(data: dict[str, Any], places: dict[Path, str], override: str
             place[part] = {}
             places[parts[:depth]] = option
         if not isinstance(place[part], dict):
-            raise StudyError([Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")])
+            raise StudyError(
+                [Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")]
+            )
         place = place[part]
     place[parts[-1]] = value
     for old in [p for p in places if p[: len(parts)] == parts]:
@@ -160,7 +180,13 @@ def _reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Probl
     if not isinstance(to, str) or to in arms:
         return []  # what is no text is reported by its type
     names = [str(arm) for arm in arms]
-    return [Problem(origins.of(("compare", "to")), "compare.to", f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}")]
+    return [
+        Problem(
+            origins.of(("compare", "to")),
+            "compare.to",
+            f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}",
+        )
+    ]
 
 
 def _conflict_problems(study: Study, origins: Origins) -> list[Problem]:
@@ -169,7 +195,13 @@ def _conflict_problems(study: Study, origins: Origins) -> list[Problem]:
         for position, earlier, claim in conflicts(study.methods(arm)):
             path: Path = ("arms", arm, "methods", position)
             name = study.methods(arm)[position].name
-            found.append(Problem(origins.of(path), dotted(path), f"'{name}' and '{earlier}' both change the {claim}; keep one of them in this arm"))
+            found.append(
+                Problem(
+                    origins.of(path),
+                    dotted(path),
+                    f"'{name}' and '{earlier}' both change the {claim}; keep one of them in this arm",
+                )
+            )
     return found
 
 
@@ -177,7 +209,11 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
     """Relative files of a task and a relative model folder start at the study file, wherever the command is typed."""
     changes: dict[str, Any] = {}
     if not isinstance(study.task, str):
-        files = {split: str(base / FilePath(file).expanduser()) for split in ("train", "validation", "test") if (file := getattr(study.task, split))}
+        files = {
+            split: str(base / FilePath(file).expanduser())
+            for split in ("train", "validation", "test")
+            if (file := getattr(study.task, split))
+        }
         changes["task"] = study.task.model_copy(update=files)
     if study.model.startswith((".", "~", "/")):
         changes["model"] = str((base / FilePath(study.model).expanduser()).resolve())

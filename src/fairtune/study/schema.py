@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -66,6 +65,12 @@ def _warmup(value: float) -> float:
     return value
 
 
+def _evaluate(value: Any) -> Any:
+    if value == "epoch" or (_whole_number(value) and value >= 1):
+        return value
+    raise PydanticCustomError("evaluate", "neither an epoch nor a number of steps")
+
+
 def _interval(value: Any) -> Any:
     if _whole_number(value) and value >= 1:
         return value
@@ -74,12 +79,6 @@ def _interval(value: Any) -> Any:
         if unit in INTERVAL_UNITS and number.replace(".", "", 1).isdigit() and float(number) > 0:
             return f"{float(number):g}{unit}"
     raise PydanticCustomError("interval", "not an interval")
-
-
-def _evaluate(value: Any) -> Any:
-    if value == "epoch" or (_whole_number(value) and value >= 1):
-        return value
-    raise PydanticCustomError("evaluate", "not an interval")
 
 
 def _margin(value: Any) -> Any:
@@ -204,13 +203,11 @@ class Train(Section):
     )
 
 
-def _optional(section: type[Section], skip: str = "") -> dict[str, Any]:
+def _optional(section: type[Section]) -> dict[str, Any]:
     """The section's fields, each optional, for a place that overrides some of them."""
     fields: dict[str, Any] = {}
     for name, info in section.model_fields.items():
-        if name == skip:
-            continue
-        constraint = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation  # type: ignore[valid-type]
+        constraint: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
         fields[name] = (constraint | None, Field(None, description=info.description))
     return fields
 
@@ -270,7 +267,9 @@ class Compare(Section):
 class Execution(Section):
     """Where and how runs happen; nothing here changes a result, so nothing here is part of a run's signature."""
 
-    devices: Devices = Field(("auto",), description="Where runs happen, one worker a device; auto takes every GPU there is.")
+    devices: Devices = Field(
+        ("auto",), description="Where runs happen, one worker a device; auto takes every GPU there is."
+    )
     checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
     save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
 
@@ -283,17 +282,18 @@ class Study(Section):
     """A study: task x model x arms x seeds."""
 
     study: str = Field(pattern=NAME, description="Name of the study; its runs are kept under this name.")
-    task: Annotated[
-        Annotated[str, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)
-    ] = Field(description="A task of the catalogue by name, or your own files.")
+    task: Annotated[Annotated[str, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)] = (
+        Field(description="A task of the catalogue by name, or your own files.")
+    )
     model: str = Field(
         min_length=1, description="`minilm` (embedded), a folder, or a hub id with an optional `@revision`."
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
-    arms: dict[Annotated[str, Field(pattern=NAME), AfterValidator(_arm_name)], Annotated[Arm, BeforeValidator(lambda v: {} if v is None else v)]] = (
-        Field(min_length=1, description="The ways to train that are compared, by name.")
-    )
+    arms: dict[
+        Annotated[str, Field(pattern=NAME), AfterValidator(_arm_name)],
+        Annotated[Arm, BeforeValidator(lambda v: {} if v is None else v)],
+    ] = Field(min_length=1, description="The ways to train that are compared, by name.")
     order: Literal["crossover", "sequential", "random"] = Field(
         "crossover",
         description="Order of runs. crossover: seed by seed, arms forwards then backwards; sequential: arm by arm; "

@@ -11,7 +11,7 @@ TITLES = {"accuracy": "accuracy", "macro_f1": "macro-F1", "f1": "F1", "mcc": "MC
 
 def predicted_classes(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
     """The class with the highest score; the lowest class number on ties."""
-    return np.asarray(scores).argmax(axis=1).astype(np.int64)
+    return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
 def classification_metrics(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating]) -> dict[str, float]:

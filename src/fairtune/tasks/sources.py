@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from fairtune.errors import DataError, nearest, one_of
 
@@ -85,7 +85,9 @@ def read_rows(file: Path, columns: Sequence[str]) -> Rows:
 
 def _open(file: Path, mode: str = "rt") -> IO[Any]:
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8-sig", "newline": ""}
-    return gzip.open(file, mode, **text) if file.suffix.lower() == ".gz" else file.open(mode.replace("t", ""), **text)
+    if file.suffix.lower() == ".gz":
+        return cast(IO[Any], gzip.open(file, mode, **text))
+    return file.open(mode.replace("t", ""), **text)
 
 
 def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:

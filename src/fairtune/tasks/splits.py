@@ -40,7 +40,9 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
             parts["train"].append(i)
     for name, keep in parts.items():
         if not keep:
-            raise DataError(f"{rows.file}: too few rows ({len(rows)}) to hold out a {name} split; give it a file of its own.")
+            raise DataError(
+                f"{rows.file}: too few rows ({len(rows)}) to hold out a {name} split; give it a file of its own."
+            )
     return {name: rows.take(keep) for name, keep in parts.items()}
 
 
@@ -94,7 +96,9 @@ def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | N
     if unused:
         raise DataError(f"{parts['train'].file}: no training example has the label {one_of(unused)}.")
     if len(names) < 2:
-        raise DataError(f"{parts['train'].file}: column '{column}' has one class only ('{names[0]}'); two or more are needed.")
+        raise DataError(
+            f"{parts['train'].file}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
+        )
     return names
 
 

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -72,6 +71,12 @@ class _Pass:
             own = method.loss(outputs, self.batch)
             loss = loss if own is None else own
         return loss
+
+    def whole(self) -> Tensor:
+        """Forward and backward; returns the loss."""
+        loss = self.forward()
+        self.backward(loss)
+        return loss.detach()
 
     def backward(self, loss: Tensor) -> None:
         self.run.accelerator.backward(loss * self.share if self.share != 1.0 else loss)
@@ -192,11 +197,7 @@ class TrainingRun:
         for batch in batches:
             one = _Pass(self, batch, len(batch["labels"]) / examples)
 
-            def proceed(one: _Pass = one) -> Tensor:
-                loss = one.forward()
-                one.backward(loss)
-                return loss.detach()
-
+            proceed = one.whole
             for method in reversed(self.methods):
                 proceed = _wrapped(method, one, proceed)
             total += proceed() * one.share
@@ -205,9 +206,13 @@ class TrainingRun:
     def _require_finite(self, loss: float, norm: Tensor) -> None:
         step = self.progress.step + 1
         if not math.isfinite(loss):
-            raise RunFailure(f"the loss is {loss} at step {step} of {self.total_steps}; a lower lr or a longer warm-up may help")
+            raise RunFailure(
+                f"the loss is {loss} at step {step} of {self.total_steps}; a lower lr or a longer warm-up may help"
+            )
         if not math.isfinite(float(norm)) and self.accelerator.scaler is None:
-            raise RunFailure(f"the gradient's norm is {float(norm)} at step {step} of {self.total_steps}; a lower lr may help")
+            raise RunFailure(
+                f"the gradient's norm is {float(norm)} at step {step} of {self.total_steps}; a lower lr may help"
+            )
 
     def _end_epoch(self) -> None:
         now = self.progress

@@ -99,7 +99,9 @@ class RunStates:
         try:
             saved = read_state(self._best(run.progress.best_step))
         except Damaged as problem:
-            raise RunFailure(f"the best weights cannot be read back: {problem}; remove the run's folder to start it again") from None
+            raise RunFailure(
+                f"the best weights cannot be read back: {problem}; remove the run's folder to start it again"
+            ) from None
         _load_methods(run, saved)
         run.model.load_state_dict(saved.tensors["model"])
         return Evaluation(saved.tensors["scores"]["validation"].numpy().astype(np.float32), saved.state["metrics"])
@@ -120,7 +122,8 @@ def _weights(run: TrainingRun) -> dict[str, Tensor]:
 
 def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
     """The methods' states: tensors under `<place in the arm>.<name>`, and what JSON can hold by place."""
-    tensors, values = {}, []
+    tensors: dict[str, Tensor] = {}
+    values = []
     for number, method in enumerate(methods):
         state = method.state_dict()
         tensors |= {f"{number}.{name}": value for name, value in state.items() if isinstance(value, Tensor)}

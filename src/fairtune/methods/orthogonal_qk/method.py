@@ -63,4 +63,6 @@ def orthogonal_heads(weight: Tensor, heads: int, where: str = "weight") -> Tenso
 def orthogonality_error(per_head: Tensor) -> Tensor:
     """max |W W^T - I| of each head, for weights of shape [heads, head_dim, hidden]."""
     gram = per_head @ per_head.transpose(1, 2)
-    return (gram - torch.eye(gram.shape[-1], dtype=gram.dtype)).abs().amax(dim=(1, 2))
+    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    worst: Tensor = (gram - identity).abs().amax(dim=(1, 2))
+    return worst
