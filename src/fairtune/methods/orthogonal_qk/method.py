@@ -57,7 +57,8 @@ def orthogonal_heads(weight: Tensor, heads: int, where: str = "weight") -> Tenso
     error = orthogonality_error(new.to(torch.float32))
     if not bool((error <= TOLERANCE).all()):
         raise RunFailure(f"{where}: heads are not orthonormal after QR (worst |W W^T - I| is {float(error.max()):.2g})")
-    return new.reshape(rows, hidden).to(device=weight.device, dtype=weight.dtype)
+    rebuilt: Tensor = new.reshape(rows, hidden).to(device=weight.device, dtype=weight.dtype)
+    return rebuilt
 
 
 def orthogonality_error(per_head: Tensor) -> Tensor:
