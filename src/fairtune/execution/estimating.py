@@ -86,4 +86,4 @@ def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> fl
     train = plan.study.settings(planned.arm)
     every = steps_per_epoch(train, plan.task.rows["train"]) if train.evaluate == "epoch" else train.evaluate
     passes = math.ceil(planned.steps / every)
-    return per_example * (passes * plan.task.rows["validation"] + plan.task.rows["test"])
+    return per_example * (passes * len(run.data["validation"]) + len(run.data["test"]))

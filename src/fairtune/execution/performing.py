@@ -180,16 +180,15 @@ def _task(spec: str) -> Task:
 
 
 def _encoded(task: Task, source: ModelSource, train: Train, between: Callable[[], None]) -> dict[str, Encoded]:
-    """The task as tokens, its training split cut down to the study's sample."""
-    sampled = _sampled(task, train.examples)
+    """The task as tokens, its splits cut down to the study's samples."""
+    sampled = _sampled(task, train.examples, train.eval_examples)
     return encode_task(sampled, load_tokenizer(source.fetch()), source.identity, train.max_length, between)
 
 
 @lru_cache(maxsize=4)
-def _sampled(task: Task, examples: int | None) -> Task:
-    if examples is None:
-        return task
-    splits = {**task.splits, "train": fixed_sample(task.splits["train"], examples)}
+def _sampled(task: Task, examples: int | None, eval_examples: int | None) -> Task:
+    sizes = {"train": examples, "validation": eval_examples, "test": eval_examples}
+    splits = {name: fixed_sample(split, sizes[name]) for name, split in task.splits.items()}
     return Task(task.name, task.metric, task.labels, splits, task.source, task.kind)
 
 

@@ -180,6 +180,9 @@ class Train(Section):
     examples: Whole | None = Field(
         None, ge=2, description="Train on this many examples, a fixed stratified sample that all arms and seeds share."
     )
+    eval_examples: int | None = Field(
+        None, ge=10, description="Score at most this many examples of validation and of test, a fixed stratified sample of each."
+    )
     max_length: Whole = Field(128, ge=4, description="Longest input in tokens; longer ones are truncated.")
     warmup: Annotated[Number, AfterValidator(_warmup)] = Field(
         0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."

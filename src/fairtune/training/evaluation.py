@@ -16,7 +16,9 @@ from fairtune.tasks.batches import Indices, collate, evaluation_batches
 from fairtune.tasks.encoding import Encoded
 from fairtune.tasks.metrics import classification_metrics
 
-TOKENS_PER_BATCH = 4096
+TOKENS_PER_BATCH = {"cpu": 1024}
+"""Padded tokens in a batch: what fits a CPU's caches, or what fills a GPU."""
+MANY_TOKENS = 16384
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def evaluate(
         stack.callback(model.train, training)
         model.eval()
         with torch.inference_mode():
-            for rows in evaluation_batches(data.lengths, TOKENS_PER_BATCH):
+            for rows in evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
                 between()
                 batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
                 logits = model(**batch).logits.float().cpu().numpy()
