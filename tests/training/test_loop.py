@@ -220,3 +220,24 @@ def test_a_method_that_loses_a_parameter_fails_the_run(toy: ToyStudy, monkeypatc
     result = perform_here(toy.job("runs", methods=["spy"]))
     assert result["status"] == "failed"
     assert "every trainable parameter exactly once" in result["reason"]
+
+
+def test_a_device_that_is_not_there_is_not_replaced_in_silence(toy: ToyStudy) -> None:  # noqa: F811
+    from fairtune.execution.performing import perform
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    result = perform(toy.job("runs"), "cuda:0", lambda: None, lambda _: None)
+    assert result["status"] == "failed"
+    assert "no device cuda:0" in result["reason"]
+
+
+def test_bf16_trains_on_a_cpu_and_fp16_is_refused(toy: ToyStudy) -> None:  # noqa: F811
+    job = toy.job("bf16", precision="bf16", steps=3)
+    assert perform_here(job)["status"] == "finished"
+    plain = toy.job("fp32", steps=3)
+    perform_here(plain)
+    assert steps(job)[0]["loss"] != steps(plain)[0]["loss"]
+    assert steps(job)[0]["loss"] == pytest.approx(steps(plain)[0]["loss"], abs=0.02)
+    refused = perform_here(toy.job("fp16", precision="fp16", steps=3))
+    assert "fp16 needs a GPU" in refused["reason"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from fairtune.study.plan import Plan
 class Watcher(Protocol):
     """Told what happens; draws it."""
 
-    def begin(self, plan: Plan, kept: int) -> None: ...
+    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None: ...
 
     def hear(self, kind: str, job: Job, message: Message) -> None: ...
 
@@ -66,7 +67,7 @@ def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
                 outcome.failed[job.name] = message["reason"]
             watcher.hear(kind, job, message)
 
-        watcher.begin(plan, len(outcome.kept))
+        watcher.begin(plan, open_jobs)
         try:
             if open_jobs:
                 executor = LocalExecutor(find_devices(plan.study.execution.devices), home / "logs", listen)

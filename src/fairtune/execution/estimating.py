@@ -68,13 +68,10 @@ def _ready(plan: Plan, planned: PlannedRun, device: str, scratch: Path) -> Train
 def _step_seconds(run: TrainingRun) -> float:
     """The median step, data loading included."""
     seconds: list[float] = []
-    for number in range(WARM_UP + STEPS):
-        if run.progress.phase != TRAIN:
-            break
+    while run.progress.phase == TRAIN and len(seconds) < WARM_UP + STEPS:
         run.advance()
-        if number >= WARM_UP or not seconds:
-            seconds.append(run.clock.last["step"] + run.clock.last["data"])
-    return statistics.median(seconds)
+        seconds.append(run.clock.last["step"] + run.clock.last["data"])
+    return statistics.median(seconds[WARM_UP:] or seconds)
 
 
 def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> float:

@@ -24,9 +24,10 @@ class ModelSource:
     """A model, found.
 
     Args:
-        name: as the study gives it.
+        name: as the study gives it; a folder goes by its own name, wherever it lies.
         identity: sha256 of the weights, or the hub's commit.
         folder: where its files are; None for a hub model that is not fetched yet.
+        positions: the longest input it can take in tokens, where its config tells.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ModelSource:
     folder: str | None
     hub_id: str | None = None
     revision: str | None = None
+    positions: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -83,7 +85,7 @@ def _embedded() -> ModelSource:
             f"model 'minilm': its weights are damaged or replaced (sha256 {found[:12]}…, expected {EMBEDDED_SHA256[:12]}…); "
             "reinstall `fairtune[demo]`."
         )
-    return ModelSource("minilm", found, str(folder))
+    return ModelSource("minilm", found, str(folder), positions=_positions(folder))
 
 
 def _local(name: str, folder: Path) -> ModelSource:
@@ -107,7 +109,17 @@ def _local(name: str, folder: Path) -> ModelSource:
     digest = hashlib.sha256(config.read_bytes())
     for file in files:
         digest.update(file_sha256(file).encode())
-    return ModelSource(name, digest.hexdigest(), str(folder))
+    return ModelSource(folder.name, digest.hexdigest(), str(folder), positions=_positions(folder))
+
+
+def _positions(folder: Path) -> int | None:
+    """How many positions the model knows; RoBERTa and its kin count theirs from after the padding."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        known = int(config["max_position_embeddings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return known - 2 if "roberta" in str(config.get("model_type")) or config.get("model_type") == "camembert" else known
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -127,20 +139,28 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def _hub(name: str) -> ModelSource:
-    from huggingface_hub import HfApi, snapshot_download
+    """A model of the hub: from its cache where it is there, else by the commit that the hub names."""
+    from huggingface_hub import HfApi
 
     hub_id, _, revision = name.partition("@")
+    cached = _cached(hub_id, revision or None)
+    if cached is not None:
+        return ModelSource(name, cached.name, str(cached), hub_id, cached.name, _positions(cached))
     try:
-        cached = snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
-        if weight_files(Path(cached)):
-            return ModelSource(name, Path(cached).name, cached, hub_id, Path(cached).name)
-    except Exception:
-        cached = ""
-    try:
-        commit = HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha
+        commit = str(HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha)
     except Exception as error:
         raise ModelError(_unreachable(name, error)) from None
-    return ModelSource(name, str(commit), None, hub_id, str(commit))
+    return ModelSource(name, commit, None, hub_id, commit)
+
+
+def _cached(hub_id: str, revision: str | None) -> Path | None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        found = Path(snapshot_download(hub_id, revision=revision, allow_patterns=HUB_FILES, local_files_only=True))
+        return found if weight_files(found) else None
+    except (OSError, ValueError, ModelError):  # not there, not a hub id, or only some shards of it
+        return None
 
 
 def _unreachable(name: str, error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -35,7 +36,7 @@ def make_watcher(quiet: bool = False) -> Watcher:
 class QuietWatcher:
     """Shows nothing."""
 
-    def begin(self, plan: Plan, kept: int) -> None: ...
+    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None: ...
 
     def hear(self, kind: str, job: Job, message: Message) -> None: ...
 
@@ -50,9 +51,10 @@ class PlainWatcher:
         self._count = self._total = 0
         self._told = time.monotonic()
 
-    def begin(self, plan: Plan, kept: int) -> None:
-        self._count, self._total = kept, len(plan.runs)
-        self._say(f"study {plan.study.study}: {self._total} runs, {kept} finished before")
+    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None:
+        self._total = len(plan.runs)
+        self._count = self._total - len(waiting)
+        self._say(f"study {plan.study.study}: {self._total} runs, {self._count} finished before")
 
     def hear(self, kind: str, job: Job, message: Message) -> None:
         if kind == "progress" and message.get("steps") and time.monotonic() - self._told > PLAIN_SECONDS:
@@ -85,9 +87,10 @@ class LiveWatcher:
         self._runs: dict[str, TaskID] = {}
         self._ended = self._count = 0
 
-    def begin(self, plan: Plan, kept: int) -> None:
-        self._ended, self._count = kept, len(plan.runs)
-        steps = sum(run.steps for run in plan.runs[kept:])
+    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None:
+        self._count = len(plan.runs)
+        self._ended = self._count - len(waiting)
+        steps = sum(job.plan["steps"] for job in waiting)
         self._study = self._progress.add_task(plan.study.study, total=steps, note=self._note())
         self._progress.start()
 

@@ -13,7 +13,7 @@ class Header:
     """What was studied.
 
     Args:
-        train_used: training examples that every arm was cut down to; None where arms use all, or differ.
+        used: examples of each split that every arm was cut down to; None where arms use all, or differ.
         metric_title: the metric's name as readers know it.
         margin: loss that would not matter, in the metric's unit; None without a margin or before it can be resolved.
         stated_margin: the margin as the study file has it.
@@ -24,7 +24,7 @@ class Header:
     task: str
     task_source: str
     rows: dict[str, int]
-    train_used: int | None
+    used: dict[str, int | None]
     model: str
     model_identity: str
     metric: str

@@ -49,17 +49,24 @@ def make_content(results: Results) -> ReportContent:
     )
 
 
+USED = {"train": "examples", "validation": "eval_examples", "test": "eval_examples"}
+
+
+def _used(plan: dict[str, Any], field: str) -> int | None:
+    found = {arm["train"].get(field) for arm in plan["arms"].values()}
+    return found.pop() if len(found) == 1 else None
+
+
 def make_header(results: Results) -> Header:
     plan = results.plan
     stated = plan["compare"]["margin"]
     revision = plan["model"].get("revision")
-    used = {arm["train"].get("examples") for arm in plan["arms"].values()}
     return Header(
         study=results.study,
         task=str(plan["task"]["name"]),
         task_source=str(plan["task"]["source"]),
         rows=dict(plan["task"]["rows"]),
-        train_used=used.pop() if len(used) == 1 else None,
+        used={name: _used(plan, field) for name, field in USED.items()},
         model=str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
         model_identity=str(plan["model"]["identity"]),
         metric=results.metric,

@@ -215,6 +215,6 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
             if (file := getattr(study.task, split))
         }
         changes["task"] = study.task.model_copy(update=files)
-    if study.model.startswith((".", "~", "/")):
+    if study.model.startswith((".", "~/", "/")) or (base / study.model).is_dir():
         changes["model"] = str((base / FilePath(study.model).expanduser()).resolve())
     return study.model_copy(update=changes)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairtune import __version__
+from fairtune.errors import FairtuneError
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.study.audit import Difference, differences
 from fairtune.study.schema import Study, Train
@@ -83,6 +84,12 @@ def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
     task = load_task(study.task).facts()
     model = find_model(study.model)
+    for arm in study.arms:
+        longest = study.settings(arm).max_length
+        if model.positions is not None and longest > model.positions:
+            raise FairtuneError(
+                f"arm '{arm}': max_length is {longest}, but model '{model.name}' has {model.positions} positions; lower max_length."
+            )
     keys = {(arm, seed): _settings(study, arm, seed, task, model) for arm in study.arms for seed in study.seeds}
     plan_hash = _hash(
         {

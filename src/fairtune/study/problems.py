@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from fairtune.errors import FairtuneError, nearest, one_of
 from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
-from fairtune.study.schema import RESERVED
+from fairtune.study.values import RESERVED
 from fairtune.study.yaml_tree import Path
 
 

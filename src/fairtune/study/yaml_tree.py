@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 Path = tuple[str | int, ...]
+MOST_VALUES = 100_000
 
 
 @dataclass
@@ -83,6 +84,8 @@ def parse_yaml(text: str) -> Tree:
 def _build(loader: _CoreLoader, node: Any, path: Path, lines: dict[Path, int], above: tuple[Any, ...]) -> Any:
     if any(node is parent for parent in above):
         raise YamlProblem(node.start_mark.line + 1, "an alias that contains itself")
+    if len(lines) > MOST_VALUES:
+        raise YamlProblem(node.start_mark.line + 1, f"more than {MOST_VALUES:,} values, aliases spelt out")
     above = (*above, node)
     lines[path] = node.start_mark.line + 1
     if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:

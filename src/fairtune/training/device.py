@@ -26,6 +26,10 @@ def make_accelerator(device: str, precision: str) -> Accelerator:
     # Accelerate keeps device and precision for the whole process; a worker's next run may want others.
     AcceleratorState._reset_state(reset_partial_state=True)
     accelerator = Accelerator(mixed_precision=mixed, cpu=on_cpu)
+    if accelerator.device.type != device.partition(":")[0]:
+        raise RunFailure(
+            f"there is no device {device} here; torch would take {accelerator.device.type}. Set execution.devices."
+        )
     if device.startswith("cuda"):
         torch.backends.cudnn.benchmark = False
         torch.use_deterministic_algorithms(True, warn_only=True)

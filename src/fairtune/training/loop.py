@@ -19,7 +19,8 @@ from fairtune.errors import RunFailure
 from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Batch, Method, Moment
 from fairtune.study.plan import steps_per_epoch, total_steps
-from fairtune.study.schema import INTERVAL_UNITS, Train
+from fairtune.study.schema import Train
+from fairtune.study.values import INTERVAL_UNITS
 from fairtune.tasks.batches import Indices, fixed_order, training_batches
 from fairtune.tasks.encoding import Encoded
 from fairtune.training.clock import Clock

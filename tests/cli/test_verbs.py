@@ -1,0 +1,149 @@
+"""The command line: quick answers, JSON on every verb that answers with data, one clear sentence for a mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from fairtune.cli.app import app
+
+
+@pytest.fixture
+def study(tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "toy.yaml"
+    source = {
+        "study": "toy",
+        "task": tiny_task.as_study(),
+        "model": str(tiny_model),
+        "train": {"epochs": 1, "batch_size": 16, "max_length": 32},
+        "seeds": 2,
+        "arms": {"baseline": {}, "oelm": {"lr": 1e-3, "methods": ["orthogonal_qk"]}},
+        "execution": {"devices": "cpu"},
+        "profiles": {"short": {"train": {"steps": 2}}},
+    }
+    file.write_text(yaml.safe_dump(source, sort_keys=False))
+    return file
+
+
+def call(*words: object) -> Any:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["run", "--help"], ["schema"], ["validate", "{study}"], ["plan", "{study}"]]
+)
+def test_quick_verbs_do_not_import_torch(study: Path, words: list[str]) -> None:
+    words = [word.format(study=study) for word in words]
+    code = (
+        "import sys; from fairtune.cli.app import app\n"
+        f"try: app({words!r})\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'transformers', 'scipy', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr
+
+
+def test_help_of_run_lists_every_field_once_with_its_text() -> None:
+    shown = " ".join(call("run", "--help").output.split())
+    for path, text in {
+        "train.batch_size": "Examples in one forward",
+        "compare.margin": "Loss that would not matter",
+    }.items():
+        assert shown.count(f"{path}: {text}") == 1
+
+
+def test_validate_answers_with_exit_code_0_or_2(study: Path) -> None:
+    good = call("validate", study)
+    assert good.exit_code == 0
+    assert "2 arms x 2 seeds = 4 runs" in good.output
+    assert json.loads(call("validate", study, "--json").output)["profiles"] == ["short"]
+    study.write_text(study.read_text().replace("epochs", "epoch"))
+    bad = call("validate", study)
+    assert bad.exit_code == 2
+    assert re.search(r"toy\.yaml:\d+: train\.epoch: unknown key.*Did you mean 'epochs'", bad.output)
+    told = json.loads(CliRunner().invoke(app, ["validate", str(study), "--json"]).stdout)
+    assert told["problems"][0]["path"] == "train.epoch"
+
+
+def test_a_mistake_in_a_profile_is_found_too(study: Path) -> None:
+    study.write_text(study.read_text().replace("steps: 2", "steps: none"))
+    bad = call("validate", study)
+    assert bad.exit_code == 2
+    assert "profile short: train.steps" in bad.output
+
+
+def test_plan_shows_order_and_audit(study: Path) -> None:
+    shown = call("plan", study).output
+    rows = re.findall(r"^ +\d+ +\d +(\w+) +(\d)", shown, re.MULTILINE)
+    assert rows == [("baseline", "0"), ("oelm", "0"), ("oelm", "1"), ("baseline", "1")]
+    assert "oelm: lr is 0.001, baseline has 2e-05" in shown
+    told = json.loads(call("plan", study, "--profile", "short", "--json").output)
+    assert {run["steps"] for run in told["runs"]} == {2}
+    assert told["differences"][0]["setting"] == "lr"
+
+
+def test_plan_estimates_from_a_measurement(study: Path) -> None:
+    told = json.loads(call("plan", study, "--estimate", "--json").output)["estimate"]
+    assert set(told["seconds_per_run"]) == {"baseline", "oelm"}
+    assert all(seconds > 0 for seconds in told["seconds_per_step"].values())
+    assert told["total_seconds"] == pytest.approx(2 * sum(told["seconds_per_run"].values()))
+    assert not Path("runs").exists(), "an estimate leaves nothing behind"
+
+
+def test_schema_is_a_json_schema_with_every_method() -> None:
+    schema = json.loads(call("schema").output)
+    assert schema["$schema"].startswith("https://json-schema.org")
+    assert "orthogonal_qk" in json.dumps(schema["$defs"]["MethodUse"])
+
+
+def test_inspect_counts_and_verifies(tiny_model: Path) -> None:
+    told = json.loads(call("inspect", tiny_model, "--json").output)
+    assert told["attention"]["layers"] == 2
+    assert told["attention"]["qk_parameters"] == 2 * 2 * (32 * 32 + 32)
+    assert told["changed"] == []
+    assert told["same"] > 30
+    assert "2 layers, 4 heads of 8" in call("inspect", tiny_model).output
+
+
+@pytest.mark.usefixtures("study")
+def test_status_and_report_of_nothing() -> None:
+    assert call("status").exit_code == 0
+    assert "No study" in call("status").output
+    for verb in ("status", "report"):
+        answer = call(verb, "tyo")
+        assert answer.exit_code == 2
+        assert "no study 'tyo'" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("model=nowhere/at/all", "model 'nowhere/at/all'"),
+        ("task=movie-revews", "Did you mean 'movie-reviews'"),
+        ("task.text=txt", "no column 'txt'"),
+        ("task.train=missing.csv", "there is no such file"),
+        ("train.batch_size=0", "found 0; allowed: a whole number, 1 or more"),
+        ("seeds=-1", "found -1"),
+        ("arms.oelm.methods=[fgn]", "unknown method 'fgn'"),
+        ("arms={}", "is empty"),
+        ("train.max_length=100", "64 positions"),
+        ("nonsense", "has the form KEY=VALUE"),
+    ],
+)
+def test_a_users_mistake_is_one_sentence_and_exit_code_2(study: Path, override: str, told: str) -> None:
+    answer = call("run", study, "--set", override)
+    assert answer.exit_code == 2, answer.output
+    assert told in answer.output
+    assert "Traceback" not in answer.output
+    assert answer.exception is None or isinstance(answer.exception, SystemExit)
+    assert not Path("runs").exists(), "nothing was begun"
