@@ -241,3 +241,31 @@ def test_bf16_trains_on_a_cpu_and_fp16_is_refused(toy: ToyStudy) -> None:  # noq
     assert steps(job)[0]["loss"] == pytest.approx(steps(plain)[0]["loss"], abs=0.02)
     refused = perform_here(toy.job("fp16", precision="fp16", steps=3))
     assert "fp16 needs a GPU" in refused["reason"]
+
+
+def test_runs_that_take_turns_in_one_process_end_with_the_bits_they_have_alone(toy: ToyStudy) -> None:  # noqa: F811
+    from fairtune.execution.performing import prepare
+    from fairtune.ledger.events import EventLog
+
+    def ready(name: str, methods: list[Any]) -> Any:
+        job = toy.job(name, methods)
+        job.run.path.mkdir(parents=True)
+        return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+
+    def weights(run: Any) -> list[torch.Tensor]:
+        return [p.detach().clone() for p in run.model.parameters()]
+
+    arms: list[list[Any]] = [[], ["orthogonal_qk"]]
+    alone = []
+    for number, methods in enumerate(arms):
+        run = ready(f"alone-{number}", methods)
+        while not run.done:
+            run.advance()
+        alone.append(weights(run))
+    together = [ready(f"together-{number}", methods) for number, methods in enumerate(arms)]
+    while not all(run.done for run in together):
+        for run in together:
+            if not run.done:
+                run.advance()
+    for one, run in zip(alone, together, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, weights(run), strict=True))

@@ -24,9 +24,10 @@ from fairtune.study.values import INTERVAL_UNITS
 from fairtune.tasks.batches import Indices, fixed_order, training_batches
 from fairtune.tasks.encoding import Encoded
 from fairtune.training.clock import Clock
+from fairtune.training.dropout import use_fast_dropout
 from fairtune.training.evaluation import Evaluation, evaluate, to_device
 from fairtune.training.optimizer import clip_gradients, make_optimizer, parameter_groups, set_learning_rate
-from fairtune.training.seeding import derive, seed_all
+from fairtune.training.seeding import derive, random_state, restore_random_state, seed_all
 from fairtune.training.states import RunStates
 
 TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
@@ -95,6 +96,7 @@ class TrainingRun:
 
     Attributes:
         consistent: whether the state may be saved; False only inside a training step.
+        random: the state of all generators as this run left them.
     """
 
     def __init__(
@@ -121,12 +123,15 @@ class TrainingRun:
         self.progress, self.clock = Progress(), Clock(self.device)
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
+        if self.device.type == "cpu":
+            use_fast_dropout(self.model)
         self.consistent = True
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None
         if not states.resume(self):
             self.make_optimizer()
             seed_all(derive(seed, "training"))
+            self.random = random_state()
         self.model.train()
 
     # -- the units of work ---------------------------------------------------------------------------------------------
@@ -138,6 +143,7 @@ class TrainingRun:
     def advance(self) -> None:
         """Do the next unit of work, then save the state if it is time to."""
         self.between()
+        restore_random_state(self.random)  # another run may have drawn since
         if self.progress.phase == TRAIN:
             self.consistent = False
             self._train_step()
@@ -147,6 +153,7 @@ class TrainingRun:
         elif self.progress.phase == SCORE:
             self._score()
         self.progress.unit += 1
+        self.random = random_state()
         if not self.done and self._checkpoint_is_due():
             self.save()
 
@@ -197,7 +204,6 @@ class TrainingRun:
         total = torch.zeros((), device=self.device)
         for batch in batches:
             one = _Pass(self, batch, len(batch["labels"]) / examples)
-
             proceed = one.whole
             for method in reversed(self.methods):
                 proceed = _wrapped(method, one, proceed)

@@ -24,7 +24,10 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
+RandomState = tuple[dict[str, Tensor], dict[str, Any]]
+
+
+def random_state() -> RandomState:
     """The state of every global generator: tensors, and what JSON can hold."""
     tensors = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
@@ -34,7 +37,8 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, {"python": random.getstate(), "numpy": [kind, int(position), int(has_gauss), float(gauss)]}
 
 
-def restore_random_state(tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+def restore_random_state(saved: RandomState) -> None:
+    tensors, state = saved
     torch.set_rng_state(tensors["torch"])
     cuda = [tensors[name] for name in sorted(tensors) if name.startswith("cuda")]
     if cuda and torch.cuda.is_available():

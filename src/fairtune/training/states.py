@@ -18,7 +18,6 @@ from fairtune.ledger.files import read_json
 from fairtune.methods.base import Method
 from fairtune.training.checkpoints import Damaged, Saved, keep_only, newest_valid, read_state, write_state
 from fairtune.training.evaluation import Evaluation
-from fairtune.training.seeding import random_state, restore_random_state
 
 if TYPE_CHECKING:
     from fairtune.training.loop import TrainingRun
@@ -40,7 +39,7 @@ class RunStates:
 
     def save(self, run: TrainingRun) -> None:
         """Write a whole state, then drop older ones and best weights that no kept state refers to."""
-        random_tensors, random_values = random_state()
+        random_tensors, random_values = run.random
         method_tensors, method_values = _states_of(run.methods)
         write_state(
             self.folder / f"step-{run.progress.unit:09d}",
@@ -79,7 +78,7 @@ class RunStates:
         )
         if run.accelerator.scaler is not None and saved.state["scaler"]:
             run.accelerator.scaler.load_state_dict(saved.state["scaler"])
-        restore_random_state(saved.tensors["random"], saved.state["random"])
+        run.random = saved.tensors["random"], saved.state["random"]
         return True
 
     def save_best(self, run: TrainingRun, found: Evaluation) -> None:
