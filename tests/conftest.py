@@ -56,7 +56,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=64,
-        max_position_embeddings=64,
+        max_position_embeddings=128,
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)

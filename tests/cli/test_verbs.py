@@ -136,7 +136,7 @@ def test_status_and_report_of_nothing() -> None:
         ("seeds=-1", "found -1"),
         ("arms.oelm.methods=[fgn]", "unknown method 'fgn'"),
         ("arms={}", "is empty"),
-        ("train.max_length=100", "64 positions"),
+        ("train.max_length=200", "128 positions"),
         ("nonsense", "has the form KEY=VALUE"),
     ],
 )

@@ -19,7 +19,8 @@ def shown(results: Results) -> str:
 
 
 def test_has_a_line_an_arm_with_figures_and_verdict(results: Results) -> None:
-    lines = {line.split()[0]: line for line in shown(results).splitlines() if line.split()}
+    table = shown(results).split("\n* ")[0]
+    lines = {line.split()[0]: line for line in table.splitlines() if line.split()}
     assert "84.00 ± 1.24" in lines["baseline"]
     assert "reference" in lines["baseline"]
     assert "-19.92 [-" in lines["oelm-freeze"]

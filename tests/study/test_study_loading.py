@@ -85,7 +85,7 @@ def test_seeds_are_a_count_or_a_list(write: Any, given: str, seeds: tuple[int, .
 def test_bad_seeds_are_refused(write: Any, given: str) -> None:
     where, message = problems(write(BASE + f"seeds: {given}\n"))["seeds"]
     assert where.endswith("study.yaml:6")
-    assert "a whole number, 1 or more or a list of different values" in message
+    assert "a whole number, 1 or more, 1000 or less or a list of different values" in message
     assert "found" in message
 
 

@@ -24,8 +24,8 @@ def test_it_is_in_the_catalogue() -> None:
 
 
 def test_its_examples_are_fixed(task: Task) -> None:
-    assert {name: len(split) for name, split in task.splits.items()} == {"train": 6016, "validation": 803, "test": 1711}
-    assert task.fingerprint == "80f51128d4d7ae523798e492a961df47556f7fda00cf666554d561cda2b37e21"
+    assert {name: len(split) for name, split in task.splits.items()} == {"train": 6893, "validation": 395, "test": 1242}
+    assert task.fingerprint == "99a6d12038bb86da1a6a89751959e55e161830b005da1cbf5f3d3e632ed48e2a"
     assert (task.labels, task.metric) == (("negative", "positive"), "accuracy")
 
 

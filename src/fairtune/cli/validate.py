@@ -15,6 +15,5 @@ def validate(file: StudyFile, as_json: AsJson = False) -> None:
         return
     profiles = f"; profiles: {', '.join(study.profiles)}" if study.profiles else ""
     count = len(study.arms) * len(study.seeds)
-    console().print(
-        f"{file}: valid. {len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs{profiles}", markup=False
-    )
+    counts = f"{len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs"
+    console().print(f"{file}: valid. {counts}{profiles}", markup=False, soft_wrap=True)

@@ -15,7 +15,7 @@ LEVELS = 1 << 16
 class FastDropout(nn.Dropout):
     """`nn.Dropout` with four elements a draw."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the name of the method it replaces
+    def forward(self, input: Tensor) -> Tensor:
         if not self.training or self.p == 0.0 or self.p == 1.0 or input.device.type != "cpu":
             return super().forward(input)
         dropped = round(self.p * LEVELS)
