@@ -67,7 +67,7 @@ def _missing(found: PairedDifference, margin: float | None) -> str:
         return "more seeds alone will not settle it; it takes more test examples"
     more = min(needed) - found.n
     return (
-        f"about {more} more seeds could settle it"
+        f"about {more} more {'seed' if more == 1 else 'seeds'} could settle it"
         if more > 0
         else "close to the line once corrected for the number of comparisons; more seeds could settle it"
     )
