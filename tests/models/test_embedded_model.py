@@ -18,6 +18,6 @@ def test_inspecting_minilm_gives_the_known_counts() -> None:
     facts = inspect_model(source)
     assert facts["parameters"]["total"] == 22_713_986
     assert facts["same"] == 103
-    assert facts["changed"] == []
-    assert facts["new"] == ["classifier.weight", "classifier.bias"]
+    assert list(facts["changed"]) == []
+    assert list(facts["new"]) == ["classifier.weight", "classifier.bias"]
     assert facts["attention"]["qk_parameters"] == 6 * 2 * (384 * 384 + 384)
