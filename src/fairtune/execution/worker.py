@@ -17,7 +17,7 @@ from typing import Any
 
 from fairtune.errors import FairtuneError, LedgerError, Stopped
 from fairtune.execution.job import Job
-from fairtune.ledger.folders import lock
+from fairtune.ledger.folders import is_locked, lock
 
 REPORT_SECONDS = 0.2
 LOCK_SECONDS = 60.0
@@ -101,17 +101,11 @@ def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
             with lock(path, f"{job.run.path}: another process is performing this run."):
                 return perform(job, device, stop.check, report)
         except LedgerError:
-            if path.exists() and time.monotonic() - waited < LOCK_SECONDS and _held(path):
+            if time.monotonic() - waited < LOCK_SECONDS and is_locked(path):
                 stop.check()
                 time.sleep(0.2)
                 continue
             raise
-
-
-def _held(path: Any) -> bool:
-    from fairtune.ledger.folders import is_locked
-
-    return is_locked(path)
 
 
 if __name__ == "__main__":
