@@ -17,15 +17,15 @@ import psutil
 import torch
 
 from fairtune.errors import FairtuneError, RunFailure, Stopped
+from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.job import Job, failure, record_failure
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
-from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.card import Card, frozen_fingerprint, make_card
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.study.schema import FileTask, Train
 from fairtune.tasks import Task, load_task
@@ -33,7 +33,6 @@ from fairtune.tasks.encoding import Encoded, encode_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.training.device import make_accelerator
 from fairtune.training.loop import TrainingRun
-from fairtune.training.seeding import derive, seed_all
 from fairtune.training.states import RunStates
 
 Report = Callable[[dict[str, Any]], None]
@@ -115,7 +114,7 @@ def _perform(
     parts = {name: Predictions(data[name].ids, data[name].labels, run.scores[name].scores) for name in run.scores}
     write_predictions(folder.predictions, parts)
     if job.save_model:
-        run.accelerator.unwrap_model(run.model).save_pretrained(folder.model)
+        plain_model(run.accelerator.unwrap_model(run.model), list(run.methods)).save_pretrained(folder.model)
         load_tokenizer(ready.model_folder).save_pretrained(folder.model)
     write_json(folder.environment, {**environment, "load_after": capture_load()})
     result = _result(job, run, ready.card.parameters.as_json(), memory, folder)
@@ -152,25 +151,17 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     data = _encoded(task, source, train, between)
 
     between()
-    seed_all(derive(seed, "head"))
-    loaded = load_classifier(source, task.labels)
-    methods = [
-        create_method(parse_method_use(use), derive(seed, "method", place))
-        for place, use in enumerate(settings["methods"])
-    ]
-    model: torch.nn.Module = loaded.network
-    for method in methods:
-        model = method.prepare(model)
-    card = make_card(model, loaded)
-    if not methods:
+    start = build_start(settings, source, task.labels)
+    card = make_card(start.model, start.loaded)
+    if not start.methods:
         card.require_untouched()
-    frozen = frozen_fingerprint(model)
+    frozen = frozen_fingerprint(start.model)
     states = RunStates(job.run.checkpoint, lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
-        model=model, methods=methods, data=data, train=train, seed=seed, metric=task.metric, accelerator=accelerator,
+        model=start.model, methods=start.methods, data=data, train=train, seed=seed, metric=task.metric, accelerator=accelerator,
         log=log, states=states, checkpoint_every=job.checkpoint_every, between=between,
     )  # fmt: skip
-    return Ready(run, card, frozen, loaded.folder)
+    return Ready(run, card, frozen, start.loaded.folder)
 
 
 @lru_cache(maxsize=2)

@@ -85,6 +85,10 @@ class Method:
         """Holds while the model is evaluated, and while the weights to keep are copied."""
         return nullcontext()
 
+    def plain(self, model: nn.Module) -> nn.Module:
+        """The trained model as plain transformers has it, for `save_pretrained`. Called last; the model is not trained on."""
+        return model
+
     def state_dict(self) -> dict[str, Any]:
         """What must be saved to go on exactly: tensors, and anything JSON can hold."""
         return {}
