@@ -1,51 +1,269 @@
-"""Finding the query, key and value projections of a model's attention layers."""
+"""Finding the query, key and value projections of a model's attention layers, whatever its architecture calls them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from fairtune.errors import ModelError
+from fairtune.models.fused import SplitProjection, is_projection, part_rows, rows_of
+from fairtune.models.layouts import AttentionLayout, layout_of
 
-PROJECTIONS = ("query", "key", "value")
+
+@dataclass(frozen=True)
+class Projection:
+    """The query, key or value projection of an attention layer: some or all rows of a linear map.
+
+    Args:
+        part: q, k or v.
+        name: of the module inside the model that holds it; a fused one holds several.
+        heads: of this part; keys may have fewer than queries.
+        rows: which rows of the module are this part's; None for all.
+    """
+
+    part: str
+    name: str
+    module: nn.Module
+    heads: int
+    rows: Tensor | None
+
+    def weight(self) -> Tensor:
+        """Its weight as [heads x head_dim, hidden]: a copy, detached."""
+        every = rows_of(self.module).detach()
+        return every.clone() if self.rows is None else every[self.rows.to(every.device)]
+
+    def bias(self) -> Tensor | None:
+        """Its bias, a copy, or None."""
+        bias = getattr(self.module, "bias", None)
+        if not isinstance(bias, Tensor):
+            return None
+        return bias.detach().clone() if self.rows is None else bias.detach()[self.rows.to(bias.device)]
+
+    def write(self, new: Tensor) -> None:
+        """Replace its weight, leaving the module's other rows and the bias as they are."""
+        every = rows_of(self.module).detach()
+        rows = slice(None) if self.rows is None else self.rows.to(every.device)
+        every[rows] = new.to(every)
+
+    @property
+    def parameters(self) -> int:
+        bias = self.bias()
+        return self.weight().numel() + (0 if bias is None else bias.numel())
+
+    @property
+    def trains(self) -> bool:
+        return any(p.requires_grad for p in self.module.parameters())
 
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """One attention layer's projections, each with weight [heads x head_dim, hidden].
+    """One attention layer.
 
     Args:
         name: of the attention module inside the model.
+        block: number of the transformer block it belongs to, from 0; an encoder's blocks come before a decoder's.
     """
 
     name: str
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-    heads: int
+    block: int
+    projections: tuple[Projection, ...]
+
+    def of(self, parts: str) -> list[Projection]:
+        return [projection for projection in self.projections if projection.part in parts]
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """A projection module as an attention layer holds it."""
+
+    name: str
+    module: nn.Module
+    parts: str
+    heads: dict[str, int]
+    interleaved: bool
 
     @property
-    def head_dim(self) -> int:
-        return self.query.out_features // self.heads
+    def groups(self) -> int:
+        return self.heads["k"] if self.interleaved else 1
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Rows of each part within a group."""
+        head_dim = self._rows // sum(self.heads[part] for part in self.parts)
+        return {part: self.heads[part] // self.groups * head_dim for part in self.parts}
+
+    @property
+    def _rows(self) -> int:
+        if isinstance(self.module, SplitProjection):
+            return self.module.groups * sum(self.module.sizes.values())
+        return int(rows_of(self.module).shape[0])
+
+    def projections(self) -> Iterator[Projection]:
+        if isinstance(self.module, SplitProjection):
+            for name in self.module.names:
+                sizes = {part: size for part, size in self.module.sizes.items() if part in name}
+                yield from self._of(_plain(getattr(self.module, name)), f"{self.name}.{name}", sizes)
+        else:
+            yield from self._of(self.module, self.name, self.sizes)
+
+    def _of(self, module: nn.Module, name: str, sizes: dict[str, int]) -> Iterator[Projection]:
+        if len(sizes) == 1:
+            (part,) = sizes
+            yield Projection(part, name, module, self.heads[part], None)
+            return
+        for part, rows in part_rows(sizes, self.groups, tuple(sizes)).items():
+            yield Projection(part, name, module, self.heads[part], rows)
 
 
 def attention_layers(model: nn.Module) -> list[AttentionLayer]:
-    """Every attention layer of a BERT-like model, in the order of the model.
+    """Every attention layer of a model, in the order of the model.
 
     Raises:
-        ModelError: none was found, naming what looks like attention.
+        ModelError: an attention module's layout is not known; says how to describe it.
     """
-    found = []
-    for name, module in model.named_modules():
-        query, key, value = (getattr(module, part, None) for part in PROJECTIONS)
-        heads = getattr(module, "num_attention_heads", None)
-        if heads and isinstance(query, nn.Linear) and isinstance(key, nn.Linear) and isinstance(value, nn.Linear):
-            found.append(AttentionLayer(name, query, key, value, int(heads)))
-    if not found:
-        looks = sorted({type(m).__name__ for m in model.modules() if "attention" in type(m).__name__.lower()})
+    layers, blocks = [], block_numbers(model)
+    for name, _, modules in _attention_modules(model):
+        projections = tuple(projection for fused in modules for projection in fused.projections())
+        layers.append(AttentionLayer(name, blocks[block_of(name)], projections))
+    return layers
+
+
+def freeze(model: nn.Module, blocks: set[int], parts: str) -> None:
+    """Freeze the parts (`q`, `k`, `qk`) of the attention layers in these blocks, weights and biases.
+
+    A fused projection is cut, so that what is frozen costs no gradient and no optimizer state, and is never decayed.
+    """
+    numbers = block_numbers(model)
+    for name, attention, modules in list(_attention_modules(model)):
+        for fused in modules if numbers[block_of(name)] in blocks else ():
+            frozen = "".join(part for part in fused.parts if part in parts)
+            if not frozen:
+                continue
+            if frozen == fused.parts:
+                _freeze(fused.module)
+                continue
+            if isinstance(fused.module, SplitProjection):
+                if fused.module.names[0] != frozen:
+                    raise ModelError(
+                        f"{fused.name}: its parts '{fused.module.names[0]}' are frozen already; freeze all parts in one go."
+                    )
+                continue
+            attribute = fused.name.rpartition(".")[2]
+            if getattr(attention, attribute) is not fused.module:
+                raise ModelError(
+                    f"{fused.name}: an adapter wraps this fused projection; freeze its parts before adding adapters."
+                )
+            setattr(attention, attribute, SplitProjection(fused.module, fused.sizes, fused.groups, frozen))
+
+
+def _freeze(module: nn.Module) -> None:
+    for parameter in module.parameters(recurse=isinstance(module, SplitProjection)):
+        parameter.requires_grad_(False)
+
+
+def block_of(name: str) -> str:
+    """The transformer block a module belongs to: its name up to the first number, `encoder.layer.3`."""
+    found = re.match(r"(.*?\.)?\d+(?=\.|$)", name)
+    return found.group() if found else ""
+
+
+def block_numbers(model: nn.Module) -> dict[str, int]:
+    """The transformer blocks that hold attention, numbered in the order of the model."""
+    names = dict.fromkeys(block_of(name) for name, _, _ in _attention_modules(model))
+    return {name: number for number, name in enumerate(names)}
+
+
+def _attention_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module, list[_Fused]]]:
+    """Every attention module with its projection modules; refuses a model that has any of unknown layout."""
+    known = {name: (module, layout) for name, module in model.named_modules() if (layout := layout_of(module))}
+    unknown = [(name, module) for name, module in model.named_modules() if _looks_unknown(name, module, set(known))]
+    if unknown or not known:
+        raise ModelError(_unknown_layout(model, unknown))
+    for name, (module, layout) in known.items():
+        heads = _heads(name, module, layout)
+        modules = []
+        for attribute, parts in layout.projections.items():
+            inner = _plain(getattr(module, attribute.removesuffix("?"), None))
+            if inner is None:
+                continue
+            where = f"{name}.{attribute.removesuffix('?')}".lstrip(".")
+            _require_weights(where, inner)
+            modules.append(_Fused(where, inner, parts, heads, layout.interleaved))
+        yield name, module, modules
+
+
+def _plain(module: Any) -> Any:
+    """The projection inside an adapter's wrapper (PEFT), or the module itself."""
+    return module.get_base_layer() if hasattr(module, "get_base_layer") else module
+
+
+def _require_weights(where: str, module: nn.Module) -> None:
+    if isinstance(module, SplitProjection):
+        return
+    if not is_projection(module) or not rows_of(module).is_floating_point() or rows_of(module).ndim != 2:
         raise ModelError(
-            f"{type(model).__name__}: no attention layer with separate query, key and value projections was found "
-            f"(attention modules: {', '.join(looks) or 'none'}); BERT-like models are supported."
+            f"{where}: a {type(module).__name__} is not a linear map with plain weights (is the model quantised?); "
+            "load the model in fp32, bf16 or fp16."
         )
-    return found
+
+
+def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, int]:
+    def look_up(attribute: str) -> int:
+        for holder in (module, getattr(module, "config", None)):
+            if isinstance(found := getattr(holder, attribute, None), int):
+                return found
+        raise ModelError(f"{name}: neither {type(module).__name__} nor its config has a number called '{attribute}'.")
+
+    queries = look_up(layout.heads)
+    keys = look_up(layout.key_heads) if layout.key_heads else queries
+    return {"q": queries, "k": keys, "v": keys}
+
+
+def _looks_unknown(name: str, module: nn.Module, known: set[str]) -> bool:
+    """An attention module with linear maps of its own that is neither known nor around or inside a known one."""
+    if "attention" not in type(module).__name__.lower() or name in known:
+        return False
+    related = any(other.startswith(f"{name}.") or name.startswith(f"{other}.") or not name for other in known)
+    return not related and len(_linear_children(module)) > 1
+
+
+def _linear_children(module: nn.Module) -> dict[str, Tensor]:
+    return {name: rows_of(child) for name, child in module.named_children() if is_projection(child)}
+
+
+def _unknown_layout(model: nn.Module, unknown: list[tuple[str, nn.Module]]) -> str:
+    classes: dict[str, str] = {}
+    for name, module in unknown:
+        children = ", ".join(f"{child} [{w.shape[0]} x {w.shape[1]}]" for child, w in _linear_children(module).items())
+        classes.setdefault(type(module).__name__, f"{type(module).__name__} at {name} with {children}")
+    if not classes:
+        return (
+            f"{type(model).__name__}: no attention layer was found. If it has one, describe it with "
+            "fairtune.register_attention(CLASS, {ATTRIBUTE: PARTS}, heads=ATTRIBUTE)."
+        )
+    first, module = next(iter(classes)), unknown[0][1]
+    return (
+        f"{type(model).__name__}: attention of unknown layout: {'; '.join(classes.values())}. Describe it, then try again:\n"
+        "    from fairtune import register_attention\n"
+        f"    projections = {_guess(module)}  # attribute: the parts its rows hold, in order\n"
+        f'    register_attention("{first}", projections, heads="num_attention_heads")'
+    )
+
+
+def _guess(module: nn.Module) -> dict[str, str]:
+    """A first description for the user to mend: linear maps whose names say q, k or v."""
+    names = list(_linear_children(module))
+    fused = [name for name in names if "qkv" in name.lower() or "query_key_value" in name]
+    if fused:
+        return {fused[0]: "qkv"}
+    found = {
+        name: part
+        for part in "qkv"
+        for name in names
+        if re.search(rf"(^|_|w){part}($|_|uery|ey|alue|lin|proj)", name.lower())
+    }
+    return found or dict(zip(names, "qkv", strict=False))

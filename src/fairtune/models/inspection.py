@@ -31,12 +31,14 @@ def _attention(network: torch.nn.Module, total: int) -> dict[str, Any]:
         layers = attention_layers(network)
     except ModelError as error:
         return {"layers": 0, "problem": str(error)}
-    frozen = sum(p.numel() for layer in layers for part in (layer.query, layer.key) for p in part.parameters())
+    queries_and_keys = [projection for layer in layers for projection in layer.of("qk")]
+    held, first = sum(projection.parameters for projection in queries_and_keys), queries_and_keys[0]
     return {
         "layers": len(layers),
-        "heads": layers[0].heads,
-        "head_dim": layers[0].head_dim,
+        "heads": first.heads,
+        "key_heads": layers[0].of("k")[0].heads,
+        "head_dim": first.weight().shape[0] // first.heads,
         "names": [layer.name for layer in layers],
-        "qk_parameters": frozen,
-        "qk_share": frozen / total,
+        "qk_parameters": held,
+        "qk_share": held / total,
     }

@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, Strict
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from fairtune.methods.registry import MethodConfig
 
+Whole = Annotated[int, Strict()]
+_RANGE = r"^(\d+)-(\d+)$"
+
+
+def _as_list(value: Any) -> Any:
+    """One part by itself stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
 
 class OrthogonalQKConfig(MethodConfig):
-    """Re-initialise the query and key projections of every attention layer and freeze them (OELM)."""
+    """Re-initialise the query and key projections of attention layers and freeze them (OELM), or do only one of the two."""
 
-    init: Literal["keep", "headwise", "normal"] = Field(
+    init: Literal["keep", "headwise", "headwise_random", "global", "global_random", "normal"] = Field(
         "headwise",
         description="New weights of Q and K. keep: the checkpoint's as they are; headwise: each head's rows made "
-        "orthonormal by QR of the checkpoint's, which keeps the row space; normal: drawn from N(0, std).",
+        "orthonormal by QR of the checkpoint's, which keeps the row space; headwise_random: by QR of a Gaussian; "
+        "global: all rows of the matrix orthonormal, by QR of the checkpoint's; global_random: by QR of a Gaussian; "
+        "normal: drawn from N(0, std).",
     )
     freeze: bool = Field(True, description="Freeze the weights and biases of Q and K.")
+    layers: (
+        Literal["all"]
+        | Annotated[str, Field(pattern=_RANGE)]
+        | Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], Field(min_length=1)]
+    ) = Field(
+        "all",
+        description="Transformer blocks to change, counted from 0: all, a range such as 0-3, or a list; an encoder's "
+        "blocks come before a decoder's.",
+    )
+    parts: Annotated[tuple[Literal["q", "k"], ...], BeforeValidator(_as_list)] = Field(
+        ("q", "k"), description="Which projections: q, k or both; none at all only beside `ffn`."
+    )
+    scale: Literal["unit", "pretrained"] | None = Field(
+        None,
+        description="Length of the new rows. unit: 1; pretrained: the mean row norm that the checkpoint's head has; null "
+        "leaves what `init` gives: 1 after QR (as published), std x sqrt(hidden) for normal, the checkpoint's for keep.",
+    )
     std: Annotated[float, Strict()] = Field(0.02, gt=0, description="Standard deviation for `init: normal`.")
+    seed: Annotated[Whole, Field(ge=0)] | None = Field(
+        None, description="Seed of what is drawn at random, for every run alike; null draws anew with each run's seed."
+    )
+    ffn: Literal[False, "orthogonal"] = Field(
+        False,
+        description="orthogonal: also make the feed-forward weights orthogonal (QR of the checkpoint's, or of a Gaussian "
+        "where `init` draws at random) and freeze them if `freeze` is true; their biases stay trainable.",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> OrthogonalQKConfig:
+        if not self.parts and not self.ffn:
+            raise ValueError("parts is empty, so nothing would change; name q or k, or set `ffn: orthogonal`")
+        if len(set(self.parts)) < len(self.parts):
+            raise ValueError("parts names the same part twice")
+        if isinstance(self.layers, str) and (found := re.match(_RANGE, self.layers)):
+            first, last = map(int, found.groups())
+            if first > last:
+                raise ValueError(f"layers is {self.layers}, a range that ends before it starts")
+        return self
+
+    def blocks(self, count: int) -> set[int]:
+        """The chosen blocks of a model that has so many; may name some that it has not."""
+        if self.layers == "all":
+            return set(range(count))
+        if isinstance(self.layers, str):
+            first, last = map(int, self.layers.split("-"))
+            return set(range(first, last + 1))
+        return set(self.layers)

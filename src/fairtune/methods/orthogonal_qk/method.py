@@ -5,65 +5,81 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError, RunFailure
+from fairtune.errors import ModelError
 from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
-from fairtune.models.attention import attention_layers
+from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
+from fairtune.models.attention import Projection, attention_layers, block_numbers, freeze
+from fairtune.models.feed_forward import FeedForward, feed_forward_weights
+from fairtune.models.fused import rows_of
+from fairtune.training.seeding import derive
 
-TOLERANCE = 1e-5
-"""Largest allowed |W W^T - I| of a head in fp32."""
+RANDOM = ("headwise_random", "global_random", "normal")
 
 
 class OrthogonalQK(Method):
     config: OrthogonalQKConfig
 
     def prepare(self, model: nn.Module) -> nn.Module:
-        generator = torch.Generator().manual_seed(self.seed)
-        for layer in attention_layers(model):
-            for part, projection in (("query", layer.query), ("key", layer.key)):
-                where = f"{layer.name}.{part}"
-                self._initialise(projection, layer.heads, where, generator)
-                if self.config.freeze:
-                    projection.requires_grad_(False)
+        blocks = self._blocks(model)
+        if self.config.ffn:
+            for number, weight in enumerate(feed_forward_weights(model)):
+                if weight.block in blocks:
+                    self._orthogonalise(weight, self._generator("ffn", number))
+        if self.config.parts:
+            for number, layer in enumerate(attention_layers(model)):
+                for place, projection in enumerate(layer.projections if layer.block in blocks else ()):
+                    if projection.part in self.config.parts:
+                        where = f"{layer.name} ({projection.part})"
+                        self._initialise(projection, where, self._generator("attention", number, place))
+            if self.config.freeze:
+                freeze(model, blocks, "".join(self.config.parts))
         return model
 
-    def _initialise(self, projection: nn.Linear, heads: int, where: str, generator: torch.Generator) -> None:
-        weight = projection.weight.detach()
-        if self.config.init == "headwise":
-            new = orthogonal_heads(weight, heads, where)
-        elif self.config.init == "normal":
-            new = torch.empty(weight.shape).normal_(0.0, self.config.std, generator=generator)
-        else:
+    def _blocks(self, model: nn.Module) -> set[int]:
+        count = len(block_numbers(model))
+        chosen = self.config.blocks(count)
+        if beyond := sorted(block for block in chosen if block >= count):
+            raise ModelError(
+                f"orthogonal_qk: layers names block {beyond[0]}, but {type(model).__name__} has {count} blocks, 0 to {count - 1}."
+            )
+        return chosen
+
+    def _generator(self, *purpose: object) -> torch.Generator:
+        """A stream of its own for each weight, so that choosing layers or parts changes no other draw."""
+        seed = self.seed if self.config.seed is None else self.config.seed
+        return torch.Generator().manual_seed(derive(seed, "orthogonal_qk", *purpose))
+
+    def _initialise(self, projection: Projection, where: str, generator: torch.Generator) -> None:
+        init = self.config.init
+        if init == "keep" and self.config.scale is None:
             return
-        with torch.no_grad():
-            projection.weight.copy_(new)
+        old = projection.weight().double().cpu()
+        new = torch.randn(old.shape, generator=generator, dtype=old.dtype) if init in RANDOM else old
+        if init == "normal":
+            new = new * self.config.std
+        elif init != "keep":
+            heads = 1 if init.startswith("global") else projection.heads
+            new = orthonormal_rows(new.reshape(heads, -1, old.shape[1]), where).reshape(old.shape)
+        projection.write(self._scaled(new, old, projection.heads))
 
+    def _scaled(self, new: Tensor, old: Tensor, heads: int) -> Tensor:
+        """The new rows with the length that `scale` asks for."""
+        if self.config.scale is None:
+            return new
+        per_head = torch.nn.functional.normalize(new, dim=1).reshape(heads, -1, new.shape[1])
+        if self.config.scale == "pretrained":
+            per_head = per_head * old.norm(dim=1).reshape(heads, -1).mean(dim=1)[:, None, None]
+        return per_head.reshape(new.shape)
 
-def orthogonal_heads(weight: Tensor, heads: int, where: str = "weight") -> Tensor:
-    """Each head's rows made orthonormal within the space they span: the reduced QR of the head's transpose, sign-fixed.
-
-    Args:
-        weight: of shape [heads x head_dim, hidden].
-        where: names the weight in messages.
-    """
-    rows, hidden = weight.shape
-    head_dim = rows // heads
-    if head_dim > hidden:
-        raise ModelError(f"{where}: {head_dim} rows a head cannot be orthonormal in {hidden} dimensions.")
-    per_head = weight.detach().double().cpu().reshape(heads, head_dim, hidden)
-    q, r = torch.linalg.qr(per_head.transpose(1, 2), mode="reduced")
-    signs = torch.where(torch.diagonal(r, dim1=1, dim2=2) < 0, -1.0, 1.0).to(q.dtype)
-    new = (q * signs.unsqueeze(1)).transpose(1, 2)
-    error = orthogonality_error(new.to(torch.float32))
-    if not bool((error <= TOLERANCE).all()):
-        raise RunFailure(f"{where}: heads are not orthonormal after QR (worst |W W^T - I| is {float(error.max()):.2g})")
-    rebuilt: Tensor = new.reshape(rows, hidden).to(device=weight.device, dtype=weight.dtype)
-    return rebuilt
-
-
-def orthogonality_error(per_head: Tensor) -> Tensor:
-    """max |W W^T - I| of each head, for weights of shape [heads, head_dim, hidden]."""
-    gram = per_head @ per_head.transpose(1, 2)
-    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    worst: Tensor = (gram - identity).abs().amax(dim=(1, 2))
-    return worst
+    def _orthogonalise(self, weight: FeedForward, generator: torch.Generator) -> None:
+        every = rows_of(weight.module).detach()
+        old = every.double().cpu()
+        drawn = self.config.init in RANDOM
+        source = torch.randn(old.shape, generator=generator, dtype=old.dtype) if drawn else old
+        new = torch.cat([semi_orthogonal(piece, weight.name) for piece in source.chunk(weight.pieces)])
+        if self.config.scale == "pretrained":
+            new = new * (old.norm(dim=1).mean() / new.norm(dim=1).mean())
+        every.copy_(new.to(every))
+        if self.config.freeze:
+            weight.module.get_parameter("weight").requires_grad_(False)

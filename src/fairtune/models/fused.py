@@ -1,0 +1,115 @@
+"""A fused projection cut in two, so that a part of it can be frozen for good.
+
+One tensor cannot be half frozen: autograd would compute the whole weight gradient, the optimizer would hold state for it and decay
+it. Cut, the frozen part costs none of that. The state dict keeps the original layout, so the model saves and loads as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+
+def is_projection(module: object) -> bool:
+    """Whether a module is a linear map whose weight can be read row by row."""
+    return isinstance(module, nn.Linear | Conv1D)
+
+
+def rows_of(module: nn.Module) -> Tensor:
+    """The weight of a linear map with a row for each output, whichever way the module stores it."""
+    weight: Tensor = module.weight  # type: ignore[assignment]
+    return weight.t() if isinstance(module, Conv1D) else weight
+
+
+class SplitProjection(nn.Module):
+    """A fused projection whose outputs come from two plain ones, named after the parts they hold (`qk` and `v`).
+
+    Args:
+        fused: the projection to cut; its weights are copied.
+        sizes: rows of each part within a group, in their order (q, k, v).
+        groups: how often that order repeats in the fused rows.
+        frozen: the parts to freeze.
+    """
+
+    def __init__(self, fused: nn.Module, sizes: Mapping[str, int], groups: int, frozen: str) -> None:
+        super().__init__()
+        self.sizes, self.groups = dict(sizes), groups
+        self.transposed = isinstance(fused, Conv1D)
+        kept = "".join(part for part in sizes if part in frozen)
+        self.names = kept, "".join(part for part in sizes if part not in frozen)
+        weight, bias = rows_of(fused), fused.bias
+        for name, rows in self.rows().items():
+            part = nn.Linear(
+                weight.shape[1], len(rows), bias=bias is not None, device=weight.device, dtype=weight.dtype
+            )
+            with torch.no_grad():
+                part.weight.copy_(weight[rows.to(weight.device)])
+                if isinstance(bias, Tensor):
+                    part.bias.copy_(bias[rows.to(bias.device)])
+            self.add_module(name, part.requires_grad_(name != kept))
+        self._order = _pieces(self.sizes, self.names)
+        self._register_state_dict_hook(_join)  # type: ignore[no-untyped-call]
+        self.train(fused.training)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        out = {name: getattr(self, name)(hidden).unflatten(-1, (self.groups, -1)) for name in self.names}
+        pieces = [out[name][..., start:end] for name, start, end in self._order]
+        return torch.cat(pieces, dim=-1).flatten(-2)
+
+    def rows(self) -> dict[str, Tensor]:
+        """The rows of the fused weight that each of the two holds."""
+        return part_rows(self.sizes, self.groups, self.names)
+
+    def extra_repr(self) -> str:
+        return f"{self.sizes}, groups={self.groups}"
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Cut a fused tensor of a state dict into the parts' own, before they look for theirs."""
+        for kind in ("weight", "bias"):
+            fused = state_dict.pop(f"{prefix}{kind}", None)
+            if fused is not None:
+                fused = fused.t() if self.transposed and kind == "weight" else fused
+                for name, rows in self.rows().items():
+                    state_dict[f"{prefix}{name}.{kind}"] = fused[rows.to(fused.device)]
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def part_rows(sizes: Mapping[str, int], groups: int, names: tuple[str, ...]) -> dict[str, Tensor]:
+    """Rows of a fused weight that hold the parts each name spells (`qk`: q and k), in the order of the fused weight."""
+    every = torch.arange(groups * sum(sizes.values())).reshape(groups, -1)
+    pieces = dict(zip(sizes, torch.split(every, list(sizes.values()), dim=1), strict=True))
+    return {name: torch.cat([pieces[part] for part in sizes if part in name], dim=1).flatten() for name in names}
+
+
+def _pieces(sizes: Mapping[str, int], names: tuple[str, ...]) -> list[tuple[str, int, int]]:
+    """How a group's outputs are put together: (name, start, end) of each stretch of a part's own outputs."""
+    done = dict.fromkeys(names, 0)
+    order: list[tuple[str, int, int]] = []
+    for part, size in sizes.items():
+        name = next(name for name in names if part in name)
+        start, end = done[name], done[name] + size
+        if order and order[-1][0] == name:
+            start = order.pop()[1]
+        order.append((name, start, end))
+        done[name] = end
+    return order
+
+
+def _join(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
+    """Put the parts' tensors together as the fused projection had them. Parts that an adapter wraps are left as they are."""
+    assert isinstance(module, SplitProjection)
+    places = module.rows()
+    for kind in ("weight", "bias"):
+        keys = {name: f"{prefix}{name}.{kind}" for name in places}
+        if any(key not in state for key in keys.values()):
+            continue
+        own = {name: state.pop(key) for name, key in keys.items()}
+        some = own[module.names[0]]
+        joined = some.new_empty((sum(map(len, places.values())), *some.shape[1:]))
+        for name, rows in places.items():
+            joined[rows.to(joined.device)] = own[name].detach()
+        state[f"{prefix}{kind}"] = joined.t().contiguous() if module.transposed and kind == "weight" else joined
