@@ -1,11 +1,11 @@
-"""The fixed sample: stratified, stable, and of the examples alone."""
+"""The fixed sample and the fixed halves: stratified, stable, and of the examples alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.splits import fixed_halves, fixed_sample
 from fairtune.tasks.task import Split
 
 
@@ -48,3 +48,31 @@ def test_a_sample_keeps_the_order_of_the_data_and_texts_with_their_labels() -> N
 @pytest.mark.parametrize("size", [None, 1000, 5000])
 def test_no_size_or_a_size_too_large_is_everything(size: int | None) -> None:
     assert fixed_sample(make_split(), size).ids == make_split().ids
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 100, 871, 1000])
+@pytest.mark.parametrize("share", [0.2, 0.5, 1 / 3])
+def test_halves_divide_every_class_evenly_and_lose_nothing(n: int, share: float) -> None:
+    split = make_split(n, share)
+    first, second = fixed_halves(split)
+    assert abs(len(first) - len(second)) <= 1
+    assert abs(int(first.labels.sum()) - int(second.labels.sum())) <= 1
+    assert set(first.ids) | set(second.ids) == set(split.ids)
+    assert not set(first.ids) & set(second.ids)
+
+
+def test_halves_depend_on_the_examples_and_not_on_their_order() -> None:
+    split = make_split(999)
+    mixed = split.take(np.random.default_rng(0).permutation(len(split)))
+    for one, other in zip(fixed_halves(split), fixed_halves(mixed), strict=True):
+        assert set(one.ids) == set(other.ids)
+    places = [int(i.removeprefix("train-")) for i in fixed_halves(split)[0].ids]
+    assert places == sorted(places)
+    assert places != list(range(len(places))), "not simply the first ones"
+
+
+def test_a_sample_of_a_half_is_not_a_sample_of_the_whole() -> None:
+    """The two draws are independent: else a sample of the whole would lie in one half."""
+    split = make_split()
+    inside = set(fixed_sample(split, 200).ids) & set(fixed_halves(split)[0].ids)
+    assert 60 < len(inside) < 140

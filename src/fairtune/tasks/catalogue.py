@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.study.schema import FileTask
+from fairtune.tasks.definitions import DEFINITIONS
+from fairtune.tasks.published import load_published
 from fairtune.tasks.sources import Rows, package_file, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.task import Task
@@ -25,11 +28,22 @@ def load_task(spec: str | FileTask) -> Task:
     if not isinstance(spec, str):
         return _from_files(spec)
     if spec not in _CATALOGUE:
-        raise DataError(
-            f"task '{spec}': not in the catalogue; known: {one_of(task_names())}.{nearest(spec, task_names())} "
-            "For your own data give a mapping with `train`, `text` and `label`."
-        )
+        raise DataError(f"task '{spec}': {_unknown(spec)}")
     return _CATALOGUE[spec]()
+
+
+def _unknown(name: str) -> str:
+    """What to say of a name that is not in the catalogue; the many languages of a task go by one name."""
+    family, slash, _ = name.lower().partition("/")
+    members = [known.removeprefix(f"{family}/") for known in _CATALOGUE if known.startswith(f"{family}/")]
+    if members and name.lower() not in _CATALOGUE:
+        what = "has no such language" if slash else "needs a language"
+        return f"'{family}' {what}; write `{family}/<language>` with one of {one_of(members)}."
+    short = dict.fromkeys(f"{known.partition('/')[0]}/<language>" if "/" in known else known for known in _CATALOGUE)
+    return (
+        f"not in the catalogue; known: {one_of(short)}.{nearest(name.lower(), _CATALOGUE)} "
+        "For your own data give a mapping with `train`, `text` and `label`."
+    )
 
 
 def _movie_reviews() -> Task:
@@ -62,4 +76,7 @@ def _from_files(spec: FileTask) -> Task:
     return Task(spec.name, spec.metric, names, splits, f"files {source}")
 
 
-_CATALOGUE: dict[str, Callable[[], Task]] = {"movie-reviews": _movie_reviews}
+_CATALOGUE: dict[str, Callable[[], Task]] = {
+    "movie-reviews": _movie_reviews,
+    **{task.name: partial(load_published, task) for task in DEFINITIONS},
+}

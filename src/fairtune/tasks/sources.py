@@ -19,13 +19,14 @@ FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 @dataclass(frozen=True)
 class Rows:
-    """Some columns of a file, row by row.
+    """Some columns of a file or a hub's data set, row by row.
 
     Args:
+        file: where the rows are, for messages.
         numbers: the row's number in the file, from 1 after any header.
     """
 
-    file: Path
+    file: Path | str
     columns: dict[str, list[Any]]
     numbers: list[int]
 
@@ -101,7 +102,8 @@ def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
     return f"not UTF-8 ({error.reason})"
 
 
-def _check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) -> None:
+def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse data that lacks a column."""
     for column in wanted:
         if column not in found:
             raise DataError(f"{where}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
@@ -116,7 +118,7 @@ def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Rows:
             header = next(reader, None)
             if header is None:
                 raise DataError(f"{file}: the file is empty.")
-            _check_columns(file, header, columns)
+            check_columns(file, header, columns)
             places = {column: header.index(column) for column in columns}
             for number, row in enumerate(reader, start=1):
                 if not row:
@@ -147,9 +149,11 @@ def _read_jsonl(file: Path, columns: Sequence[str]) -> Rows:
                 raise DataError(f"{file}: line {number} is not JSON: {error}.") from None
             if not isinstance(row, dict):
                 raise DataError(f"{file}: line {number} is not a JSON mapping.")
-            _check_columns(f"{file}: line {number}", list(row), columns)
-            for column in columns:
-                values[column].append(row[column])
+            try:
+                for column in columns:
+                    values[column].append(row[column])
+            except KeyError:
+                check_columns(f"{file}: line {number}", list(row), columns)
             numbers.append(number)
     return Rows(file, values, numbers)
 
@@ -161,7 +165,7 @@ def _read_parquet(file: Path, columns: Sequence[str]) -> Rows:
     try:
         with _open(file, "rb") as handle:
             table = parquet.ParquetFile(pa.BufferReader(handle.read()))
-            _check_columns(file, table.schema_arrow.names, columns)
+            check_columns(file, table.schema_arrow.names, columns)
             data = table.read(columns=list(columns)).to_pydict()
     except pa.ArrowInvalid as error:
         raise DataError(f"{file}: not a readable Parquet file: {str(error).splitlines()[0]}") from None

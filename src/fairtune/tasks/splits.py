@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.tasks.sources import Rows
@@ -107,10 +108,15 @@ def _sorted(labels: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 
 
-def make_split(rows: Rows, column: Column, name: str) -> Split:
-    """Checked examples of one split."""
+def make_split(rows: Rows, column: Column, name: str, blank: bool = False) -> Split:
+    """Checked examples of one split.
+
+    Args:
+        blank: whether a text may be empty, as some of published data are.
+    """
     for text in column.text:
-        _refuse_missing(rows, text, "text")
+        if not blank:
+            _refuse_missing(rows, text, "text")
         wrong = next((i for i, value in enumerate(rows.columns[text]) if not isinstance(value, str)), None)
         if wrong is not None:
             raise DataError(
@@ -125,11 +131,22 @@ def fixed_sample(split: Split, size: int | None) -> Split:
     """A stratified sample that depends on nothing but the examples themselves."""
     if size is None or size >= len(split):
         return split
-    ranks = np.array([_unit_hash("sample\2" + "\2".join(texts)) for texts in split.texts])
+    return split.take(np.sort(_stratified_order(split, "sample")[:size]))
+
+
+def fixed_halves(split: Split) -> tuple[Split, Split]:
+    """Two halves, each class divided evenly within one example; as fixed as a sample."""
+    order = _stratified_order(split, "halves")
+    middle = len(order) // 2
+    return split.take(np.sort(order[:middle])), split.take(np.sort(order[middle:]))
+
+
+def _stratified_order(split: Split, salt: str) -> npt.NDArray[np.int64]:
+    """An order by hash of the texts, any head of which has the classes in their shares."""
+    ranks = np.array([_unit_hash(f"{salt}\2" + "\2".join(texts)) for texts in split.texts])
     order = np.argsort(ranks, kind="stable")
     place = np.empty(len(split))
     for label in np.unique(split.labels):
         members = order[split.labels[order] == label]
         place[members] = (np.arange(len(members)) + 0.5) / len(members)
-    chosen = np.lexsort((ranks, place))[:size]
-    return split.take(np.sort(chosen))
+    return np.lexsort((split.labels, ranks, place))

@@ -1,0 +1,43 @@
+"""Small mirrors of the published tasks: the layout and the columns of the real ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def write_split(mirror: Path, folder: str, split: str, rows: list[Row]) -> Path:
+    file = mirror / folder / f"{split}.jsonl.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    return file
+
+
+def sentences(split: str, n: int, secret: bool = False) -> list[Row]:
+    """Rows as sst2 has them; the labels of a secret split are -1."""
+    return [{"sentence": f"{split} sentence {i}", "label": -1 if secret else i % 2, "idx": i} for i in range(n)]
+
+
+def pairs(split: str, n: int) -> list[Row]:
+    """Rows as mnli and xnli have them."""
+    return [{"premise": f"{split} {i // 3}", "hypothesis": f"so {i}", "label": i % 3} for i in range(n)]
+
+
+def make_sst2(mirror: Path, secret: bool = False) -> Path:
+    write_split(mirror, "sst2", "train", sentences("train", 40))
+    write_split(mirror, "sst2", "validation", sentences("validation", 21))
+    write_split(mirror, "sst2", "test", sentences("test", 16, secret))
+    return mirror
+
+
+def make_inference(mirror: Path, language: str = "de") -> Path:
+    """mnli, and xnli in a language."""
+    write_split(mirror, "mnli", "train", pairs("train", 60))
+    write_split(mirror, "mnli", "validation_matched", pairs("validation", 32))
+    write_split(mirror, f"xnli/{language}", "validation", pairs(f"{language} validation", 24))
+    write_split(mirror, f"xnli/{language}", "test", pairs(f"{language} test", 30))
+    return mirror

@@ -1,0 +1,130 @@
+"""Tasks from the hub: the real `datasets` library against a hub on the loopback, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from local_hub import local_hub
+from made_mirror import Row, make_inference, make_sst2, pairs, sentences
+from pyarrow import parquet
+
+from fairtune.tasks import load_task
+from fairtune.tasks.definitions import MNLI, SST2, XNLI, DataSet
+
+Read = Callable[..., dict[str, Any]]
+READ = """
+import json, sys
+from fairtune.errors import DataError
+from fairtune.tasks import load_task
+try:
+    facts = load_task(sys.argv[1]).facts()
+    print(json.dumps({"rows": facts.rows, "source": facts.source, "fingerprint": facts.fingerprint}))
+except DataError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+def publish(root: Path, data: DataSet, config: str, splits: dict[str, list[Row]], revision: str | None = None) -> None:
+    """Put a config of a data set on the hub as the real one has it: Parquet files and a card that names them."""
+    folder = root / data.repository / (revision or data.revision)
+    (folder / config).mkdir(parents=True)
+    for split, rows in splits.items():
+        parquet.write_table(pa.Table.from_pylist(rows), folder / config / f"{split}-00000-of-00001.parquet")
+    card = folder / "README.md"
+    head = card.read_text().removesuffix("---\n") if card.exists() else "---\nconfigs:\n"
+    files = "".join(f"  - split: {split}\n    path: {config}/{split}-*\n" for split in splits)
+    card.write_text(f"{head}- config_name: {config}\n  data_files:\n{files}---\n")
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Load a task in a fresh process whose hub cache is this test's own."""
+
+    def run(name: str, endpoint: str | None = None, **variables: str) -> dict[str, Any]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
+        where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
+        environment = {**kept, "HF_HOME": str(tmp_path / "cache"), **where, **variables}
+        done = subprocess.run(
+            [sys.executable, "-c", READ, name], env=environment, capture_output=True, text=True, timeout=100
+        )
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    return run
+
+
+def sst2(words: str = "") -> dict[str, list[Row]]:
+    return {
+        "train": sentences(f"{words}train", 40),
+        "validation": sentences("validation", 21),
+        "test": sentences("test", 16, secret=True),
+    }
+
+
+def test_the_hub_gives_the_same_task_as_a_mirror_at_the_pinned_commit(
+    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(tmp_path / "hub", SST2, "sst2", sst2())
+    asked: list[str] = []
+    with local_hub(tmp_path / "hub", asked) as endpoint:
+        found = read("sst2", endpoint)
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(make_sst2(tmp_path / "mirror", secret=True)))
+    assert found["fingerprint"] == load_task("sst2").fingerprint
+    assert found["rows"] == {"train": 40, "validation": 10, "test": 11}, "the hub's test labels are -1"
+    assert found["source"].startswith("hub nyu-mll/glue (sst2) at bcdcba79; halves of the validation split")
+    fetched = [line for line in asked if "parquet" in line]
+    assert fetched
+    assert all(SST2.revision in line for line in fetched)
+
+    assert read("sst2") == found, "what was fetched once is there without network"
+
+
+def test_a_language_comes_from_two_data_sets(tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "hub"
+    publish(root, MNLI, "mnli", {"train": pairs("train", 60), "validation_matched": pairs("validation", 32)})
+    for language in ("de", "fr"):
+        splits = {"train": pairs("machine", 9), "validation": pairs(f"{language} validation", 24)}
+        publish(root, XNLI, language, {**splits, "test": pairs(f"{language} test", 30)})
+    with local_hub(root, []) as endpoint:
+        found = read("xnli/de", endpoint)
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(make_inference(tmp_path / "mirror")))
+    assert found["fingerprint"] == load_task("xnli/de").fingerprint
+    assert found["source"].startswith("hub facebook/xnli (de) at b8dd5d7a; test split; trained on mnli")
+
+
+def test_another_commit_in_the_cache_is_not_taken_for_the_pinned_one(tmp_path: Path, read: Read) -> None:
+    other = "0" * 40
+    publish(tmp_path / "hub", SST2, "sst2", sst2("other "), other)
+    fetch = f"import datasets; datasets.load_dataset('nyu-mll/glue', 'sst2', revision='{other}')"
+    with local_hub(tmp_path / "hub", []) as endpoint:
+        environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
+        subprocess.run([sys.executable, "-c", fetch], env=environment, check=True, capture_output=True, timeout=100)
+    assert f"the hub did not give nyu-mll/glue (sst2) at bcdcba79 (in its place is {other})" in read("sst2")["error"]
+
+
+def test_a_hub_without_the_commit_or_the_columns_is_told(tmp_path: Path, read: Read) -> None:
+    with local_hub(tmp_path / "hub", []) as endpoint:
+        error = read("sst2", endpoint)["error"]
+        assert "the hub did not give nyu-mll/glue (sst2)" in error
+        assert "or connect to the network" in error
+        renamed = {name: [{"text": "a", "label": 0}, {"text": "b", "label": 1}] for name in ("train", "validation")}
+        publish(tmp_path / "hub", SST2, "sst2", renamed)
+        assert "split train: no column 'sentence'; columns: text, label" in read("sst2", endpoint)["error"]
+
+
+def test_a_mirror_that_lacks_the_task_leaves_it_to_the_hub(tmp_path: Path, read: Read) -> None:
+    publish(tmp_path / "hub", SST2, "sst2", sst2())
+    mirror = make_inference(tmp_path / "mirror")
+    with local_hub(tmp_path / "hub", []) as endpoint:
+        assert read("sst2", endpoint, FAIRTUNE_MIRROR=str(mirror))["source"].startswith("hub nyu-mll/glue")
+        make_sst2(mirror)
+        assert read("sst2", endpoint, FAIRTUNE_MIRROR=str(mirror))["source"].startswith("local mirror; test split")
