@@ -10,7 +10,11 @@ from torch import nn
 
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.models.card import make_card
+from fairtune.models.costs import describe_costs
+from fairtune.models.geometry import Before, describe_attention, remember
 from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
 from fairtune.training.seeding import derive, seed_all
 
@@ -21,19 +25,39 @@ class Start:
 
     Args:
         model: prepared by the methods; may wrap or replace what was loaded.
-        loaded: the checkpoint's network as it was loaded, and which tensors came from the checkpoint.
+        loaded: the checkpoint's network, and which of its tensors came from the checkpoint.
+        before: what is remembered of the network before the methods changed it.
     """
 
     model: nn.Module
     methods: list[Method]
     loaded: LoadedModel
+    before: Before
+
+    def describe(self, batch: Batch | None = None) -> dict[str, Any]:
+        """The card: tensors against the checkpoint's, the attention's geometry, what training costs.
+
+        Raises:
+            RunFailure: there are no methods, yet something was changed.
+        """
+        card = make_card(self.model, self.loaded)
+        if not self.methods:
+            card.require_untouched()
+        return {
+            **card.as_json(),
+            "attention": describe_attention(self.model, self.before, batch),
+            "costs": describe_costs(self.model, self.before, batch),
+        }
 
 
-def build_start(settings: Mapping[str, Any], source: ModelSource, labels: tuple[str, ...]) -> Start:
+def build_start(
+    settings: Mapping[str, Any], source: ModelSource, labels: tuple[str, ...], batch: Batch | None = None
+) -> Start:
     """Load the checkpoint with a head for the labels, and let each method prepare it.
 
     Args:
         settings: of the run, as its plan.json has them.
+        batch: a real one, to measure attention and cost on before the methods change them.
     """
     seed = int(settings["seed"])
     seed_all(derive(seed, "head"))
@@ -43,9 +67,10 @@ def build_start(settings: Mapping[str, Any], source: ModelSource, labels: tuple[
         for place, use in enumerate(settings["methods"])
     ]
     model: nn.Module = loaded.network
+    before = remember(model, batch)
     for method in methods:
         model = method.prepare(model)
-    return Start(model, methods, loaded)
+    return Start(model, methods, loaded, before)
 
 
 def plain_model(model: nn.Module, methods: list[Method]) -> Any:

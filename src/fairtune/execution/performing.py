@@ -24,7 +24,7 @@ from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
-from fairtune.models.card import Card, frozen_fingerprint, make_card
+from fairtune.models.card import frozen_fingerprint
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.study.schema import FileTask, Train
@@ -32,10 +32,13 @@ from fairtune.tasks import Task, load_task
 from fairtune.tasks.encoding import Encoded, encode_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.training.device import make_accelerator
+from fairtune.training.evaluation import to_device
 from fairtune.training.loop import TrainingRun
 from fairtune.training.states import RunStates
 
 Report = Callable[[dict[str, Any]], None]
+PROBED = 8
+"""Validation examples on which a card's attention logits and matrix products are measured."""
 
 
 def perform(job: Job, device: str, between: Callable[[], None], report: Report) -> dict[str, Any]:
@@ -95,7 +98,7 @@ def _perform(
     write_json(folder.environment, environment)
     ready = prepare(job, device, log, between)
     run = ready.run
-    write_json(folder.card, ready.card.as_json())
+    write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     memory = _Memory(run.device)
     try:
@@ -117,7 +120,7 @@ def _perform(
         plain_model(run.accelerator.unwrap_model(run.model), list(run.methods)).save_pretrained(folder.model)
         load_tokenizer(ready.model_folder).save_pretrained(folder.model)
     write_json(folder.environment, {**environment, "load_after": capture_load()})
-    result = _result(job, run, ready.card.parameters.as_json(), memory, folder)
+    result = _result(job, run, ready, memory, folder)
     log.write("finished", run.progress.unit, **result["metrics"]["test"])
     write_json(folder.result, result)
     folder.clear_scratch()
@@ -134,7 +137,7 @@ class Ready:
     """
 
     run: TrainingRun
-    card: Card
+    card: dict[str, Any]
     frozen: str
     model_folder: Path
 
@@ -151,10 +154,9 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     data = _encoded(task, source, train, between)
 
     between()
-    start = build_start(settings, source, task.labels)
-    card = make_card(start.model, start.loaded)
-    if not start.methods:
-        card.require_untouched()
+    batch = to_device(data["validation"], np.arange(min(PROBED, len(data["validation"]))), torch.device("cpu"))
+    start = build_start(settings, source, task.labels, batch)
+    card = start.describe(batch)
     frozen = frozen_fingerprint(start.model)
     states = RunStates(job.run.checkpoint, lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
@@ -210,9 +212,7 @@ def _progress(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def _result(
-    job: Job, run: TrainingRun, parameters: dict[str, float], memory: _Memory, folder: RunFolder
-) -> dict[str, Any]:
+def _result(job: Job, run: TrainingRun, ready: Ready, memory: _Memory, folder: RunFolder) -> dict[str, Any]:
     now = run.progress
     steps = np.array([e["seconds"] for e in counted_events(folder.events) if e["event"] == "step"])
     return {
@@ -237,6 +237,7 @@ def _result(
             "p05": float(np.quantile(steps, 0.05)),
             "p95": float(np.quantile(steps, 0.95)),
         },
-        "parameters": parameters,
+        "parameters": ready.card["parameters"],
+        "frozen": {"tensors": len(ready.card["frozen"]), "sha256": ready.frozen, "unchanged": True},
         "memory": {"peak_bytes": memory.peak, "kind": memory.kind},
     }

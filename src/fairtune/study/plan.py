@@ -17,7 +17,7 @@ from fairtune.study.audit import Difference, differences
 from fairtune.study.schema import Study, Train
 from fairtune.tasks import TaskFacts, load_task
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised whenever the same settings would train differently; part of every signature."""
 
 

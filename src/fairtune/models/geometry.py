@@ -1,0 +1,135 @@
+"""The geometry of query and key projections, head by head, and how it changed against the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairtune.errors import ModelError
+from fairtune.models.attention import AttentionLayer, Projection, attention_layers
+from fairtune.models.probing import Batch, Flops, Spread, count_flops, logit_spread
+
+Weights = Mapping[tuple[int, int], Tensor]
+
+
+@dataclass(frozen=True)
+class Before:
+    """What is remembered of a model as the checkpoint gave it, before any method touched it.
+
+    Args:
+        weights: of Q and K by number of the attention layer and place in it; empty for an unknown architecture.
+        problem: why the attention is not known.
+    """
+
+    weights: Weights
+    spread: tuple[Spread, ...]
+    flops: Flops | None
+    problem: str | None = None
+
+
+def remember(model: nn.Module, batch: Batch | None = None) -> Before:
+    """Take note of a model before methods change it.
+
+    Args:
+        batch: a real one, with labels; without it neither logits nor matrix products are measured.
+    """
+    spread = logit_spread(model, batch) if batch is not None else ()
+    flops = count_flops(model, batch) if batch is not None else None
+    try:
+        layers = attention_layers(model)
+    except ModelError as error:
+        return Before({}, spread, flops, str(error))
+    weights = {key: projection.weight().cpu() for key, projection in _queries_and_keys(layers)}
+    return Before(weights, spread, flops)
+
+
+def describe_attention(model: nn.Module, before: Before, batch: Batch | None = None) -> dict[str, Any]:
+    """The attention card: every layer's and head's Q and K now, against the checkpoint's.
+
+    Returns:
+        `layers` (one entry a projection, with a list over heads for each figure), `logits` (spread now and before), and
+        `summary` (over the changed projections, or all if none is); or `problem`, if the architecture is not known.
+        `orthogonality_error` is max |W W^T - I|; `direction_error` the same for rows scaled to norm 1.
+    """
+    if before.problem:
+        return {"problem": before.problem}
+    layers = attention_layers(model)
+    entries = [
+        _entry(layers[number], projection, before.weights[number, place])
+        for (number, place), projection in _queries_and_keys(layers)
+    ]
+    now = logit_spread(model, batch) if batch is not None else ()
+    then = {spread.layer: spread.heads for spread in before.spread}
+    logits = [{"layer": s.layer, "spread": s.heads, "checkpoint": then.get(s.layer)} for s in now]
+    return {"layers": entries, "logits": logits, "summary": _summary(entries, logits)}
+
+
+def row_space_cosines(a: Tensor, b: Tensor) -> Tensor:
+    """Mean cosine of the principal angles between the row spaces of two weights [heads, head_dim, hidden], for each head."""
+    bases = [torch.linalg.qr(heads.double().transpose(1, 2), mode="reduced")[0] for heads in (a, b)]
+    cosines: Tensor = torch.linalg.svdvals(bases[0].transpose(1, 2) @ bases[1]).clamp(max=1.0)
+    return cosines.mean(dim=1)
+
+
+def _queries_and_keys(layers: list[AttentionLayer]) -> list[tuple[tuple[int, int], Projection]]:
+    return [
+        ((number, place), projection)
+        for number, layer in enumerate(layers)
+        for place, projection in enumerate(layer.of("qk"))
+    ]
+
+
+def _entry(layer: AttentionLayer, projection: Projection, old: Tensor) -> dict[str, Any]:
+    new = projection.weight().cpu()
+    heads, was = (w.double().reshape(projection.heads, -1, w.shape[1]) for w in (new, old))
+    changed = not torch.equal(new, old.to(new.dtype))
+    norms = heads.norm(dim=2)
+    return {
+        "layer": layer.name,
+        "block": layer.block,
+        "part": projection.part,
+        "module": projection.name,
+        "changed": changed,
+        "frozen": not projection.trains,
+        "orthogonality_error": _from_identity(heads),
+        "direction_error": _from_identity(torch.nn.functional.normalize(heads, dim=2)),
+        "row_norm": norms.mean(dim=1).tolist(),
+        "row_norm_min": norms.amin(dim=1).tolist(),
+        "row_norm_max": norms.amax(dim=1).tolist(),
+        "checkpoint_row_norm": was.norm(dim=2).mean(dim=1).tolist(),
+        "row_space_cosine": row_space_cosines(heads, was).tolist() if changed else [1.0] * projection.heads,
+        "difference_norm": (heads - was).flatten(1).norm(dim=1).tolist(),
+    }
+
+
+def _from_identity(heads: Tensor) -> list[float]:
+    """max |W W^T - I| of each head."""
+    error = heads @ heads.transpose(1, 2) - torch.eye(heads.shape[1], dtype=heads.dtype)
+    return [float(worst) for worst in error.abs().amax(dim=(1, 2))]
+
+
+def _summary(entries: list[dict[str, Any]], logits: list[dict[str, Any]]) -> dict[str, Any]:
+    def every(field: str, rows: list[dict[str, Any]] = entries) -> list[float]:
+        return [value for row in rows for value in row[field] or ()]
+
+    changed = [entry for entry in entries if entry["changed"]]
+    return {
+        "projections": len(entries),
+        "changed": len(changed),
+        "frozen": sum(entry["frozen"] for entry in entries),
+        "worst_orthogonality_error": max(every("orthogonality_error", changed or entries), default=None),
+        "worst_direction_error": max(every("direction_error", changed or entries), default=None),
+        "row_norm": _mean(every("row_norm")),
+        "checkpoint_row_norm": _mean(every("checkpoint_row_norm")),
+        "row_space_cosine": _mean(every("row_space_cosine")),
+        "logit_spread": _mean(every("spread", logits)),
+        "checkpoint_logit_spread": _mean(every("checkpoint", logits)),
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
