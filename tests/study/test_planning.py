@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fairtune.errors import DataError, ModelError
+from fairtune.methods.registry import parse_method_use
 from fairtune.study.audit import control_of, differences
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan, steps_per_epoch, total_steps
@@ -135,7 +136,7 @@ def test_a_plan_is_plain_json(source: dict[str, Any]) -> None:
     data = json.loads(json.dumps(made.as_json()))
     assert data["plan"] == made.hash
     assert data["compare"] == {"to": "baseline", "margin": "1.5%", "confidence": 0.95}
-    assert data["arms"]["oelm"]["methods"] == [{"orthogonal_qk": {"init": "headwise", "freeze": True, "std": 0.02}}]
+    assert data["arms"]["oelm"]["methods"] == [parse_method_use("orthogonal_qk").as_json()]
     assert data["arms"]["fast"]["train"]["lr"] == 1e-4
     assert len(data["runs"]) == 9
     assert data["task"]["rows"] == {"train": 200, "validation": 60, "test": 60}

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairtune.errors import FairtuneError
+from fairtune.methods.registry import parse_method_use
 from fairtune.study.loading import check_file, load_study
 from fairtune.study.problems import StudyError
 
@@ -59,9 +60,7 @@ profiles:
     assert study.seeds == (0, 1, 2, 3, 4)
     assert study.settings("baseline").lr == 2e-5
     assert study.settings("oelm-freeze").lr == 1e-4
-    assert [use.as_json() for use in study.methods("oelm-freeze")] == [
-        {"orthogonal_qk": {"init": "headwise", "freeze": True, "std": 0.02}}
-    ]
+    assert study.methods("oelm-freeze") == (parse_method_use({"orthogonal_qk": {"init": "headwise"}}),)
     assert study.compare.margin == "1.5%"
 
 
@@ -137,7 +136,7 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         (
             "  x: {methods: [{orthogonal_qk: {init: head}}]}",
             "arms.x.methods[0].orthogonal_qk.init",
-            ["found 'head'", "keep, headwise, normal", "Did you mean 'headwise'?"],
+            ["found 'head'", "allowed: keep, headwise, ", "Did you mean 'headwise'?"],
         ),
         (
             "  x: {methods: [{orthogonal_qk: {frezze: true}}]}",
@@ -145,6 +144,25 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
             ["unknown key", "Did you mean 'freeze'?"],
         ),
         ("  x: {methods: [{orthogonal_qk: 7}]}", "arms.x.methods[0].orthogonal_qk", ["found 7", "a mapping"]),
+        (
+            "  x: {methods: [{orthogonal_qk: {layers: some}}]}",
+            "arms.x.methods[0].orthogonal_qk.layers",
+            [
+                "found 'some'",
+                "allowed: all or a text of the form ",
+                "or a list of values, each a whole number, 0 or more",
+            ],
+        ),
+        (
+            "  x: {methods: [{orthogonal_qk: {layers: [0, x]}}]}",
+            "arms.x.methods[0].orthogonal_qk.layers",
+            ["found [0, 'x']", "each a whole number, 0 or more"],
+        ),
+        (
+            "  x: {methods: [{orthogonal_qk: {parts: []}}]}",
+            "arms.x.methods[0].orthogonal_qk",
+            ["parts is empty, so nothing would change"],
+        ),
         (
             "  x: {methods: [orthogonal_qk, {orthogonal_qk: {init: keep}}]}",
             "arms.x.methods[1]",
@@ -170,7 +188,7 @@ def test_a_wrong_value_is_told_with_line_what_was_found_and_what_is_allowed(
         (HEAD, "arms", "is missing"),
         (HEAD + "arms: {}\n", "arms", "is empty"),
         (HEAD + "arms:\n", "arms", "a mapping"),
-        (HEAD + "arms: [baseline]\n", "arms", "a mapping"),
+        (HEAD + "arms: baseline\n", "arms", "a mapping or a list of different values, each baseline, "),
         (HEAD + "arms: {other: }\n", "compare.to", "no arm is called 'baseline'; arms: other"),
         (BASE.replace("task: movie-reviews", "task: 7"), "task", "a text or a mapping"),
         (BASE.replace("task: movie-reviews", "task: {text: t}"), "task.train", "is missing"),

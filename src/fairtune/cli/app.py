@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from fairtune import __version__
-from fairtune.cli import inspect, plan, report, run, schema, status, validate
+from fairtune.cli import inspect, methods, plan, report, run, schema, status, validate
 from fairtune.study.fields import field_docs
 
 app = typer.Typer(
@@ -49,3 +49,4 @@ app.command("status")(status.status)
 app.command("report")(report.report)
 app.command("schema")(schema.schema)
 app.command("inspect")(inspect.inspect)
+app.command("methods")(methods.methods)

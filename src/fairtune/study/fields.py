@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from fairtune.study.schema import study_json_schema
+from fairtune.study.values import NAME
 from fairtune.study.yaml_tree import Path
 
 Fragment = dict[str, Any]
@@ -47,10 +48,10 @@ def fragment_at(path: Path) -> Fragment | None:
             if part in option.get("properties", {}):
                 current = _resolved(option["properties"][part])
                 break
-            if isinstance(option.get("additionalProperties"), dict):
+            if isinstance(part, str) and isinstance(option.get("additionalProperties"), dict):
                 current = _resolved(option["additionalProperties"])
                 break
-            if option.get("patternProperties"):
+            if isinstance(part, str) and option.get("patternProperties"):
                 current = _resolved(next(iter(option["patternProperties"].values())))
                 break
         else:
@@ -67,9 +68,9 @@ def allowed_text(fragment: Fragment) -> str:
         texts = [allowed_text(option) for option in (*fragment.get("anyOf", ()), *fragment.get("oneOf", ()))]
         return " or ".join(dict.fromkeys(texts))
     if "const" in fragment:
-        return str(fragment["const"])
+        return _word(fragment["const"])
     if "enum" in fragment:
-        return ", ".join(str(v) for v in fragment["enum"])
+        return ", ".join(map(_word, fragment["enum"]))
     kind = fragment.get("type", "value")
     if kind == "array":
         if "prefixItems" in fragment:
@@ -94,8 +95,10 @@ def allowed_text(fragment: Fragment) -> str:
         )
         if key in fragment
     ]
-    if "pattern" in fragment:
+    if fragment.get("pattern") == NAME:
         words += " of letters, digits, _, + and -, starting with a letter or digit"
+    elif "pattern" in fragment:
+        words += f" of the form {fragment['pattern'].strip('^$')}"
     return ", ".join([words, *limits])
 
 
@@ -114,10 +117,22 @@ def field_docs() -> list[FieldDoc]:
     docs: list[FieldDoc] = []
     root = schema_root()
     _collect(root, "", docs)
-    for name, fragment in root["$defs"]["MethodUse"]["anyOf"][1]["properties"].items():
+    for name, fragment in _method_fragments().items():
         docs.append(FieldDoc(f"arms.NAME.methods: {name}", "", "", fragment["description"]))
         _collect(fragment, f"  {name}.", docs)
     return docs
+
+
+def method_docs(name: str) -> list[FieldDoc]:
+    """Every setting of a method."""
+    docs: list[FieldDoc] = []
+    _collect(_method_fragments()[name], "", docs)
+    return docs
+
+
+def _method_fragments() -> dict[str, Fragment]:
+    found: dict[str, Fragment] = schema_root()["$defs"]["MethodUse"]["anyOf"][1]["properties"]
+    return found
 
 
 def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
@@ -126,8 +141,9 @@ def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
         part = _resolved(raw)
         if name == "arms":
             docs.append(FieldDoc("arms.NAME", "a mapping", "required", part["description"]))
-            methods = schema_root()["$defs"]["Arm"]["properties"]["methods"]
-            docs.append(FieldDoc("arms.NAME.methods", "a list", "[]", methods["description"]))
+            own = schema_root()["$defs"]["Arm"]["properties"]
+            docs.append(FieldDoc("arms.NAME.methods", "a list", "[]", own["methods"]["description"]))
+            docs.append(FieldDoc("arms.NAME.preset", allowed_text(own["preset"]), "null", own["preset"]["description"]))
             docs.append(FieldDoc("arms.NAME.*", "", "", "Any field of train, for this arm alone."))
             continue
         nested = [o for o in alternatives(part) if o.get("properties")]
@@ -146,6 +162,15 @@ def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
 
 def _default(part: Fragment) -> str:
     value = part.get("default")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_word, value))}]"
+    return _word(value)
+
+
+def _word(value: Any) -> str:
+    """A value as YAML has it."""
     if value is None:
         return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairtune.errors import FairtuneError, nearest, one_of
-from fairtune.methods.registry import conflicts
+from fairtune.study.arms import is_arm_list
+from fairtune.study.checks import arm_problems, conflict_problems, reference_problems
 from fairtune.study.problems import Origins, Problem, StudyError, dotted, problems_of, shown
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path, YamlProblem, parse_yaml
@@ -30,10 +31,13 @@ def load_study(source: StudySource, overrides: Sequence[str] = (), profile: str 
         StudyError: with every problem found.
     """
     data, places, label = _read(source)
+    _spread_arm_list(data, places)
     if profile is not None:
         _apply_profile(data, places, profile, label)
+        _spread_arm_list(data, places)
     for override in overrides:
         _apply_override(data, places, override)
+        _spread_arm_list(data, places)
     return _validated(data, Origins(label, places), base=_folder(source))
 
 
@@ -81,6 +85,22 @@ def _read(source: StudySource) -> tuple[dict[str, Any], dict[Path, str], str]:
     return tree.data, {path: f"{file}:{line}" for path, line in tree.lines.items()}, str(file)
 
 
+def _spread_arm_list(data: dict[str, Any], places: dict[Path, str]) -> None:
+    """A list of named arms as the mapping that it stands for, so that changes can be made to one of them."""
+    names = data.get("arms")
+    if not is_arm_list(names):
+        return
+    data["arms"] = {name: {} for name in names}
+    for position, name in enumerate(names):
+        if ("arms", position) in places:
+            places["arms", name] = places.pop(("arms", position))
+
+
+def _is_bad_arm_list(path: Path, value: Any) -> bool:
+    """A list of arms that could not be spread: changes to it wait until it is mended, since its faults are told."""
+    return path == ("arms",) and isinstance(value, list)
+
+
 def _apply_profile(data: dict[str, Any], places: dict[Path, str], profile: str, label: str) -> None:
     profiles = data.get("profiles") or {}
     if not isinstance(profiles, dict) or profile not in profiles:
@@ -117,6 +137,8 @@ def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path, origin:
         if isinstance(value, dict) and isinstance(data.get(key), dict):
             _merge(data[key], value, (*path, key), (*origin, key), places)
             continue
+        if isinstance(value, dict) and _is_bad_arm_list((*path, key), data.get(key)):
+            continue
         data[key] = copy.deepcopy(value)
         _replace_places(places, (*path, key), (*origin, key))
 
@@ -143,6 +165,8 @@ def _apply_override(data: dict[str, Any], places: dict[Path, str], override: str
         if place.get(part) is None:
             place[part] = {}
             places[parts[:depth]] = option
+        if _is_bad_arm_list(parts[:depth], place[part]):
+            return
         if not isinstance(place[part], dict):
             raise StudyError(
                 [Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")]
@@ -155,13 +179,13 @@ def _apply_override(data: dict[str, Any], places: dict[Path, str], override: str
 
 
 def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
-    problems = _reference_problems(data, origins)
+    problems = [*reference_problems(data, origins), *arm_problems(data, origins)]
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
         problems = problems_of(error.errors(), origins) + problems
     else:
-        problems += _conflict_problems(study, origins)
+        problems += conflict_problems(study, origins)
     if problems:
         raise StudyError(sorted(problems, key=_by_line))
     return _with_absolute_files(study, base)
@@ -170,39 +194,6 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
 def _by_line(problem: Problem) -> tuple[str, int]:
     file, _, line = problem.where.rpartition(":")
     return (file, int(line)) if line.isdigit() else (problem.where, 0)
-
-
-def _reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
-    arms, compare = data.get("arms"), data.get("compare") or {}
-    if not isinstance(arms, dict) or not arms or not isinstance(compare, dict):
-        return []
-    to = compare.get("to", "baseline")
-    if not isinstance(to, str) or to in arms:
-        return []  # what is no text is reported by its type
-    names = [str(arm) for arm in arms]
-    return [
-        Problem(
-            origins.of(("compare", "to")),
-            "compare.to",
-            f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}",
-        )
-    ]
-
-
-def _conflict_problems(study: Study, origins: Origins) -> list[Problem]:
-    found = []
-    for arm in study.arms:
-        for position, earlier, claim in conflicts(study.methods(arm)):
-            path: Path = ("arms", arm, "methods", position)
-            name = study.methods(arm)[position].name
-            found.append(
-                Problem(
-                    origins.of(path),
-                    dotted(path),
-                    f"'{name}' and '{earlier}' both change the {claim}; keep one of them in this arm",
-                )
-            )
-    return found
 
 
 def _with_absolute_files(study: Study, base: FilePath) -> Study:

@@ -61,34 +61,65 @@ def dotted(path: Path) -> str:
 
 
 def problems_of(errors: list[ErrorDetails], origins: Origins) -> list[Problem]:
-    """Pydantic's errors in fairtune's words, in the order of the file where lines are known."""
-    return [_problem(error, origins) for error in errors]
+    """Pydantic's errors in fairtune's words; a value that fits no alternative is one problem, not one for each."""
+    told: dict[object, tuple[Path, ErrorDetails]] = {}
+    for number, error in enumerate(errors):
+        path, choice = _place(error)
+        key = number if choice is None else choice
+        if key not in told or len(path) < len(told[key][0]):
+            told[key] = (path, error)
+    return [_problem(path, error, origins) for path, error in told.values()]
 
 
-def _problem(error: ErrorDetails, origins: Origins) -> Problem:
-    path = tuple(part for part in error["loc"] if part != "[key]" and not str(part).startswith("<"))
+def _place(error: ErrorDetails) -> tuple[Path, Path | None]:
+    """Where in the file an error is, and the place with alternatives that it is below, if any."""
+    path: Path = ()
+    choice: Path | None = None
+    loc = [part for part in error["loc"] if part != "[key]" and not str(part).startswith("<")]
+    unknown_key = len(loc) - 1 if error["type"] == "extra_forbidden" else None
+    for position, part in enumerate(loc):
+        if (
+            position != unknown_key
+            and isinstance(part, str)
+            and fragment_at((*path, part)) is None
+            and _has_choice(path)
+        ):
+            choice = choice or path  # the part is pydantic's name of an alternative
+        else:
+            path = (*path, part)
+    return path, choice
+
+
+def _has_choice(path: Path) -> bool:
+    fragment = fragment_at(path) or {}
+    return "anyOf" in fragment or "oneOf" in fragment
+
+
+def _problem(path: Path, error: ErrorDetails, origins: Origins) -> Problem:
     kind, context, found = error["type"], error.get("ctx", {}), error.get("input")
+    fragment = context.get("fragment") or fragment_at(path)  # a method may have fields that depend on other fields
     if kind == "extra_forbidden":
         allowed = list(_properties(path[:-1]))
         message = f"unknown key; allowed: {one_of(allowed)}.{nearest(str(path[-1]), allowed)}"
     elif kind == "missing":
-        message = f"is missing. {_help(path)}"
+        message = f"is missing. {_help(fragment)}"
     elif kind == "unknown":
         message = (
             f"unknown {context['kind']} '{context['name']}'; allowed: {one_of(context['allowed'])}."
             f"{nearest(context['name'], context['allowed'])}"
         )
+    elif kind == "value_error":
+        message = str(context["error"])
     elif kind == "too_short" and found in ({}, [], ()):
-        message = f"is empty; at least one is needed. {_help(path)}"
+        message = f"is empty; at least one is needed. {_help(fragment)}"
     else:
         if error["loc"] and error["loc"][-1] == "[key]":
             found, allowed_words = path[-1], "letters, digits, _, + and -, starting with a letter or digit"
             allowed_words += f"; not {one_of(RESERVED)}"
         else:
-            fragment = fragment_at(path)
             allowed_words = allowed_text(fragment) if fragment else error["msg"]
-        hint = nearest(found, context_words(path)) if isinstance(found, str) else ""
-        message = f"found {shown(found)}; allowed: {allowed_words}.{hint} {_help(path)}"
+        hint = nearest(found, context_words(fragment)) if isinstance(found, str) else ""
+        message = f"found {shown(found)}; allowed: {allowed_words}.{hint} {_help(fragment)}"
     return Problem(origins.of(path), dotted(path), message.strip())
 
 
@@ -97,8 +128,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def context_words(path: Path) -> list[str]:
-    fragment = fragment_at(path)
+def context_words(fragment: Fragment | None) -> list[str]:
     return [str(v) for option in alternatives(fragment) for v in option.get("enum", ())] if fragment else []
 
 
@@ -110,6 +140,5 @@ def _properties(path: Path) -> dict[str, Fragment]:
     return found
 
 
-def _help(path: Path) -> str:
-    fragment = fragment_at(path)
+def _help(fragment: Fragment | None) -> str:
     return str(fragment["description"]) if fragment and "description" in fragment else ""

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
+from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 from fairtune.study.values import (
     NAME,
     ArmName,
@@ -95,7 +96,14 @@ Method = Annotated[MethodUse, PlainValidator(parse_method_use), WithJsonSchema({
 class _ArmBase(Section):
     """One way to train: a list of methods, and any field of `train` for this arm alone."""
 
-    methods: tuple[Method, ...] = Field((), description="Changes to how the model is trained, applied in this order.")
+    methods: tuple[Method, ...] = Field(
+        (),
+        description="Changes to how the model is trained, applied in this order; if absent, those of the named arm "
+        "that `preset` or else the arm's own name says.",
+    )
+    preset: ArmPreset | None = Field(
+        None, description="Take the methods of this named arm; `fairtune methods` shows what each does."
+    )
 
 
 Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_optional(Train))
@@ -167,10 +175,10 @@ class Study(Section):
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
-    arms: dict[
-        ArmName,
-        Annotated[Arm, BeforeValidator(lambda v: {} if v is None else v)],
-    ] = Field(min_length=1, description="The ways to train that are compared, by name.")
+    arms: Annotated[dict[ArmName, Arm], BeforeValidator(resolve_arms)] = Field(
+        min_length=1,
+        description="The ways to train that are compared, by name; or a list of named arms, taken as they are.",
+    )
     order: Literal["crossover", "sequential", "random"] = Field(
         "crossover",
         description="Order of runs. crossover: seed by seed, arms forwards then backwards; sequential: arm by arm; "
@@ -184,7 +192,7 @@ class Study(Section):
 
     def settings(self, arm: str) -> Train:
         """The training settings of an arm: the study's, with the arm's own on top."""
-        own = self.arms[arm].model_dump(exclude={"methods"}, exclude_unset=True)
+        own = self.arms[arm].model_dump(exclude={"methods", "preset"}, exclude_unset=True)
         own = {name: value for name, value in own.items() if value is not None or _nullable(name)}
         merged = {**self.train.model_dump(exclude_unset=True), **own}
         if "epochs" in own and "steps" not in own:
@@ -206,4 +214,5 @@ def study_json_schema() -> dict[str, Any]:
     schema["$defs"].update(methods.pop("$defs"))
     schema["$defs"]["MethodUse"] = methods
     schema["$defs"]["Arm"]["properties"]["methods"]["items"] = {"$ref": "#/$defs/MethodUse"}
+    add_named_arms(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "fairtune study"}

@@ -1,0 +1,120 @@
+"""`fairtune methods`: what an arm can be made of, and the arms that are ready to use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.table import Table
+from rich.text import Text
+
+from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.errors import FairtuneError, nearest, one_of
+from fairtune.methods.arms import NamedArm, named_arms
+from fairtune.methods.registry import Registration, registered
+from fairtune.study.fields import method_docs
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A method or a named arm; all if absent.", show_default=False),
+]
+
+
+@answers
+def methods(name: Name = None, as_json: AsJson = False) -> None:
+    """Show the methods and the named arms, or everything about one of them."""
+    known, arms = registered(), named_arms()
+    if name is not None and name not in known and name not in arms:
+        names = [*known, *arms]
+        raise FairtuneError(f"no method or named arm '{name}'; there are: {one_of(names)}.{nearest(name, names)}")
+    chosen = [method for method in known.values() if name in (None, method.name)]
+    chosen_arms = [arm for arm in arms.values() if name in (None, arm.name)]
+    if as_json:
+        print_json(
+            {
+                "methods": {method.name: _method_facts(method) for method in chosen},
+                "arms": {arm.name: _arm_facts(arm) for arm in chosen_arms},
+            }
+        )
+    elif name is None:
+        _show_all(chosen, chosen_arms)
+    else:
+        for method in chosen:
+            _show_method(method, [arm.name for arm in arms.values() if any(u.name == name for u in arm.uses)])
+        for arm in chosen_arms:
+            _show_arm(arm)
+
+
+def _method_facts(method: Registration) -> dict[str, Any]:
+    fields = {
+        doc.path: {"help": doc.help, "allowed": doc.allowed, "default": doc.default} for doc in method_docs(method.name)
+    }
+    return {"help": method.help, "changes": sorted(method.claims), "fields": fields}
+
+
+def _arm_facts(arm: NamedArm) -> dict[str, Any]:
+    return {"help": arm.help, "methods": list(arm.methods), "yaml": snippet(arm)}
+
+
+def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
+    out = console()
+    _heading("Methods", "in an arm: `methods: [NAME]`; `fairtune methods NAME` shows the settings")
+    table = _table()
+    for method in methods:
+        table.add_row(Text(method.name), Text(method.help.splitlines()[0]))
+    out.print(table)
+    out.print()
+    _heading("Named arms", "in a study: `arms: [NAME, NAME]`, `NAME: {lr: 1e-4}`, or `preset: NAME` in an arm")
+    table = _table()
+    for arm in arms:
+        table.add_row(Text(arm.name), _with_facts(arm.help, f"methods: {_flow(list(arm.methods))}"))
+    out.print(table)
+
+
+def _show_method(method: Registration, used_by: list[str]) -> None:
+    out = console()
+    _heading(method.name, "method")
+    out.print(Text(method.help))
+    out.print(Text(f"Changes the {' and the '.join(sorted(method.claims))}.\n" if method.claims else ""))
+    docs, table = method_docs(method.name), _table()
+    for doc in docs:
+        facts = [doc.allowed and f"allowed: {doc.allowed}", doc.default and f"default: {doc.default}"]
+        table.add_row(Text(doc.path), _with_facts(doc.help, "; ".join(filter(None, facts))))
+    out.print(table if docs else "It has no settings.")
+    out.print(Text(f"\nIn an arm:\n  my-arm: {{methods: [{method.name}]}}"))
+    if used_by:
+        out.print(Text(f"\nNamed arms that use it: {one_of(used_by)}"))
+
+
+def _show_arm(arm: NamedArm) -> None:
+    out = console()
+    _heading(arm.name, "named arm")
+    out.print(Text(arm.help))
+    out.print(Text(f"methods: {_flow(list(arm.methods))}\n\nIn a study:\n{snippet(arm)}"), soft_wrap=True)
+    out.print(Text(f"\nUnder another name, with settings of its own:\n  my-arm: {{preset: {arm.name}, lr: 1e-4}}"))
+
+
+def snippet(arm: NamedArm) -> str:
+    """The arms of a study that tries this one, ready to paste."""
+    return "\n".join(["arms:", *(f"  {name}: {{}}" for name in dict.fromkeys(["baseline", arm.name]))])
+
+
+def _flow(value: Any) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=float("inf"))
+    return text.strip()
+
+
+def _heading(title: str, remark: str) -> None:
+    console().print(Text.assemble((title, "bold"), "  ", (remark, "dim")))
+
+
+def _table() -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True, style="cyan")
+    table.add_column()
+    return table
+
+
+def _with_facts(help: str, facts: str) -> Text:
+    return Text.assemble(help, ("\n" + facts, "dim"))

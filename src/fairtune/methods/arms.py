@@ -1,0 +1,93 @@
+"""Named arms: lists of methods with a name and a reason, ready to use in a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
+
+from fairtune.methods.registry import MethodUse, conflicts, parse_method_use, registered
+from fairtune.study.values import ArmName
+
+
+@dataclass(frozen=True)
+class NamedArm:
+    """An arm that a study may use by its name.
+
+    Args:
+        help: one line: what the arm is, and what it is a control for.
+        methods: as a study file would list them.
+    """
+
+    name: str
+    help: str
+    methods: tuple[Any, ...]
+
+    @cached_property
+    def uses(self) -> tuple[MethodUse, ...]:
+        """The methods, read; not when registered, since that happens before all methods are known."""
+        try:
+            found = tuple(parse_method_use(method) for method in self.methods)
+        except (ValidationError, PydanticCustomError) as error:
+            raise ValueError(f"named arm {self.name!r}: its methods cannot be read: {error}") from error
+        for position, earlier, claim in conflicts(found):
+            raise ValueError(
+                f"named arm {self.name!r}: {found[position].name!r} and {earlier!r} both change the {claim}"
+            )
+        return found
+
+
+_arms: dict[str, NamedArm] = {}
+_families: set[str] = set()
+
+
+def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
+    """Make a named arm known. Refuses anything that would later surprise a user.
+
+    Args:
+        methods: as a study file lists them; read when the arms are first asked for.
+    """
+    try:
+        TypeAdapter(ArmName).validate_python(name)
+    except ValidationError:
+        raise ValueError(f"named arm {name!r}: a study could not have an arm of this name") from None
+    if name in _arms:
+        raise ValueError(f"named arm {name!r} is registered twice")
+    if not help.strip() or "\n" in help.strip():
+        raise ValueError(f"named arm {name!r}: its help must be one line, and not empty")
+    if isinstance(methods, str) or not isinstance(methods, Sequence):
+        raise TypeError(f"named arm {name!r}: its methods must be a list")
+    _arms[name] = NamedArm(name, help.strip(), tuple(methods))
+
+
+def register_family(beginning: str) -> None:
+    """Say that an arm whose name begins so is expected to have methods, so that one without is a slip."""
+    if not beginning or beginning != beginning.lower():
+        raise ValueError(f"family {beginning!r}: give the beginning of a name, in lower case")
+    _families.add(beginning)
+
+
+def named_arms() -> dict[str, NamedArm]:
+    """All named arms by name, each of them readable."""
+    registered()
+    for arm in _arms.values():
+        arm.uses  # noqa: B018 - raises if the methods cannot be read
+    return dict(_arms)
+
+
+def family_of(name: str) -> str | None:
+    """The registered beginning that this name has, or None."""
+    registered()
+    return next((family for family in sorted(_families) if name.lower().startswith(family)), None)
+
+
+register_arm("baseline", "The untouched checkpoint, everything trains: what every method is compared to.", [])
+register_arm(
+    "baseline-trainable",
+    "The same as baseline, an A/A control: any difference from it, in score or in timing, is noise.",
+    [],
+)

@@ -1,0 +1,126 @@
+"""`fairtune methods`: every method and named arm, each with its own text, at once and without torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fairtune.cli.app import app
+from fairtune.methods.arms import named_arms
+from fairtune.methods.registry import registered
+from fairtune.study.loading import load_study
+from fairtune.study.yaml_tree import parse_yaml
+
+
+def call(*words: str, **environment: str) -> Any:
+    return CliRunner().invoke(app, ["methods", *words], env=environment)
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_all_methods_and_named_arms_are_listed_with_their_help() -> None:
+    answer = call()
+    assert answer.exit_code == 0
+    shown = squeezed(answer.output)
+    for method in registered().values():
+        assert f"{method.name} {squeezed(method.help.splitlines()[0])}" in shown
+    for arm in named_arms().values():
+        assert f"{arm.name} {arm.help}" in shown
+    assert "methods: [{orthogonal_qk: {init: keep, freeze: false}}]" in shown
+
+
+@pytest.mark.parametrize("name", sorted(registered()))
+def test_a_method_is_shown_with_every_setting(name: str) -> None:
+    shown = squeezed(call(name).output)
+    config = registered()[name].config
+    for field, info in config.model_fields.items():
+        assert f"{field} {squeezed(info.description or '')}" in shown
+    assert shown.count("default: ") >= len(config.model_fields)
+
+
+def test_allowed_values_and_defaults_are_told_as_yaml_has_them() -> None:
+    shown = squeezed(call("orthogonal_qk").output)
+    assert "allowed: keep, headwise, headwise_random, global, global_random, normal; default: headwise" in shown
+    assert "allowed: true or false; default: true" in shown
+    assert "allowed: false, orthogonal; default: false" in shown
+    assert "allowed: unit, pretrained or null; default: null" in shown
+    assert "my-arm: {methods: [orthogonal_qk]}" in shown
+    assert "Named arms that use it: freeze-pretrained, " in shown
+
+
+@pytest.mark.parametrize("name", sorted(named_arms()))
+def test_a_named_arm_is_shown_with_yaml_that_can_be_pasted(name: str) -> None:
+    answer = call(name).output
+    assert named_arms()[name].help in squeezed(answer)
+    pasted = answer.partition("In a study:\n")[2].partition("\n\n")[0]
+    study = load_study({"study": "s", "task": "t", "model": "m", **parse_yaml(pasted).data})
+    assert study.methods(name) == named_arms()[name].uses
+    line = next(line for line in answer.splitlines() if line.startswith("methods: "))
+    written = {"baseline": {}, "x": parse_yaml(line).data}
+    assert load_study({"study": "s", "task": "t", "model": "m", "arms": written}).methods("x") == study.methods(name)
+    other = parse_yaml(answer.partition("settings of its own:\n")[2]).data
+    renamed = load_study({"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, **other}})
+    assert renamed.methods("my-arm") == study.methods(name)
+
+
+def test_json_has_one_shape_and_a_name_narrows_it() -> None:
+    everything = json.loads(call("--json").output)
+    assert set(everything["methods"]) == set(registered())
+    assert set(everything["arms"]) == set(named_arms())
+    method = json.loads(call("orthogonal_qk", "--json").output)
+    assert method == {"methods": {"orthogonal_qk": everything["methods"]["orthogonal_qk"]}, "arms": {}}
+    assert method["methods"]["orthogonal_qk"]["fields"]["freeze"] == {
+        "help": "Freeze the weights and biases of Q and K.",
+        "allowed": "true or false",
+        "default": "true",
+    }
+    arm = json.loads(call("oelm-freeze", "--json").output)
+    assert arm == {"methods": {}, "arms": {"oelm-freeze": everything["arms"]["oelm-freeze"]}}
+    assert arm["arms"]["oelm-freeze"]["methods"] == [{"orthogonal_qk": {"init": "headwise"}}]
+    assert "oelm-freeze: {}" in arm["arms"]["oelm-freeze"]["yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("oelm-freze", "Did you mean 'oelm-freeze'?"),
+        ("orthogonal-qk", "Did you mean 'orthogonal_qk'?"),
+        ("zzz", "no method or named arm 'zzz'; there are: "),
+        ("", "no method or named arm ''"),
+        ("[bold]", "no method or named arm '[bold]'"),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest_and_exit_code_2(name: str, told: str) -> None:
+    answer = call(name)
+    assert answer.exit_code == 2
+    assert told in answer.output
+    assert "Traceback" not in answer.output
+    as_json = CliRunner().invoke(app, ["methods", name, "--json"])
+    assert as_json.exit_code == 2
+    assert told in json.loads(as_json.stdout)["error"]
+
+
+def test_output_is_plain_where_it_is_no_terminal_and_where_colour_is_not_wanted() -> None:
+    assert "\x1b[" not in call().output
+    coloured = call(FORCE_COLOR="1", TERM="xterm-256color").output
+    assert "\x1b[36m" in coloured
+    assert "\x1b[36m" not in call(FORCE_COLOR="1", TERM="xterm-256color", NO_COLOR="1").output
+
+
+@pytest.mark.parametrize("words", [[], ["orthogonal_qk"], ["oelm-freeze"], ["--json"], ["nothing"]])
+def test_it_does_not_import_torch(words: list[str]) -> None:
+    code = (
+        "import sys; from fairtune.cli.app import app\n"
+        f"try: app({['methods', *words]!r})\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'transformers', 'scipy', 'matplotlib', 'peft') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr
