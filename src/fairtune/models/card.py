@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from fairtune.errors import RunFailure
 from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.loading import LoadedModel
+from fairtune.models.naming import checkpoint_name
 from fairtune.models.sources import weight_files
 
 
@@ -75,9 +76,15 @@ def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
     """Compare a prepared model with the checkpoint it was loaded from."""
     same, changed, new, unverified = 0, [], [], []
     trainable = {name for name, p in model.named_parameters() if p.requires_grad}
+    aliases = {name for name, _ in model.named_parameters(remove_duplicate=False)} - dict(
+        model.named_parameters()
+    ).keys()
     prefix = str(getattr(loaded.network, "base_model_prefix", ""))
     with _Checkpoint(loaded.folder) as checkpoint:
-        for name, tensor in model.state_dict().items():
+        for own_name, tensor in model.state_dict().items():
+            name = checkpoint_name(own_name, loaded.from_checkpoint)
+            if name is None or (own_name in aliases and name not in loaded.from_checkpoint):
+                continue
             if name not in loaded.from_checkpoint:
                 new.append(name)
                 continue
@@ -90,8 +97,12 @@ def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
             if found.shape == reference.shape and torch.equal(found, reference):
                 same += 1
             else:
-                changed.append(_change(name, found, reference, name in trainable))
-    frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
+                changed.append(_change(name, found, reference, own_name in trainable))
+    frozen = tuple(
+        name
+        for own, p in model.named_parameters()
+        if not p.requires_grad and (name := checkpoint_name(own)) is not None
+    )
     return Card(same, tuple(changed), tuple(new), tuple(unverified), frozen, count_parameters(model))
 
 

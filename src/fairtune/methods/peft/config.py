@@ -1,0 +1,61 @@
+"""The settings of `peft`: a kind, and any field that the library's config of that kind has.
+
+Only what was given is kept, so that a field which the library adds later does not change a run's settings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from fairtune.methods.peft.checking import checked, field_schema, kinds
+from fairtune.methods.registry import MethodConfig
+
+
+class PeftConfig(MethodConfig):
+    """Train adapters of the PEFT library (LoRA, DoRA, IA3, VeRA, OFT ...) and the fresh head; all else is frozen."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(
+        "lora",
+        description="Which method of the library, by its name in lower case. Every field of the library's config for it "
+        "may stand beside it; `fairtune schema` lists them.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        settings = {str(name): value for name, value in given.items() if name != "type"}
+        name, settings = checked(given.get("type", "lora"), settings)
+        return {"type": name, **settings}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of the library's config that were given."""
+        return dict(self.model_extra or {})
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Each kind's fields, once its name is given; anything, if the library is not installed to ask."""
+        schema = handler.resolve_ref_schema(handler(core))
+        known = kinds()
+        if not known:
+            return schema
+        schema["properties"]["type"]["enum"] = list(known)
+        schema["additionalProperties"] = True
+        schema["allOf"] = [
+            {
+                "if": {"properties": {"type": {"const": name}}, **({} if name == "lora" else {"required": ["type"]})},
+                "then": {
+                    "properties": {"type": {}, **{field.name: field_schema(field) for field in kind.fields}},
+                    "additionalProperties": False,
+                },
+            }
+            for name, kind in known.items()
+        ]
+        return schema

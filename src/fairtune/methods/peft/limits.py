@@ -1,0 +1,29 @@
+"""What the library offers and a study cannot use: it would train as something else than its name says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+UNFIT_KINDS = {
+    "multitask_prompt_tuning": "it needs a task id in every batch",
+    "poly": "it needs a task id in every batch",
+    "xlora": "it mixes adapters that are trained already",
+}
+"""Kinds that cannot be trained from a model and its batches alone."""
+_TRAINED = "it mixes adapters that are trained already"
+_FROM_DATA = "this start is computed from data by a script of its own"
+_OWN_LOSS = "its own term of the loss is left to the caller"
+_UNFIT_VALUES = {("lora", "init_lora_weights"): {"eva": _FROM_DATA, "corda": _FROM_DATA, "lora_ga": _FROM_DATA}}
+_UNFIT_FIELDS = {
+    ("adamss", "use_asa"): "what it keeps from step to step is lost when a run is interrupted",
+    ("lora", "arrow_config"): _TRAINED,
+    ("lora", "kasa_config"): _OWN_LOSS,
+    ("lora", "monteclora_config"): _OWN_LOSS,
+}
+
+
+def unfit_setting(kind: str, field: str, value: Any) -> str | None:
+    """Why a study cannot use this value of a field, or None if it can."""
+    if isinstance(value, str) and value in _UNFIT_VALUES.get((kind, field), {}):
+        return _UNFIT_VALUES[kind, field][value]
+    return _UNFIT_FIELDS.get((kind, field)) if value else None

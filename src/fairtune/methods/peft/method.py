@@ -1,0 +1,141 @@
+"""Adapters of the PEFT library around a model, and the model without them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairtune.errors import ModelError
+from fairtune.methods.base import Method, Moment, Step
+from fairtune.methods.peft.allocation import RankAllocation
+from fairtune.methods.peft.checking import NOT_INSTALLED, library_config
+from fairtune.methods.peft.config import PeftConfig
+from fairtune.models.heads import head_modules, head_parameters
+from fairtune.models.naming import checkpoint_name
+
+TASKS = {"ForSequenceClassification": "SEQ_CLS", "ForCausalLM": "CAUSAL_LM", "LMHeadModel": "CAUSAL_LM"}
+"""The library's word for a task, by how the class of a model for it ends."""
+
+
+class Peft(Method):
+    config: PeftConfig
+
+    def __init__(self, config: PeftConfig, seed: int = 0) -> None:
+        super().__init__(config, seed)
+        self._allocation: RankAllocation | None = None
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        try:
+            from peft import get_peft_model
+        except ImportError:
+            raise ModelError(NOT_INSTALLED) from None
+        frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+        head, places = head_parameters(model), _places(model)
+        task = next((task for ending, task in TASKS.items() if type(model).__name__.endswith(ending)), None)
+        try:
+            config = library_config(self.config.type, {"task_type": task, **self.config.settings})
+            if task == "SEQ_CLS" and hasattr(config, "modules_to_save"):
+                config.modules_to_save = sorted({*(config.modules_to_save or ()), *head_modules(model)})
+            with _drawing_from(self.seed):
+                wrapped: nn.Module = get_peft_model(model, config)
+        except Exception as error:
+            where = f" This model has the modules {places}." if "module" in str(error) else ""
+            raise ModelError(f"peft {self.config.type}: {_first_line(error)}{where}") from None
+        _keep_frozen(wrapped, frozen)
+        if task == "SEQ_CLS":
+            self._require_trained_head(wrapped, head - frozen)
+        if self.config.type == "adalora":
+            self._allocation = RankAllocation(wrapped)
+        return wrapped
+
+    def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
+        loss = proceed()
+        if self._allocation:
+            self._allocation.keep_gradients()
+        return loss
+
+    def after_step(self, moment: Moment) -> None:
+        if self._allocation:
+            self._allocation.allocate(moment.step)
+
+    def plain(self, model: nn.Module) -> nn.Module:
+        """The adapters folded into the weights; where the library cannot, the model with its adapters."""
+        merge: Any = getattr(model, "merge_and_unload", None)
+        if merge is None:  # prompts are no weights
+            return model
+        try:
+            merged: nn.Module = merge()
+        except NotImplementedError:
+            return model
+        _unwrap(merged)
+        return merged
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._allocation.state_dict() if self._allocation else {}
+
+    def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:  # noqa: ARG002
+        if self._allocation:
+            self._allocation.load_state_dict(state)
+
+    def _require_trained_head(self, model: nn.Module, head: set[str] | frozenset[str]) -> None:
+        trained = {checkpoint_name(name) for name, parameter in model.named_parameters() if parameter.requires_grad}
+        if not head <= trained:
+            raise ModelError(
+                f"peft {self.config.type}: the fresh head ({', '.join(sorted(head - trained))}) would stay as it was drawn; "
+                "this kind has no `modules_to_save`."
+            )
+
+
+@contextmanager
+def _drawing_from(seed: int) -> Iterator[None]:
+    """Draws depend on the seed alone, and leave the global generators as they were."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+def _keep_frozen(model: nn.Module, frozen: set[str]) -> None:
+    """What an earlier method froze stays frozen, and gets no adapter that would move it all the same."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, module in model.named_modules():
+        if isinstance(module, BaseTunerLayer):
+            inner = checkpoint_name(f"{name}.base_layer.")
+            if any(known.startswith(str(inner)) for known in frozen):
+                raise ModelError(
+                    f"{str(inner).rstrip('.')} is frozen by a method before peft, yet gets an adapter that changes what it "
+                    "computes; give peft other `target_modules`, or let that method not freeze."
+                )
+    for name, parameter in model.named_parameters():
+        if checkpoint_name(name) in frozen:
+            parameter.requires_grad_(False)
+
+
+def _unwrap(model: nn.Module) -> None:
+    """Put modules that were trained as a whole in their places; some kinds' merging leaves them wrapped."""
+    from peft.utils.other import AuxiliaryTrainingWrapper
+
+    for name, module in list(model.named_modules()):
+        if isinstance(module, AuxiliaryTrainingWrapper):
+            trained = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
+            model.set_submodule(name, trained)
+
+
+def _places(model: nn.Module) -> str:
+    """Modules that an adapter may go to: linear ones and normalisations, repeated layers once."""
+    found = [
+        re.sub(r"\.\d+\.", ".*.", name)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D" or "Norm" in type(module).__name__
+    ]
+    return ", ".join(dict.fromkeys(found)) or "no linear modules"
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if lines[0].endswith((".", "!", "?")) else f"{lines[0]}."
