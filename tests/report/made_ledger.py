@@ -9,6 +9,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from made_card import made_card
 
 from fairtune.analysis.results import Results, load_results
 from fairtune.ledger.events import EventLog
@@ -138,13 +139,8 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
             score = right / EXAMPLES - 0.1 + step / 200
             log.write("evaluation", step, split="validation", step=step, accuracy=score)
     log.close()
-    parameters = {"trainable": 900, "frozen": 100, "buffers": 0, "total": 1000, "trainable_share": 0.9}
-    change = {"name": "layer.0.query.weight", "max_abs": 0.5, "relative": 0.58, "cosine": 0.89, "trainable": False}
-    write_json(
-        folder.card,
-        {"same": 7, "changed": [change] if spec.methods else [], "new": ["head"], "unverified": [], "frozen": [],
-         "parameters": parameters},
-    )  # fmt: skip
+    card = made_card(frozen=any("orthogonal_qk" in method for method in spec.methods), changed=bool(spec.methods))
+    write_json(folder.card, card)
     seconds = spec.step_seconds * (1 + run["seed"] / 100)
     write_json(
         folder.result,
@@ -152,7 +148,8 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
             "status": "finished", "signature": run["signature"], "metric": "accuracy",
             "metrics": {"test": {"accuracy": 0.123}},
             "seconds": {"data": 0.1, "step": 20 * seconds, "validation": 2.0, "test": 1.0, "total": 3.1 + 20 * seconds},
-            "step_seconds": {"n": 20, "median": seconds}, "parameters": parameters,
+            "step_seconds": {"n": 20, "median": seconds}, "parameters": card["parameters"],
+            "frozen": {"tensors": len(card["frozen"]), "sha256": "a" * 64, "unchanged": True},
             "memory": {"peak_bytes": 1_500_000_000, "kind": "resident in the process"},
         },
     )  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fairtune.analysis.statistics import Summary
+from fairtune.report.starting import CardSummary
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class Versus:
     Args:
         p: corrected by Holm over all comparisons of the study.
         slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
+        bound: the lowest such ratio that matrix products allow; None if it is not known.
+        beats_bound: even the slowest of those seeds has a ratio below the bound.
     """
 
     arm: str
@@ -70,6 +72,8 @@ class Versus:
     note: str
     confounds: tuple[Confound, ...]
     slowdown: Spread | None
+    bound: float | None
+    beats_bound: bool
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class ArmRow:
         summaries: by metric, the study's own first.
         scores: the study's metric by seed.
         seconds: by purpose, over runs.
+        flops_per_token: matrix products of a forward and a backward pass.
+        saved_bytes: gradients and optimizer state that frozen parameters do not need.
     """
 
     arm: str
@@ -104,6 +110,10 @@ class ArmRow:
     seconds: dict[str, Spread]
     trainable_share: float | None
     parameters: int | None
+    trainable: int | None
+    frozen: int | None
+    flops_per_token: float | None
+    saved_bytes: int | None
     peak_memory: Spread | None
     memory_kind: str | None
 
@@ -137,20 +147,6 @@ class Curve:
     status: str
     loss: tuple[tuple[int, float], ...]
     score: tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True)
-class CardSummary:
-    """What an arm started from, by its first finished run."""
-
-    arm: str
-    seed: int
-    same: int
-    new: tuple[str, ...]
-    unverified: tuple[str, ...]
-    frozen: tuple[str, ...]
-    changed: tuple[dict[str, Any], ...]
-    parameters: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -189,6 +185,7 @@ class ReportContent:
     Args:
         like_with_like: comparisons with the arm that differs in nothing but the methods.
         retried: attempts that failed before a run finished.
+        starting_notes: how to read the cards.
         notes: how to read the report.
     """
 
@@ -200,6 +197,7 @@ class ReportContent:
     curves: tuple[Curve, ...]
     timing_notes: tuple[str, ...]
     cards: tuple[CardSummary, ...]
+    starting_notes: tuple[str, ...]
     machine: Machine
     failures: dict[str, str]
     retried: tuple[str, ...]

@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairtune.analysis.results import Results
+from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.content import ArmRow, Curve, ReportContent, Versus
 from fairtune.report.curves import mean_curve
 from fairtune.report.gathering import make_content
 from fairtune.report.numbers import confidence, metric_unit
 from fairtune.report.palette import GREY, VERDICTS, arm_style
-from fairtune.report.svg import INK, PAGE, svg_text
+from fairtune.report.svg import INK, svg_text
 
 ROW_INCHES = 0.36
 
 
 def scores_svg(content: ReportContent) -> str:
     """Every seed's score of every arm, with mean and interval, beside the reference's mean."""
-    with _style():
-        figure = _figure(6.8, 1.0 + ROW_INCHES * len(content.rows))
+    with drawing():
+        figure = new_figure(6.8, 1.0 + ROW_INCHES * len(content.rows))
         _draw_scores(figure.subplots(), content)
         return svg_text(figure, "scores", "Scores by arm: seeds, mean and interval")
 
 
 def differences_svg(content: ReportContent) -> str:
     """Each arm's difference to the reference, with its interval and verdict."""
-    with _style():
-        figure = _figure(6.8, 1.0 + ROW_INCHES * max(1, len(content.rows) - 1))
+    with drawing():
+        figure = new_figure(6.8, 1.0 + ROW_INCHES * max(1, len(content.rows) - 1))
         _draw_differences(figure.subplots(), content)
         return svg_text(figure, "differences", "Differences to the reference with intervals")
 
 
 def curves_svg(content: ReportContent) -> str:
     """Validation score and training loss over steps, a thin line a seed, a thick one for the arm's mean."""
-    with _style():
-        figure = _figure(6.8, 3.2)
+    with drawing():
+        figure = new_figure(6.8, 3.2)
         left, right = figure.subplots(1, 2)
         for place, row in enumerate(content.rows):
             curves = [curve for curve in content.curves if curve.arm == row.arm]
@@ -68,43 +64,12 @@ def curves_svg(content: ReportContent) -> str:
 def save_png(results: Results, path: Path) -> None:
     """Scores and differences side by side, as an image for a README."""
     content = make_content(results)
-    with _style(ink="black", page="white"):
-        figure = _figure(11.0, 1.0 + ROW_INCHES * len(content.rows))
+    with drawing(ink="black", page="white"):
+        figure = new_figure(11.0, 1.0 + ROW_INCHES * len(content.rows))
         left, right = figure.subplots(1, 2)
         _draw_scores(left, content)
         _draw_differences(right, content)
         figure.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-
-
-@contextmanager
-def _style(ink: str = INK, page: str = PAGE) -> Iterator[None]:
-    """Settings of all figures. Arm names are text, never formulas."""
-    with matplotlib.rc_context(
-        {
-            "text.parse_math": False,
-            "svg.fonttype": "none",
-            "svg.hashsalt": "fairtune",
-            "font.family": ["DejaVu Sans"],
-            "font.size": 9,
-            "axes.titlesize": 9.5,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.facecolor": page,
-            "axes.edgecolor": ink,
-            "axes.labelcolor": ink,
-            "axes.titlecolor": ink,
-            "text.color": ink,
-            "xtick.color": ink,
-            "ytick.color": ink,
-        }
-    ):
-        yield
-
-
-def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _draw_scores(axes: Axes, content: ReportContent) -> None:

@@ -9,12 +9,13 @@ from statistics import median
 from typing import Any
 
 from fairtune.analysis.results import Comparison, Results, RunRecord
-from fairtune.ledger.files import read_json
-from fairtune.report.content import ArmRow, CardSummary, Confound, Header, ReportContent, RunLine, Spread, Versus
+from fairtune.report.bounds import beats, bound_notes, lowest_ratio
+from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, Spread, Versus
 from fairtune.report.curves import learning_curve
 from fairtune.report.machine import describe_machine
 from fairtune.report.numbers import setting
-from fairtune.report.sentences import findings, reading_notes, timing_notes
+from fairtune.report.sentences import findings, reading_notes, starting_notes, timing_notes
+from fairtune.report.starting import CardSummary, read_card
 from fairtune.tasks.metrics import TITLES
 
 METRICS = ("accuracy", "macro_f1", "f1", "mcc")
@@ -25,6 +26,7 @@ def make_content(results: Results) -> ReportContent:
     """Everything a report of these results says."""
     header, rows, fair = make_header(results), arm_rows(results), like_with_like(results)
     machine = describe_machine(results.runs)
+    cards = tuple(card for arm in results.arms if (card := _card(results, arm)) is not None)
     return ReportContent(
         header=header,
         findings=findings(header, rows, fair),
@@ -36,8 +38,12 @@ def make_content(results: Results) -> ReportContent:
             for run, planned in zip(results.runs, results.plan["runs"], strict=True)
             if run.status != "waiting"
         ),
-        timing_notes=timing_notes(header, machine),
-        cards=tuple(card for arm in results.arms if (card := _card(results.finished(arm))) is not None),
+        timing_notes=(
+            *timing_notes(header, machine),
+            *bound_notes(header, [row.versus for row in rows if row.versus is not None]),
+        ),
+        cards=cards,
+        starting_notes=starting_notes(cards),
         machine=machine,
         failures=results.failures,
         retried=tuple(_told(results.runs, "failed", "reason", only="finished")),
@@ -93,9 +99,9 @@ def like_with_like(results: Results) -> tuple[Versus, ...]:
 
 
 def _arm_row(results: Results, arm: str) -> ArmRow:
-    finished, comparison = results.finished(arm), results.comparison(arm)
+    finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
     known = [name for name in METRICS if all(name in run.metrics for run in finished)]
-    parameters = [run.result["parameters"]["total"] for run in finished]
+    parameters = finished[0].result["parameters"] if finished else None
     return ArmRow(
         arm=arm,
         methods=tuple(_method(use) for use in results.plan["arms"][arm]["methods"]),
@@ -107,7 +113,11 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         step_seconds=_spread(run.result["step_seconds"]["median"] for run in finished),
         seconds=_seconds(finished),
         trainable_share=results.trainable_share(arm),
-        parameters=int(parameters[0]) if parameters else None,
+        parameters=int(parameters["total"]) if parameters else None,
+        trainable=int(parameters["trainable"]) if parameters else None,
+        frozen=int(parameters["frozen"]) if parameters else None,
+        flops_per_token=card.flops_per_token if card else None,
+        saved_bytes=card.saved_bytes if card else None,
         peak_memory=_spread(run.result["memory"]["peak_bytes"] for run in finished),
         memory_kind=str(finished[0].result["memory"]["kind"]) if finished else None,
     )
@@ -115,6 +125,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
 
 def _versus(results: Results, found: Comparison) -> Versus:
     ours, theirs = results.plan["arms"][found.arm]["train"], results.plan["arms"][found.reference]["train"]
+    slowdown = _slowdown(results, found)
+    bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)
     return Versus(
         arm=found.arm,
         reference=found.reference,
@@ -126,8 +138,14 @@ def _versus(results: Results, found: Comparison) -> Versus:
         word=found.verdict.word,
         note=found.verdict.note,
         confounds=tuple(Confound(name, setting(ours[name]), setting(theirs[name])) for name in found.confounds),
-        slowdown=_slowdown(results, found),
+        slowdown=slowdown,
+        bound=bound,
+        beats_bound=beats(slowdown, bound),
     )
+
+
+def _card(results: Results, arm: str) -> CardSummary | None:
+    return read_card(results.finished(arm))
 
 
 def _slowdown(results: Results, found: Comparison) -> Spread | None:
@@ -154,17 +172,6 @@ def _method(use: Any) -> str:
         f"{name}({', '.join(f'{key}={setting(value)}' for key, value in (fields or {}).items())})"
         for name, fields in use.items()
     )
-
-
-def _card(finished: list[RunRecord]) -> CardSummary | None:
-    for run in finished:
-        card = read_json(run.folder.card)
-        if card is not None:
-            return CardSummary(
-                run.arm, run.seed, int(card["same"]), tuple(card["new"]), tuple(card["unverified"]),
-                tuple(card["frozen"]), tuple(card["changed"]), dict(card["parameters"]),
-            )  # fmt: skip
-    return None
 
 
 def _told(runs: list[RunRecord], event: str, field: str, only: str | None = None) -> Iterable[str]:

@@ -8,13 +8,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairtune.report import numbers
+from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
 from fairtune.report.figures import curves_svg, differences_svg, scores_svg
+from fairtune.report.spread_figure import spread_svg
 from fairtune.tasks.metrics import TITLES
 
 FORMATS = (
     numbers.percent, numbers.points, numbers.between, numbers.p_value, numbers.significant, numbers.whole,
-    numbers.share, numbers.gigabytes, numbers.confidence, numbers.metric_unit,
+    numbers.share, numbers.gigabytes, numbers.megabytes, numbers.millions, numbers.ratio, numbers.error_size,
+    numbers.trains, numbers.confidence, numbers.metric_unit, layer_rows, head_maps,
 )  # fmt: skip
 
 
@@ -45,6 +48,7 @@ class HtmlExporter:
             if any(r.versus and r.versus.low is not None for r in content.rows)
             else None,
             "curves": Markup(curves_svg(content)) if any(c.loss or c.score for c in content.curves) else None,
+            "spread": Markup(spread) if (spread := spread_svg(content)) else None,
         }
         return environment.get_template("template.html.j2").render(
             content=content, header=content.header, figures=figures

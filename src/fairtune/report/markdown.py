@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from fairtune.report.content import ArmRow, CardSummary, Header, ReportContent, Spread, Versus
+from fairtune.report.content import ArmRow, Header, ReportContent, Spread, Versus
+from fairtune.report.markdown_text import items, one_line, plain, section, table
 from fairtune.report.numbers import (
     DASH,
     between,
     confidence,
+    error_size,
     gigabytes,
+    megabytes,
     metric_unit,
+    millions,
     p_value,
     percent,
     points,
+    ratio,
     share,
     significant,
     whole,
 )
+from fairtune.report.starting import CardSummary
 from fairtune.tasks.metrics import TITLES
+
+TIME_HEADS = ("arm", "n", "seconds a step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP a token")
+SIZE_HEADS = (
+    "arm", "n", "trainable", "frozen", "trainable %", "gradients and optimizer state saved (MB)", "peak memory (GB)",
+)  # fmt: skip
+START_HEADS = (
+    "arm", "worst orthogonality error", "worst direction error", "row norm", "in the checkpoint", "cosine of row spaces",
+    "spread of logits", "in the checkpoint", "frozen tensors proven unchanged",
+)  # fmt: skip
 
 
 class MarkdownExporter:
@@ -34,15 +48,15 @@ class MarkdownExporter:
 def _lines(content: ReportContent) -> Iterator[str]:
     header = content.header
     yield from _opening(header)
-    yield from _items(f"**{_plain(f.arm)}**: {_plain(' '.join((f.text, *f.cautions)))}" for f in content.findings)
-    yield from _section("Results")
-    yield from _table(_result_heads(header), [_result_cells(header, row) for row in content.rows])
-    yield from _section("Other metrics")
+    yield from items(f"**{plain(f.arm)}**: {plain(' '.join((f.text, *f.cautions)))}" for f in content.findings)
+    yield from section("Results")
+    yield from table(_result_heads(header), [_result_cells(header, row) for row in content.rows])
+    yield from section("Other metrics")
     metrics = list(dict.fromkeys(name for row in content.rows for name in row.summaries))
     heads = ["arm", "n", *(f"{TITLES.get(name, name)} ({metric_unit(name)})" for name in metrics)]
-    yield from _table(heads, [_metric_cells(row, metrics) for row in content.rows])
+    yield from table(heads, [_metric_cells(row, metrics) for row in content.rows])
     if content.like_with_like:
-        yield from _section("Like with like")
+        yield from section("Like with like")
         yield "Against the arm without methods that has the very same settings."
         yield ""
         heads = [
@@ -54,32 +68,38 @@ def _lines(content: ReportContent) -> Iterator[str]:
             "p (Holm)",
             "verdict",
         ]
-        yield from _table(heads, [_versus_cells(versus) for versus in content.like_with_like])
-    yield from _section("Differences between arms other than methods")
-    yield from _items(map(_plain, content.audit), "None: the arms differ in their methods only.")
-    yield from _section("Time and size")
-    heads = ["arm", "n", "seconds a step", "ratio to reference", "trainable %", "parameters", "peak memory (GB)"]
-    yield from _table(heads, [_cost_cells(row) for row in content.rows])
+        yield from table(heads, [_versus_cells(versus) for versus in content.like_with_like])
+    yield from section("Differences between arms other than methods")
+    yield from items(map(plain, content.audit), "None: the arms differ in their methods only.")
+    yield from section("Time and size")
+    yield from table(TIME_HEADS, [_time_cells(row) for row in content.rows])
     yield ""
-    yield from _items(map(_plain, content.timing_notes))
-    yield from _section("What each arm started from")
-    yield from _items(map(_card_line, content.cards), "No run is finished.")
-    yield from _section("Failures and exclusions")
-    yield from _items(map(_plain, trouble_lines(content)), "None: every planned run finished, and none was left out.")
-    yield from _section("How to read this")
-    yield from _items(map(_plain, content.notes))
-    yield from _section("Signatures")
+    yield from items(map(plain, content.timing_notes))
+    yield ""
+    yield from table(SIZE_HEADS, [_size_cells(row) for row in content.rows])
+    yield from section("What each arm started from")
+    yield from items(map(_card_line, content.cards), "No run is finished.")
+    if any(card.attention for card in content.cards):
+        yield ""
+        yield from table(START_HEADS, [_start_cells(card) for card in content.cards])
+        yield ""
+        yield from items(map(plain, content.starting_notes))
+    yield from section("Failures and exclusions")
+    yield from items(map(plain, trouble_lines(content)), "None: every planned run finished, and none was left out.")
+    yield from section("How to read this")
+    yield from items(map(plain, content.notes))
+    yield from section("Signatures")
     yield "```text"
-    yield from (f"{run.status:<11} {_one_line(run.signature)}" for run in content.runs)
+    yield from (f"{run.status:<11} {one_line(run.signature)}" for run in content.runs)
     yield "```"
 
 
 def _opening(header: Header) -> Iterator[str]:
-    yield f"# {_plain(header.study)}"
+    yield f"# {plain(header.study)}"
     yield ""
     runs = ", ".join(f"{count} {status}" for status, count in header.statuses.items())
     seeds = ", ".join(map(str, header.seeds))
-    yield _plain(
+    yield plain(
         f"{header.task} · {header.model} · {header.metric_title} · seeds {seeds} · runs: {runs} · plan {header.plan} · "
         f"fairtune {header.fairtune}"
     )
@@ -115,33 +135,46 @@ def _result_heads(header: Header) -> list[str]:
 
 def _result_cells(header: Header, row: ArmRow) -> list[str]:
     own = row.summaries[header.metric]
-    start = [_plain(row.arm), str(own.n), percent(own.mean), percent(own.sd), between(own.low, own.high, percent)]
+    start = [plain(row.arm), str(own.n), percent(own.mean), percent(own.sd), between(own.low, own.high, percent)]
     return start + (_difference_cells(row.versus) if row.versus else [DASH, DASH, DASH, "reference"])
 
 
 def _difference_cells(versus: Versus) -> list[str]:
     shown = points(versus.difference) if versus.low is not None else DASH
-    verdict = f"**{versus.word}**" + (f" ({_plain(versus.note)})" if versus.note else "")
+    verdict = f"**{versus.word}**" + (f" ({plain(versus.note)})" if versus.note else "")
     if versus.confounds:
-        verdict += f"; differs in {_plain(', '.join(c.setting for c in versus.confounds))}"
+        verdict += f"; differs in {plain(', '.join(c.setting for c in versus.confounds))}"
     return [shown, between(versus.low, versus.high, points), p_value(versus.p).replace("<", "&lt;"), verdict]
 
 
 def _versus_cells(versus: Versus) -> list[str]:
-    return [_plain(versus.arm), _plain(versus.reference), str(versus.n), *_difference_cells(versus)]
+    return [plain(versus.arm), plain(versus.reference), str(versus.n), *_difference_cells(versus)]
 
 
 def _metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
     own = [row.summaries.get(name) for name in metrics]
     cells = [f"{percent(s.mean)} ({between(s.low, s.high, percent)})" if s and s.n else DASH for s in own]
-    return [_plain(row.arm), str(len(row.scores)), *cells]
+    return [plain(row.arm), str(len(row.scores)), *cells]
 
 
-def _cost_cells(row: ArmRow) -> list[str]:
-    ratio = row.versus.slowdown if row.versus else None
-    times = [_spread(row.step_seconds, significant), _spread(ratio, significant)]
-    cells = [*times, share(row.trainable_share), whole(row.parameters), _spread(row.peak_memory, gigabytes)]
-    return [_plain(row.arm), str(len(row.scores)), *cells]
+def _time_cells(row: ArmRow) -> list[str]:
+    versus = row.versus
+    slowdown = _spread(versus.slowdown if versus else None, ratio)
+    flag = " **beats its bound**" if versus and versus.beats_bound else ""
+    cells = [slowdown + flag, ratio(versus.bound if versus else None), millions(row.flops_per_token)]
+    return [plain(row.arm), str(len(row.scores)), _spread(row.step_seconds, significant), *cells]
+
+
+def _size_cells(row: ArmRow) -> list[str]:
+    counts = [whole(row.trainable), whole(row.frozen), share(row.trainable_share), megabytes(row.saved_bytes)]
+    return [plain(row.arm), str(len(row.scores)), *counts, _spread(row.peak_memory, gigabytes)]
+
+
+def _start_cells(card: CardSummary) -> list[str]:
+    errors = [error_size(card.geometry.get(f"worst_{kind}_error")) for kind in ("orthogonality", "direction")]
+    names = ("row_norm", "checkpoint_row_norm", "row_space_cosine", "logit_spread", "checkpoint_logit_spread")
+    proof = f"{card.proof.tensors} (n = {card.proof.runs})" if card.proof else DASH if card.frozen else "none frozen"
+    return [plain(card.arm), *errors, *(significant(card.geometry.get(name)) for name in names), proof]
 
 
 def _spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
@@ -152,31 +185,7 @@ def _spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
 
 def _card_line(card: CardSummary) -> str:
     return (
-        f"**{_plain(card.arm)}** (seed {card.seed}): {card.same} tensors equal the checkpoint's bit for bit, "
+        f"**{plain(card.arm)}** (seed {card.seed}): {card.same} tensors equal the checkpoint's bit for bit, "
         f"{len(card.changed)} changed, {len(card.new)} new, {len(card.unverified)} not verified, "
         f"{len(card.frozen)} frozen."
     )
-
-
-def _section(title: str) -> tuple[str, ...]:
-    return ("", f"## {title}", "")
-
-
-def _items(lines: Iterable[str], otherwise: str = "") -> list[str]:
-    found = [f"- {line}" for line in lines]
-    return found or [otherwise]
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'|'.join('---' for _ in heads)}|"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

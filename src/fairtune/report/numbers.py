@@ -60,8 +60,21 @@ def significant(value: float | None) -> str:
         return DASH
     if value == 0:
         return "0"
-    places = max(0, 2 - math.floor(math.log10(abs(value))))
+    places = max(0, 2 - int(f"{value:.2e}".partition("e")[2]))  # of the rounded value: 0.9999 is 1.00
     return f"{value:.{min(places, 6)}f}".replace("-", MINUS)
+
+
+def ratio(value: float | None) -> str:
+    """Three places: bounds lie close to one."""
+    return DASH if value is None or not math.isfinite(value) else f"{value:.3f}"
+
+
+def error_size(value: float | None) -> str:
+    """A size of which only the magnitude counts once it is small: 0.493, 5e−7."""
+    if value is None or not math.isfinite(value) or value == 0 or abs(value) >= 0.001:
+        return significant(value)
+    digits, exponent = f"{value:.0e}".split("e")
+    return f"{digits}e{int(exponent)}".replace("-", MINUS)
 
 
 def whole(value: float | None) -> str:
@@ -74,6 +87,19 @@ def share(value: float | None) -> str:
 
 def gigabytes(value: float | None) -> str:
     return DASH if value is None or not math.isfinite(value) else f"{value / 1e9:.2f}"
+
+
+def megabytes(value: float | None) -> str:
+    return DASH if value is None or not math.isfinite(value) else f"{value / 1e6:,.1f}"
+
+
+def millions(value: float | None) -> str:
+    return DASH if value is None or not math.isfinite(value) else f"{value / 1e6:,.1f}"
+
+
+def trains(value: bool | str) -> str:
+    """Whether a tensor trains; of a fused one, only some rows may."""
+    return value if isinstance(value, str) else "yes" if value else "no"
 
 
 def confidence(value: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fairtune.analysis.verdicts import BETTER, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
 from fairtune.report.content import ArmRow, Finding, Header, Machine, Versus
 from fairtune.report.numbers import between, confidence, distance, metric_unit, p_equals, percent, points
+from fairtune.report.starting import CardSummary
 
 REFERENCE = "reference"
 
@@ -90,7 +91,25 @@ def timing_notes(header: Header, machine: Machine) -> tuple[str, ...]:
         notes.append(f"Load average {low:.2f} to {high:.2f} before runs{after}.")
     if machine.busy:
         runs = "1 run" if len(machine.busy) == 1 else f"{len(machine.busy)} runs"
-        notes.append(f"Do not trust these times: {runs} began on a busy machine ({'; '.join(machine.busy)}).")
+        told = "; ".join(machine.busy[:3]) + (f"; and {len(machine.busy) - 3} more" if len(machine.busy) > 3 else "")
+        notes.append(f"Do not trust these times: {runs} began on a busy machine ({told}).")
+    return tuple(notes)
+
+
+def starting_notes(cards: Sequence[CardSummary]) -> tuple[str, ...]:
+    """How to read what the arms started from."""
+    notes = []
+    if any(card.geometry for card in cards):
+        notes += [
+            "The error of orthogonality is the largest entry of |W Wᵀ − I| of any head, over the query and key "
+            "projections that the arm changed, or all of them if it changed none; the error of direction is the same "
+            "with every row scaled to norm 1. The other figures are means over all heads.",
+            "A cosine of 1 means that the heads read the same directions of their input as the checkpoint's do.",
+        ]
+    if any(card.proof for card in cards):
+        notes.append(
+            "Frozen tensors were compared with step 0 after training, bit for bit; a run in which one changed fails."
+        )
     return tuple(notes)
 
 
