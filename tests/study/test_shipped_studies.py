@@ -29,6 +29,55 @@ def test_the_demo_has_a_control_for_its_learning_rate() -> None:
     assert rates["baseline-fast"] == rates["oelm-freeze"] == pytest.approx(5 * rates["baseline"])
 
 
+OELM = {
+    "baseline": {},
+    "baseline-fast": {},
+    "freeze-pretrained": {"init": "keep"},
+    "oelm-freeze": {"init": "headwise"},
+    "oelm-random": {"init": "normal"},
+    "oelm-random-orthogonal": {"init": "headwise_random"},
+    "oelm-global": {"init": "global"},
+    "oelm-scale-matched": {"init": "headwise", "scale": "pretrained"},
+    "oelm-freeze-trainable": {"init": "headwise", "freeze": False},
+    "oelm-random-trainable": {"init": "normal", "freeze": False},
+}
+"""What each arm of the OELM studies does to the query and key projections."""
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "batch", "arms"), [("sst2", "sst2", 32, 10), ("mnli", "mnli", 32, 8), ("xnli", "xnli/en", 16, 8)]
+)
+def test_the_oelm_studies_have_the_published_settings(name: str, task: str, batch: int, arms: int) -> None:
+    study = load_study(ROOT / "studies" / f"{name}-oelm.yaml")
+    assert (study.task, study.model) == (task, "google-bert/bert-base-uncased")
+    assert (len(study.seeds), study.compare.margin) == (5, "1.5%")
+    assert list(study.arms) == list(OELM)[:arms]
+    for arm in study.arms:
+        train = study.settings(arm)
+        assert train.lr == (2e-5 if arm == "baseline" else 1e-4)
+        assert (train.epochs, train.steps, train.batch_size, train.max_length) == (3, None, batch, 128)
+        assert (train.betas, train.weight_decay, train.clip) == ((0.9, 0.999), 0.01, 1.0)
+        assert (train.schedule, train.warmup, train.accumulate) == ("linear", 0.1, 1)
+        assert (train.examples, train.eval_examples, train.patience) == (None, None, None)
+
+
+@pytest.mark.parametrize("name", ["sst2", "mnli", "xnli"])
+@pytest.mark.parametrize("profile", [None, "laptop"])
+def test_the_arms_of_the_oelm_studies_do_what_their_names_say(name: str, profile: str | None) -> None:
+    study = load_study(ROOT / "studies" / f"{name}-oelm.yaml", profile=profile)
+    for arm in study.arms:
+        given = OELM[arm]
+        (use,) = study.methods(arm) or (None,)
+        assert (use is None) == (not given)
+        if use is not None:
+            settings = use.config.model_dump()
+            assert use.name == "orthogonal_qk"
+            assert {key: settings[key] for key in ("init", "freeze", "scale", "layers")} == {
+                **{"freeze": True, "scale": None, "layers": "all"},
+                **given,
+            }
+
+
 def test_the_study_in_the_readme_is_valid() -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert load_study(parse_yaml(block).data).study == "movie-reviews"
