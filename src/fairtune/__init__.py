@@ -11,20 +11,36 @@ if TYPE_CHECKING:
     from fairtune.analysis.results import Results, load_results
     from fairtune.api import run_study
     from fairtune.errors import FairtuneError
+    from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
+    from fairtune.models.layouts import register_attention
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
     from fairtune.study.schema import Study
 
 _HOMES = {
     "FairtuneError": "fairtune.errors",
+    "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
     "Results": "fairtune.analysis.results",
     "Study": "fairtune.study.schema",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
     "make_plan": "fairtune.study.plan",
+    "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
+    "register_attention": "fairtune.models.layouts",
     "run_study": "fairtune.api",
 }
-__all__ = ["FairtuneError", "Results", "Study", "load_results", "load_study", "make_plan", "run_study"]
+__all__ = [
+    "FairtuneError",
+    "OrthogonalCard",
+    "Results",
+    "Study",
+    "load_results",
+    "load_study",
+    "make_plan",
+    "orthogonalize_qk",
+    "register_attention",
+    "run_study",
+]
 
 
 def __getattr__(name: str) -> Any:

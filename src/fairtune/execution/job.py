@@ -10,6 +10,7 @@ from typing import Any
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder, run_folder
+from fairtune.models.layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
 from fairtune.study.schema import FileTask
 
@@ -22,6 +23,7 @@ class Job:
         plan: what the run's plan.json says.
         task: a name of the catalogue, or the fields of a task made of files.
         model: the fields of a `ModelSource`.
+        attention: layouts that the user registered, for the worker to know them too.
     """
 
     folder: str
@@ -30,6 +32,7 @@ class Job:
     model: dict[str, Any]
     checkpoint_every: int | str
     save_model: bool
+    attention: dict[str, Any]
 
     @property
     def run(self) -> RunFolder:
@@ -52,6 +55,7 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         model=plan.model.as_json(),
         checkpoint_every=plan.study.execution.checkpoint_every,
         save_model=plan.study.execution.save_model,
+        attention=registered_layouts(),
     )
 
 

@@ -25,6 +25,7 @@ from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.models.card import frozen_fingerprint
+from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.study.schema import FileTask, Train
@@ -144,6 +145,7 @@ class Ready:
 
 def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -> Ready:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
+    take_layouts(job.attention)
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     accelerator = make_accelerator(device, train.precision)

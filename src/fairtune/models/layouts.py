@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from fairtune.errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import nn
 
 PARTS = ("q", "k", "v")
 
@@ -70,7 +71,7 @@ def layout_of(module: nn.Module) -> AttentionLayout | None:
 
 def _fits(layout: AttentionLayout, module: nn.Module) -> bool:
     needed = [name for name in layout.projections if not name.endswith("?")]
-    return all(isinstance(getattr(module, name, None), nn.Module) for name in needed)
+    return all(getattr(module, name, None) is not None for name in needed)
 
 
 def registered_layouts() -> dict[str, dict[str, Any]]:

@@ -1,0 +1,280 @@
+"""Q, K and V of every architecture, proved by what attention computes, not by names."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fairtune import orthogonalize_qk, register_attention
+from fairtune.errors import ModelError
+from fairtune.models import layouts
+from fairtune.models.attention import attention_layers
+from tests.models.architectures import BUILDERS, FUSED, VOCABULARY, build, inputs
+
+EVERY = list(BUILDERS)
+NOT_WATCHED = {"mpnet", "deberta-v2", "deberta-v3", "gpt-neo"}  # they multiply by means of their own; none is fused
+
+
+def outputs(model: Any, length: int, **more: Any) -> Any:
+    with torch.no_grad():
+        return model(**inputs(model, length), **more)
+
+
+def answer(model: Any, length: int) -> Tensor:
+    found = outputs(model, length)
+    return found.logits if "logits" in found else found.last_hidden_state
+
+
+def scores(model: Any) -> list[Tensor]:
+    """The attention probabilities of every layer; those of the first are of the same inputs, whatever Q and K are."""
+    model.set_attn_implementation("eager")
+    found = outputs(model, 7, output_attentions=True)
+    kinds = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
+    return [layer for kind in kinds for layer in found.get(kind) or ()]
+
+
+@contextmanager
+def multiplied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Tensor, Tensor, Tensor]]]:
+    """The queries, keys and values that attention really multiplied, call by call."""
+    seen: list[tuple[Tensor, Tensor, Tensor]] = []
+    real = torch.nn.functional.scaled_dot_product_attention
+
+    def watching(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        seen.append((query.clone(), key.clone(), value.clone()))
+        return real(query, key, value, *args, **kwargs)
+
+    real_product = Tensor.baddbmm
+
+    def watching_product(self: Tensor, batch1: Tensor, batch2: Tensor, **kwargs: Any) -> Tensor:  # Bloom
+        seen.append((*(t.unflatten(0, (2, -1)) for t in (batch1, batch2.transpose(1, 2))), torch.zeros(1, 1, 1, 1)))
+        return real_product(self, batch1, batch2, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", watching)
+        patch.setattr(Tensor, "baddbmm", watching_product)
+        yield seen
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("freeze", [True, False], ids=["frozen", "trainable"])
+def test_scores_change_and_values_do_not(name: str, freeze: bool) -> None:
+    """A single token attends to itself with weight 1 whatever Q and K are: there, only values speak."""
+    model = build(name)
+    before, alone = scores(copy.deepcopy(model)), answer(model, 1)
+    orthogonalize_qk(model, init="headwise_random", freeze=freeze)
+    torch.testing.assert_close(answer(model, 1), alone, atol=1e-5, rtol=1e-4)
+    after = scores(model)
+    assert len(before) == len(after) > 0
+    for was, now in zip(before, after, strict=True):
+        assert (was - now).abs().max() > 1e-3, "every layer's scores changed"
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n not in NOT_WATCHED])
+@pytest.mark.parametrize("part", ["q", "k"])
+def test_one_part_alone_changes_that_part_of_every_head(name: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first attention layer the inputs are the same, so what was multiplied tells which rows were changed."""
+    model = build(name)
+    with multiplied(monkeypatch) as before:
+        answer(model, 7)
+    orthogonalize_qk(model, init="headwise_random", parts=part)
+    with multiplied(monkeypatch) as after:
+        answer(model, 7)
+    moved = [(was - now).abs().amax(dim=(0, 2, 3)) for was, now in zip(before[0], after[0], strict=True)]
+    changed = "qk".index(part)
+    for place, movement in enumerate(moved):
+        assert (movement > 1e-3).all() if place == changed else (movement < 1e-4).all(), (place, movement)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_each_head_is_orthonormal_in_every_layer(name: str) -> None:
+    model = build(name)
+    orthogonalize_qk(model, init="headwise")
+    for layer in attention_layers(model):
+        for projection in layer.of("qk"):
+            heads = projection.weight().double().reshape(projection.heads, -1, projection.weight().shape[1])
+            gram = heads @ heads.transpose(1, 2)
+            torch.testing.assert_close(gram, torch.eye(gram.shape[1]).double().expand_as(gram), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_frozen_gets_no_gradient_and_no_optimizer_state_and_never_moves(name: str) -> None:
+    model = build(name).train()
+    card = orthogonalize_qk(model, init="headwise")
+    values = [p.weight() for layer in attention_layers(model) for p in layer.of("v")]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=0.01, weight_decay=0.5)
+    for _ in range(2):
+        found = model(**inputs(model, 7))
+        (found.logits if "logits" in found else found.last_hidden_state).float().pow(2).mean().backward()
+        assert all(p.grad is None for p in model.parameters() if not p.requires_grad)
+        optimizer.step()
+        optimizer.zero_grad()
+    card.verify(model)
+    held = sum(state["exp_avg"].numel() for state in optimizer.state.values() if state)
+    frozen = sum(p.parameters for layer in attention_layers(model) for p in layer.of("qk"))
+    assert held <= sum(p.numel() for p in model.parameters()) - frozen
+    assert sum(p.numel() for p in model.parameters() if not p.requires_grad) == frozen
+    for was, layer in zip(values, attention_layers(model), strict=True):
+        assert not torch.equal(was, layer.of("v")[0].weight()), "values train"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_saved_model_has_the_original_layout_and_the_same_answers(name: str, tmp_path: Path) -> None:
+    model = build(name)
+    names = {key: tensor.shape for key, tensor in model.state_dict().items()}
+    orthogonalize_qk(model, init="normal", std=0.3)
+    assert {key: tensor.shape for key, tensor in model.state_dict().items()} == names
+    model.save_pretrained(tmp_path)
+    again = type(model).from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(answer(again, 7), answer(model, 7), atol=1e-5, rtol=1e-4)
+    for key, tensor in again.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[key]), key
+
+
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("parts", ["q", "k", "qk"])
+def test_a_fused_projection_computes_the_same_when_it_is_cut(name: str, parts: str) -> None:
+    model = build(name)
+    whole = answer(model, 7)
+    state = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    orthogonalize_qk(model, init="keep", parts=parts)
+    torch.testing.assert_close(answer(model, 7), whole, atol=1e-5, rtol=1e-4)
+    assert all(torch.equal(tensor, state[key]) for key, tensor in model.state_dict().items())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(1.0)
+    model.load_state_dict(state)
+    torch.testing.assert_close(answer(model, 7), whole, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["bert", *FUSED])
+def test_frozen_models_can_be_copied_halved_and_compiled(name: str) -> None:
+    model = build(name)
+    orthogonalize_qk(model, init="headwise")
+    whole = answer(model, 7)
+    torch.testing.assert_close(answer(copy.deepcopy(model), 7), whole)
+    compiled = torch.compile(model, backend="aot_eager")
+    torch.testing.assert_close(answer(compiled, 7), whole, atol=1e-4, rtol=1e-3)
+    half = model.to(torch.bfloat16)
+    assert {p.dtype for p in half.parameters()} == {torch.bfloat16}
+    torch.testing.assert_close(answer(half, 7).float(), whole, atol=0.2, rtol=0.2)
+
+
+def test_grouped_queries_are_orthogonalised_per_own_head() -> None:
+    layer = attention_layers(build("llama"))[0]
+    assert [(p.part, p.heads, tuple(p.weight().shape)) for p in layer.projections] == [
+        ("q", 4, (32, 32)),
+        ("k", 2, (16, 32)),
+        ("v", 2, (16, 32)),
+    ]
+
+
+def test_heads_wider_than_the_model_are_refused_clearly() -> None:
+    from transformers import Qwen3Config, Qwen3Model
+
+    config = Qwen3Config(
+        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+        head_dim=32, intermediate_size=24,
+    )  # fmt: skip
+    with pytest.raises(ModelError, match=r"32 rows cannot be orthonormal in 16 dimensions; its head_dim"):
+        orthogonalize_qk(Qwen3Model(config))
+    orthogonalize_qk(Qwen3Model(config), init="normal")
+
+
+def test_normalisation_of_queries_and_keys_is_left_alone() -> None:
+    model = build("qwen3")
+    norms = {name: p.clone() for name, p in model.named_parameters() if "_norm" in name}
+    assert norms
+    orthogonalize_qk(model)
+    for name, was in norms.items():
+        assert torch.equal(model.get_parameter(name), was)
+        assert model.get_parameter(name).requires_grad
+
+
+def test_shared_layers_are_one() -> None:
+    model = build("albert")
+    assert len(attention_layers(model)) == 1
+    assert len(orthogonalize_qk(model).frozen) == 2
+
+
+def test_position_projections_belong_to_queries_and_keys() -> None:
+    parts = [(p.part, p.name.rpartition(".")[2]) for p in attention_layers(build("deberta-v2"))[0].of("qk")]
+    assert parts == [("q", "query_proj"), ("k", "key_proj"), ("q", "pos_query_proj"), ("k", "pos_key_proj")]
+
+
+class OddAttention(nn.Module):
+    """An attention that nobody listed: its own names, a fused key and value."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.n_heads = 2
+        self.ask, self.tell, self.out = nn.Linear(width, width), nn.Linear(width, 2 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q = self.ask(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+        k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.tell(x).chunk(2, dim=-1))
+        return self.out(torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+class OddModel(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([OddAttention(), OddAttention()])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+
+@pytest.fixture
+def odd() -> Iterator[OddModel]:
+    torch.manual_seed(0)
+    yield OddModel()
+    layouts._own.clear()
+
+
+def test_an_unknown_attention_is_named_and_described_in_three_lines(odd: OddModel) -> None:
+    with pytest.raises(ModelError) as caught:
+        orthogonalize_qk(odd)
+    told = str(caught.value)
+    assert "OddAttention at layers.0 with ask [16 x 16], tell [32 x 16], out [16 x 16]" in told
+    assert "from fairtune import register_attention" in told
+    assert 'register_attention("OddAttention", projections' in told
+
+    register_attention("OddAttention", {"ask": "q", "tell": "kv"}, heads="n_heads")
+    x = torch.randn(2, 1, 16)
+    alone = odd(x)
+    card = orthogonalize_qk(odd, init="headwise")
+    torch.testing.assert_close(odd(x), alone, msg="a single token speaks by its value only")
+    assert card.attention["summary"]["worst_orthogonality_error"] < 1e-6
+    assert {name for name, p in odd.named_parameters() if not p.requires_grad} == {
+        f"layers.{i}.{part}.{kind}" for i in (0, 1) for part in ("ask", "tell.k") for kind in ("weight", "bias")
+    }
+
+
+def test_a_wrong_description_is_refused(odd: OddModel) -> None:
+    with pytest.raises(ModelError, match="must hold all of q, k and v"):
+        register_attention("OddAttention", {"ask": "q", "tell": "k"})
+    register_attention(OddAttention, {"ask": "q", "tell": "kv"}, heads="heads_there_are")
+    with pytest.raises(ModelError, match="has a number called 'heads_there_are'"):
+        attention_layers(odd)
+
+
+def test_one_unknown_attention_among_known_ones_is_refused() -> None:
+    model = build("bert")
+    model.extra = OddAttention()
+    with pytest.raises(ModelError, match="OddAttention at extra"):
+        attention_layers(model)
+
+
+def test_a_model_without_attention_is_told_so() -> None:
+    with pytest.raises(ModelError, match="no attention layer was found"):
+        attention_layers(nn.Sequential(nn.Linear(2, 2)))
