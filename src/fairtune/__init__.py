@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from fairtune.analysis.results import Results, load_results
     from fairtune.api import run_study
     from fairtune.errors import FairtuneError
+    from fairtune.execution.delta.exporting import export_delta
+    from fairtune.execution.delta.restoring import restore_delta
     from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
     from fairtune.models.layouts import register_attention
     from fairtune.study.loading import load_study
@@ -22,11 +24,13 @@ _HOMES = {
     "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
     "Results": "fairtune.analysis.results",
     "Study": "fairtune.study.schema",
+    "export_delta": "fairtune.execution.delta.exporting",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
     "make_plan": "fairtune.study.plan",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
     "register_attention": "fairtune.models.layouts",
+    "restore_delta": "fairtune.execution.delta.restoring",
     "run_study": "fairtune.api",
 }
 __all__ = [
@@ -34,11 +38,13 @@ __all__ = [
     "OrthogonalCard",
     "Results",
     "Study",
+    "export_delta",
     "load_results",
     "load_study",
     "make_plan",
     "orthogonalize_qk",
     "register_attention",
+    "restore_delta",
     "run_study",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from fairtune import __version__
-from fairtune.cli import inspect, methods, plan, report, run, schema, status, validate
+from fairtune.cli import export, inspect, methods, plan, report, restore, run, schema, status, validate
 from fairtune.study.fields import field_docs
 
 app = typer.Typer(
@@ -49,4 +49,6 @@ app.command("status")(status.status)
 app.command("report")(report.report)
 app.command("schema")(schema.schema)
 app.command("inspect")(inspect.inspect)
+app.command("export")(export.export)
+app.command("restore")(restore.restore)
 app.command("methods")(methods.methods)

@@ -1,0 +1,86 @@
+"""Finding a run by its folder or its name, and whether there is a model of it to export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairtune.errors import LedgerError, nearest, one_of
+from fairtune.ledger.files import read_json
+from fairtune.ledger.folders import RunFolder, run_folders, study_folder, study_names
+
+SHOWN = 6
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run that kept its model.
+
+    Args:
+        plan: what its plan.json says.
+    """
+
+    folder: RunFolder
+    plan: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.plan['study']}/{self.plan['arm']}/seed-{self.plan['seed']}"
+
+    @property
+    def model(self) -> Path:
+        return self.folder.model
+
+    def checkpoint_folder(self) -> str | None:
+        """The folder that the study's plan recorded for a checkpoint that is neither embedded nor the hub's."""
+        file = self.folder.path.parent.parent / "plans" / f"{self.plan['plan']}.json"
+        model = (read_json(file) or {}).get("model")
+        if not isinstance(model, dict) or model.get("hub_id") or model.get("name") == "minilm":
+            return None
+        return model.get("folder")
+
+
+def find_run(run: str | Path, runs: Path) -> FinishedRun:
+    """A finished run with its model.
+
+    Args:
+        run: its folder, or `study/arm/seed-n`.
+        runs: the folder that keeps the runs.
+
+    Raises:
+        LedgerError: there is no such run, or nothing of it that could be exported.
+    """
+    path = next((p for p in (Path(run), runs / run) if (p / "plan.json").is_file()), None)
+    if path is None:
+        raise LedgerError(_unknown(str(run), runs))
+    folder = RunFolder(path.resolve())
+    plan = read_json(folder.plan)
+    if plan is None or not {"study", "arm", "seed", "plan", "settings", "signature"} <= plan.keys():
+        raise LedgerError(f"{path}: its plan.json is damaged, so nothing says what the run was.")
+    found = FinishedRun(folder, plan)
+    status = folder.status()
+    if status != "finished":
+        why = f" ({reason})" if (reason := (read_json(folder.result) or {}).get("reason")) else ""
+        raise LedgerError(
+            f"run {found.name} has not finished: it is {status}{why}. End it with `fairtune run`, then export it."
+        )
+    if not folder.model.is_dir():
+        raise LedgerError(
+            f"run {found.name} kept no model (execution.save_model was false). To have one, move its folder away and run the "
+            "study again with --set execution.save_model=true."
+        )
+    return found
+
+
+def _unknown(run: str, runs: Path) -> str:
+    known = [
+        f"{study}/{folder.arm}/{folder.path.name}"
+        for study in study_names(runs)
+        for folder in run_folders(study_folder(runs, study))
+    ]
+    if not known:
+        return f"'{run}' is no run: that folder has no plan.json, and the runs folder {runs} holds no run."
+    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
+    more = ", ..." if len(known) > SHOWN else ""
+    return f"'{run}' is no run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"

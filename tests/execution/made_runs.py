@@ -1,0 +1,59 @@
+"""Finished runs made in an instant: the real start, every trainable weight moved a little, saved as a run saves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairtune.execution.building import build_start, plain_model
+from fairtune.execution.conducting import record_plan
+from fairtune.execution.job import make_job
+from fairtune.ledger.files import write_json
+from fairtune.ledger.folders import RunFolder
+from fairtune.models.loading import load_tokenizer
+from fairtune.models.sources import ModelSource
+from fairtune.study.loading import load_study
+from fairtune.study.plan import make_plan
+
+SEED = 3
+LABELS = ("neg", "pos")
+
+
+def study_of(model: Path, task: Any, arms: dict[str, list[Any]]) -> dict[str, Any]:
+    """A study of a few steps; each arm is a list of methods."""
+    return {
+        "study": "toy",
+        "task": task.as_study(),
+        "model": str(model),
+        "train": {"steps": 3, "batch_size": 8, "lr": 1e-3, "max_length": 32, "eval_examples": 20},
+        "seeds": [SEED],
+        "arms": {name: {"methods": methods} for name, methods in arms.items()},
+        "compare": {"to": next(iter(arms))},
+        "execution": {"devices": "cpu"},
+    }
+
+
+def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = "arm") -> RunFolder:
+    """A finished run of one arm in a runs folder."""
+    plan = make_plan(load_study(study_of(model, task, {arm: methods})))
+    record_plan(plan, runs / "toy")
+    job = make_job(plan, plan.runs[0], runs)
+    job.run.write_plan(job.plan)
+    start = build_start(job.plan["settings"], ModelSource(**job.model), LABELS)
+    generator = torch.Generator().manual_seed(5)
+    for parameter in start.model.parameters():
+        if parameter.requires_grad:
+            parameter.data += 0.1 * torch.randn(parameter.shape, generator=generator)
+    plain_model(start.model, start.methods).save_pretrained(job.run.model)
+    load_tokenizer(model).save_pretrained(job.run.model)
+    write_json(job.run.result, {"status": "finished", "signature": job.plan["signature"]})
+    return job.run
+
+
+def change_recipe(delta: Path, **changes: Any) -> None:
+    """Write other values into a delta's recipe."""
+    recipe = json.loads((delta / "recipe.json").read_text())
+    (delta / "recipe.json").write_text(json.dumps({**recipe, **changes}))
