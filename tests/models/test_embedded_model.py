@@ -13,11 +13,11 @@ def test_inspecting_minilm_gives_the_known_counts() -> None:
         source = find_model("minilm")
     except ModelError as error:
         pytest.skip(str(error))
-    from fairtune.models.inspection import inspect_model
+    from fairtune.execution.inspection import inspect_model
 
     facts = inspect_model(source)
     assert facts["parameters"]["total"] == 22_713_986
     assert facts["same"] == 103
     assert list(facts["changed"]) == []
     assert list(facts["new"]) == ["classifier.weight", "classifier.bias"]
-    assert facts["attention"]["qk_parameters"] == 6 * 2 * (384 * 384 + 384)
+    assert facts["queries_and_keys"]["parameters"] == 6 * 2 * (384 * 384 + 384)

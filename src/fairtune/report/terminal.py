@@ -70,7 +70,7 @@ def _cells(header: Header, row: ArmRow) -> list[Text]:
         significant(seconds),
         share(row.trainable_share),
     ]
-    return [Text(_shown(text), style=STYLES.get(word, "") if text is verdict else "") for text in texts]
+    return [Text(shown(text), style=STYLES.get(word, "") if text is verdict else "") for text in texts]
 
 
 def _difference(versus: Versus) -> str:
@@ -109,11 +109,11 @@ def _hanging(name: str, text: str) -> Table:
     grid.add_column(width=2)
     grid.add_column(overflow="fold")
     start, rest = ("* ", name[2:]) if name.startswith("* ") else ("  ", name)
-    grid.add_row(Text(start), Text.assemble((_shown(rest), "bold"), _shown(f": {' '.join(text.split())}")))
+    grid.add_row(Text(start), Text.assemble((shown(rest), "bold"), shown(f": {' '.join(text.split())}")))
     return grid
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Plain signs, and nothing that a terminal would obey: a failure's reason may hold anything."""
     plain = text.replace(MINUS, "-").replace(DASH, "-")
     return "".join(sign if sign.isprintable() else " " for sign in plain)

