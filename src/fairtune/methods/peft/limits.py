@@ -7,9 +7,10 @@ from typing import Any
 UNFIT_KINDS = {
     "multitask_prompt_tuning": "it needs a task id in every batch",
     "poly": "it needs a task id in every batch",
+    "shadow": "the card cannot describe the second network that it adds",
     "xlora": "it mixes adapters that are trained already",
 }
-"""Kinds that cannot be trained from a model and its batches alone."""
+"""Kinds that need more than a model and its batches, or give more than a model."""
 _TRAINED = "it mixes adapters that are trained already"
 _FROM_DATA = "this start is computed from data by a script of its own"
 _OWN_LOSS = "its own term of the loss is left to the caller"
@@ -26,4 +27,4 @@ def unfit_setting(kind: str, field: str, value: Any) -> str | None:
     """Why a study cannot use this value of a field, or None if it can."""
     if isinstance(value, str) and value in _UNFIT_VALUES.get((kind, field), {}):
         return _UNFIT_VALUES[kind, field][value]
-    return _UNFIT_FIELDS.get((kind, field)) if value else None
+    return None if value is None or value is False else _UNFIT_FIELDS.get((kind, field))

@@ -1,0 +1,107 @@
+"""bitfit: biases and the head, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForSequenceClassification
+
+from fairtune.errors import ModelError
+from fairtune.methods.bitfit.config import BitFitConfig
+from fairtune.methods.bitfit.method import BitFit, is_bias
+from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.models.card import make_card
+from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.sources import find_model
+from fairtune.study.loading import load_study
+from fairtune.study.problems import StudyError
+
+HEAD = {"classifier.weight", "classifier.bias"}
+
+
+@pytest.fixture
+def loaded(tiny_model: Path) -> LoadedModel:
+    torch.manual_seed(0)
+    return load_classifier(find_model(str(tiny_model)), ("neg", "pos"))
+
+
+def bitfit(model: nn.Module) -> set[str]:
+    """Prepare a model; names of what trains."""
+    prepared = BitFit(BitFitConfig()).prepare(model)
+    assert prepared is model
+    return {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def test_biases_and_the_head_train_and_nothing_else(loaded: LoadedModel) -> None:
+    network = loaded.network
+    trained = bitfit(network)
+    assert trained == {name for name, _ in network.named_parameters() if name.endswith(".bias")} | HEAD
+    assert "bert.encoder.layer.0.output.LayerNorm.bias" in trained
+    card = make_card(network, loaded)
+    layer = 4 * 32 + 64 + 32 + 2 * 32  # attention, both halves of the feed-forward, normalisations
+    assert card.parameters.trainable == 32 + 2 * layer + 32 + (2 * 32 + 2), "embeddings, layers, pooler, head"
+    assert (card.changed, len(card.new)) == ((), 2)
+
+
+def test_weights_stay_bit_for_bit_while_biases_learn(loaded: LoadedModel) -> None:
+    network = loaded.network
+    trained = bitfit(network)
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    optimizer = torch.optim.SGD([p for p in network.parameters() if p.requires_grad], lr=1.0)
+    ids = torch.arange(5, 25).reshape(2, 10)
+    network.train()(input_ids=ids, labels=torch.tensor([0, 1])).loss.backward()
+    optimizer.step()
+    moved = {name for name, tensor in network.state_dict().items() if not torch.equal(tensor, before[name])}
+    still = {name for name in trained - moved if not name.endswith("key.bias")}
+    assert moved <= trained
+    assert still == set(), "all move but the keys' biases, which softmax does not see"
+
+
+def test_what_was_frozen_before_stays_frozen(loaded: LoadedModel) -> None:
+    create_method(parse_method_use("orthogonal_qk"), 0).prepare(loaded.network)
+    trained = bitfit(loaded.network)
+    assert not any(".query." in name or ".key." in name for name in trained)
+    assert any(".value.bias" in name for name in trained)
+
+
+def test_a_model_without_a_head_trains_its_biases(tiny_model: Path) -> None:
+    trained = bitfit(AutoModel.from_pretrained(tiny_model))
+    assert trained
+    assert all(name.endswith(".bias") for name in trained)
+
+
+def test_a_head_that_is_tied_to_the_embeddings_is_not_trained() -> None:
+    network = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=32, n_layer=1, n_head=2, n_positions=16))
+    assert all(name.endswith(".bias") for name in bitfit(network))
+
+
+def test_a_model_without_biases_is_told() -> None:
+    config = LlamaConfig(
+        vocab_size=40, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, pad_token_id=0
+    )
+    with pytest.raises(ModelError, match="LlamaForSequenceClassification: its base model has no bias terms"):
+        bitfit(LlamaForSequenceClassification(config))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.dense.bias", True),
+        ("bias", True),
+        ("a.self.q_bias", True),
+        ("a.dense.weight", False),
+        ("a.relative_attention_bias.weight", False),
+    ],
+)
+def test_biases_are_known_by_their_names(name: str, expected: bool) -> None:
+    assert is_bias(name) is expected
+
+
+def test_two_choices_of_what_trains_are_refused() -> None:
+    arms: dict[str, Any] = {"baseline": {}, "x": {"methods": ["bitfit", "peft"]}}
+    with pytest.raises(StudyError, match="'peft' and 'bitfit' both change the choice of trainable parameters"):
+        load_study({"study": "s", "task": "t", "model": "m", "arms": arms})

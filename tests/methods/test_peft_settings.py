@@ -1,0 +1,202 @@
+"""`peft` in a study file: the library's own names and fields, checked while reading, without importing what is slow."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ConfigDict, TypeAdapter
+
+from fairtune.errors import ModelError
+from fairtune.methods.peft import checking
+from fairtune.methods.peft.config import PeftConfig
+from fairtune.methods.peft.limits import UNFIT_KINDS
+from fairtune.methods.peft.reading import INFRASTRUCTURE, UNKNOWN, library_folder, library_kinds
+from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.study.fields import schema_root
+from fairtune.study.loading import load_study
+from fairtune.study.problems import StudyError
+
+peft = pytest.importorskip("peft")
+
+
+def study_with(settings: Any) -> dict[str, Any]:
+    arm = {"methods": [{"peft": settings}]}
+    return {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, "x": arm}}
+
+
+def read(settings: Any) -> PeftConfig:
+    config = load_study(study_with(settings)).methods("x")[0].config
+    assert isinstance(config, PeftConfig)
+    return config
+
+
+@pytest.fixture(scope="module")
+def known() -> Any:
+    folder = library_folder()
+    assert folder is not None
+    return library_kinds(folder)
+
+
+def test_every_kind_of_the_library_is_found_with_exactly_its_fields(known: Any) -> None:
+    theirs = {str(getattr(name, "value", name)).lower(): cls for name, cls in peft.PEFT_TYPE_TO_CONFIG_MAPPING.items()}
+    assert set(known) - {"dora"} == set(theirs)
+    for name, config in theirs.items():
+        assert known[name].config == config.__name__
+        fields = {field.name: field for field in dataclasses.fields(config) if field.init}
+        assert {field.name for field in known[name].fields} == set(fields) - INFRASTRUCTURE, name
+        for field in known[name].fields:
+            default = fields[field.name].default
+            if field.default is not UNKNOWN:
+                assert field.default == (default.value if hasattr(default, "value") else default), field.name
+
+
+def test_every_field_has_a_help_text_and_takes_its_own_default(known: Any) -> None:
+    for kind in known.values():
+        for field in kind.fields:
+            assert len(field.help) > 3
+            if field.default is not UNKNOWN:
+                TypeAdapter(field.type, config=ConfigDict(strict=True)).validate_python(field.default)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"type": "lora", "r": 8},
+        {"type": "lora", "lora_dropout": 0.1, "target_modules": ["query", "value"], "bias": "all"},
+        {"type": "lora", "target_modules": "all-linear", "init_lora_weights": "pissa_niter_4"},
+        {"type": "lora", "rank_pattern": {"query": 4}},
+        {"type": "ia3"},
+        {"type": "vera", "r": 64},
+        {"type": "oft", "oft_block_size": 8},
+        {"type": "ln_tuning", "target_modules": ["LayerNorm"]},
+        {"type": "adalora", "total_step": 100, "tinit": 10, "tfinal": 20},
+        {"type": "boft", "boft_block_size": 8},
+    ],
+    ids=str,
+)
+def test_what_is_given_is_kept_and_survives_its_json(settings: dict[str, Any]) -> None:
+    use = parse_method_use({"peft": settings})
+    assert use.as_json() == {"peft": settings}, "defaults of the library are no part of a run's settings"
+    assert parse_method_use(use.as_json()) == use
+    assert read(settings) == use.config
+
+
+def test_a_name_alone_is_lora_and_dora_is_lora_with_its_switch() -> None:
+    assert parse_method_use("peft").as_json() == {"peft": {"type": "lora"}}
+    assert read({"type": "dora", "r": 4}) == read({"type": "lora", "use_dora": True, "r": 4})
+    assert read({"lora_dropout": 0}).settings == {"lora_dropout": 0.0}, "one number, one spelling"
+
+
+@pytest.mark.parametrize(
+    ("settings", "place", "words"),
+    [
+        ({"type": "lroa"}, ".type", "unknown type 'lroa'; allowed: adalora,"),
+        ({"type": "lorra"}, ".type", "Did you mean 'lora'?"),
+        ({"type": ["lora"]}, ".type", "unknown type"),
+        ({"lora_alfa": 3}, ".lora_alfa", "unknown field of LoraConfig 'lora_alfa'; allowed: task_type, r,"),
+        ({"lora_alfa": 3}, ".lora_alfa", "Did you mean 'lora_alpha'?"),
+        ({"type": "ia3", "r": 3}, ".r", "unknown field of IA3Config 'r'"),
+        ({"type": "dora", "use_dora": False}, ".use_dora", "unknown field"),
+        ({"r": "8"}, ".r", "found '8'; allowed: a whole number. Lora attention dimension"),
+        ({"r": True}, ".r", "found True; allowed: a whole number"),
+        ({"lora_dropout": float("nan")}, ".lora_dropout", "allowed: a number"),
+        ({"bias": "lora_onyl"}, ".bias", "allowed: none, all, lora_only. Did you mean 'lora_only'?"),
+        ({"target_modules": [1]}, ".target_modules", "found [1]; allowed: a list of values, each a text or a text or null"),
+        ({"layers_pattern": "layer"}, ".layers_pattern", "the PEFT library refuses this: When `layers_pattern` is"),
+        ({"task_type": "SEQ"}, "", "the PEFT library refuses this: Invalid task type: 'SEQ'"),
+        ({"type": "oft", "r": 8}, "", "the PEFT library refuses this: You can only specify either r"),
+        ({"type": "poly"}, ".type", "a study cannot train poly: it needs a task id in every batch"),
+        ({"init_lora_weights": "eva"}, ".init_lora_weights", "a study cannot use 'eva' here: this start is computed"),
+        ({"kasa_config": {}}, ".kasa_config", "a study cannot use {} here: its own term of the loss is left to the caller"),
+        (3, "", "found 3; allowed: a mapping"),
+        *(({name: "x"}, f".{name}", f"unknown field of LoraConfig '{name}'") for name in sorted(INFRASTRUCTURE)),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, settings: Any, place: str, words: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(yaml.safe_dump(study_with(settings), sort_keys=False))
+    with pytest.raises(StudyError) as caught:
+        load_study(file)
+    lines = file.read_text().splitlines()
+    (problem,) = caught.value.problems
+    assert problem.path == f"arms.x.methods[0].peft{place}"
+    assert words in problem.message
+    line = int(problem.where.rpartition(":")[2])
+    assert (place.strip(".") or "peft") in lines[line - 1]
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(StudyError) as caught:
+        read({"r": "x", "lora_alfa": 3, "bias": 1})
+    assert len(caught.value.problems) == 3
+
+
+def test_without_the_library_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch, tiny_model: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    method = create_method(parse_method_use("peft"), seed=0)
+    monkeypatch.setattr(checking, "library_folder", lambda: None)
+    with pytest.raises(StudyError, match=r"not installed; run `pip install 'fairtune\[peft\]'`"):
+        read({"type": "lora"})
+    assert PeftConfig.model_json_schema()["properties"]["type"]["type"] == "string", "the schema is still one"
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ModelError, match=r"pip install 'fairtune\[peft\]'"):
+        method.prepare(AutoModelForSequenceClassification.from_pretrained(tiny_model))
+
+
+CASES: list[tuple[Any, bool]] = [
+    ({}, True),
+    ({"r": 4}, True),
+    ({"type": "lora", "r": 4}, True),
+    ({"type": "ia3", "feedforward_modules": ["output.dense"]}, True),
+    ({"type": "dora", "lora_alpha": 4}, True),
+    ({"type": "lroa"}, False),
+    ({"type": "ia3", "r": 4}, False),
+    ({"r": "4"}, False),
+    ({"type": "vera", "vera_dropout": "x"}, False),
+    ({"type": "dora", "use_dora": True}, False),
+    ({"type": "poly"}, False),
+]
+
+
+@pytest.mark.parametrize(("settings", "valid"), CASES, ids=str)
+def test_the_json_schema_agrees_with_the_reader(settings: Any, valid: bool) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    assert jsonschema.Draft202012Validator(schema_root()).is_valid(study_with(settings)) is valid
+    if valid:
+        read(settings)
+    else:
+        with pytest.raises(StudyError):
+            read(settings)
+
+
+def test_the_json_schema_carries_every_kind_with_help_and_defaults() -> None:
+    branches = PeftConfig.model_json_schema()["allOf"]
+    fields = {branch["if"]["properties"]["type"]["const"]: branch["then"]["properties"] for branch in branches}
+    assert not set(fields) & set(UNFIT_KINDS)
+    assert fields["lora"]["r"] == {"type": "integer", "default": 8, "description": "Lora attention dimension"}
+    assert fields["lora"]["bias"]["enum"] == ["none", "all", "lora_only"]
+
+
+def test_quick_verbs_import_neither_torch_nor_the_library(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("study: s\ntask: t\nmodel: m\narms: {baseline: {}, x: {methods: [bitfit]}}\n")
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("study: s\ntask: t\nmodel: m\narms: {baseline: {}, x: {methods: [bitfti]}}\n")
+    verbs = [["--help"], ["run", "--help"], ["schema"], ["validate", str(file)], ["validate", str(wrong)]]
+    code = (
+        "import sys; from fairtune.cli.app import app\n"
+        f"for words in {verbs!r}:\n"
+        "    try: app(words)\n"
+        "    except SystemExit: pass\n"
+        "print([m for m in ('torch', 'transformers', 'peft') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr
+    assert '"vera"' in done.stdout, "the schema was there"
