@@ -167,10 +167,7 @@ def interrupted(job: Any, looks: int) -> None:
 
 @pytest.mark.parametrize("kind", [*KINDS, "adalora"])
 def test_an_interrupted_run_ends_with_the_same_bits_and_folds_into_a_plain_model(toy: ToyStudy, kind: str) -> None:
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    from fairtune.study.schema import FileTask
-    from fairtune.tasks import load_task
+    from transformers import AutoModelForSequenceClassification
 
     uses = [{"peft": {"type": kind, **(KINDS[kind][0] if kind in KINDS else ADALORA)}}]
     whole, broken = toy.job("whole", uses), toy.job("broken", uses)
@@ -180,9 +177,19 @@ def test_an_interrupted_run_ends_with_the_same_bits_and_folds_into_a_plain_model
 
     model, info = AutoModelForSequenceClassification.from_pretrained(whole.run.model, output_loading_info=True)
     assert not any(info.values()), "nothing is missing, and nothing is left over"
-    tokenizer = AutoTokenizer.from_pretrained(whole.run.model)
-    stored = read_predictions(whole.run.predictions, "test")
-    split = load_task(FileTask.model_validate(whole.task)).splits["test"]
+    require_same_answers(model, whole)
+
+
+def require_same_answers(model: Any, job: Any) -> None:
+    """A model that was read back answers as the run recorded it."""
+    from transformers import AutoTokenizer
+
+    from fairtune.study.schema import FileTask
+    from fairtune.tasks import load_task
+
+    tokenizer = AutoTokenizer.from_pretrained(job.run.model)
+    stored = read_predictions(job.run.predictions, "test")
+    split = load_task(FileTask.model_validate(job.task)).splits["test"]
     texts = dict(zip(split.ids, split.texts, strict=True))
     with torch.inference_mode():
         batch = tokenizer([texts[i][0] for i in stored.ids], padding=True, return_tensors="pt")
@@ -204,12 +211,17 @@ def test_adalora_is_left_with_the_ranks_it_was_given(toy: ToyStudy) -> None:
 
 
 def test_prompts_cannot_be_folded_in_and_are_saved_as_an_adapter(toy: ToyStudy) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForSequenceClassification
+
     job = toy.job("runs", [{"peft": {"type": "prompt_tuning", "num_virtual_tokens": 3}}])
     assert perform_here(job)["status"] == "finished"
     assert (job.run.model / "adapter_model.safetensors").is_file()
     card = json.loads(job.run.card.read_text())
     assert set(card["new"]) == {"prompt_encoder.default.embedding.weight", "classifier.weight", "classifier.bias"}
     assert card["changed"] == []
+    base = AutoModelForSequenceClassification.from_pretrained(toy.source["model"], num_labels=2)
+    require_same_answers(PeftModel.from_pretrained(base, job.run.model), job)
 
 
 def frozen_qk(network: nn.Module, **settings: Any) -> nn.Module:
