@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from made_card import made_card
-from made_ledger import MadeLedger
+from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.ledger.files import read_json, write_json
 from fairtune.report.attention import LEVELS, head_maps, layer_rows, spread_curves
@@ -93,6 +94,13 @@ def test_one_line_an_arm_that_does_not_start_with_the_checkpoints_logits(content
     assert "checkpoint = baseline = baseline-fast = focal" in figure
     assert ">oelm-freeze<" in figure
     assert figure.count('id="spread-') == len(set(re.findall(r'id="(spread-[^"]*)"', figure)))
+
+
+def test_arms_with_the_same_start_share_a_line(make_ledger: Callable[..., MadeLedger]) -> None:
+    arms = {name: ArmSpec([300, 301], methods=QK) for name in ("oelm-freeze", "oelm-freeze-trainable")}
+    figure = spread_svg(make_content(make_ledger({"baseline": ArmSpec([330, 331]), **arms}).results()))
+    assert figure is not None
+    assert ">oelm-freeze = oelm-freeze-trainable<" in figure
 
 
 def test_without_measured_logits_there_is_no_figure(ledger: MadeLedger) -> None:

@@ -58,7 +58,7 @@ def _caution(versus: Versus, seen: Spread) -> str:
         else f"({ratio(seen.low)} to {ratio(seen.high)} over {seen.n} seeds), even in its slowest run"
     )
     return (
-        f"Faster than it can be: {versus.arm} took {ratio(seen.median)} of {versus.reference}'s time a step {runs}, and "
+        f"Faster than its bound allows: {versus.arm} took {ratio(seen.median)} of {versus.reference}'s time a step {runs}, and "
         f"matrix products allow {ratio(versus.bound)} at the lowest. So something besides them differed: other work on a "
         "shared machine, padding of the batches, or updates that the optimizer saved. Do not report it as the method's "
         "speed-up; time both arms again on an idle machine, in crossover order, with more seeds and steps."

@@ -7,7 +7,7 @@ import textwrap
 from statistics import fmean
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from fairtune.report.attention import spread_curves
 from fairtune.report.canvas import drawing, new_figure
@@ -23,14 +23,15 @@ KINDS = {
     "decoder_attentions": "decoder",
     "cross_attentions": "decoder to encoder",
 }
+CHECKPOINT = "checkpoint"
 Heads = list[list[float]]
 """Values by layer, then head."""
 
 
 def spread_svg(content: ReportContent) -> str | None:
-    """A line an arm over the layers, a dot a head; None if no arm has measured logits.
+    """A line over the layers, a dot a head; None if no arm has measured logits.
 
-    Arms that start with the checkpoint's own logits are named beside its dashed line instead of being drawn on top of it.
+    Arms that start with the same logits share a line; those with the checkpoint's own share its dashed one.
     """
     measured = [card for card in content.cards if spread_curves(card.attention, "spread")]
     if not measured:
@@ -38,33 +39,48 @@ def spread_svg(content: ReportContent) -> str | None:
     places = {row.arm: place for place, row in enumerate(content.rows)}
     kinds = list(dict.fromkeys(kind for card in measured for kind in spread_curves(card.attention, "spread")))
     with drawing():
-        figure = new_figure(6.8, 3.5)
-        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-        for axes, kind in zip(panels, kinds, strict=True):
-            _draw(axes, kind, measured, places)
-        handles, labels = panels[0].get_legend_handles_labels()
+        lines = [_lines(kind, measured) for kind in kinds]
+        labels = [textwrap.fill(" = ".join(names), 90) for names, _ in max(lines, key=len)]
         columns = 1 if max(map(len, labels)) > 32 else min(3, len(labels))
+        rows = sum(label.count("\n") + 1 for label in labels) if columns == 1 else math.ceil(len(labels) / columns)
+        figure = new_figure(6.8, 3.1 + 0.19 * rows)
+        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+        for axes, kind, found in zip(panels, kinds, lines, strict=True):
+            _draw(axes, found, places)
+            _axes(axes, KINDS.get(kind, kind), max(len(heads) for _, heads in found))
+        handles = panels[max(range(len(lines)), key=lambda i: len(lines[i]))].get_lines()
+        handles = [line for line in handles if not str(line.get_label()).startswith("_")]
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
         return svg_text(figure, "spread", "Spread of attention logits by layer, for every arm and in the checkpoint")
 
 
-def _draw(axes: Axes, kind: str, cards: list[CardSummary], places: dict[str, int]) -> None:
-    now = {card.arm: spread_curves(card.attention, "spread").get(kind, []) for card in cards}
-    before = next((found for card in cards if (found := spread_curves(card.attention, "checkpoint").get(kind))), [])
-    alike = [arm for arm, heads in now.items() if before and _same(heads, before)]
-    others = [arm for arm in now if arm not in alike]
-    if before:
-        label = textwrap.fill(" = ".join(["checkpoint", *alike]), 90)
-        means = [fmean(heads) for heads in before]
-        axes.plot(range(len(means)), means, "--", color=INK, linewidth=1.3, label=label, zorder=3)
-        _dots(axes, before, INK, 0.0)
-    for turn, arm in enumerate(others):
-        style, mark = arm_style(places[arm]), MARKS[places[arm] % len(MARKS)]
-        means = [fmean(heads) for heads in now[arm]]
-        axes.plot(range(len(means)), means, marker=mark, markersize=4.5, linewidth=1.8, label=arm, zorder=4, **style)
-        _dots(axes, now[arm], style["color"], 0.07 * (turn + 1))
-    layers = max((len(heads) for heads in (before, *now.values())), default=1)
-    _axes(axes, KINDS.get(kind, kind), layers)
+def _lines(kind: str, cards: list[CardSummary]) -> list[tuple[list[str], Heads]]:
+    """What is drawn of one kind of attention: names that share a line, and its values; the checkpoint's first."""
+    before = next((found for card in cards if (found := spread_curves(card.attention, "checkpoint").get(kind))), None)
+    lines: list[tuple[list[str], Heads]] = [] if before is None else [([CHECKPOINT], before)]
+    for card in cards:
+        heads = spread_curves(card.attention, "spread").get(kind)
+        if not heads:
+            continue
+        same = next((names for names, known in lines if _same(heads, known)), None)
+        if same is None:
+            lines.append(([card.arm], heads))
+        else:
+            same.append(card.arm)
+    return lines
+
+
+def _draw(axes: Axes, lines: list[tuple[list[str], Heads]], places: dict[str, int]) -> None:
+    for turn, ((name, *_), heads) in enumerate(lines):
+        means = [fmean(values) for values in heads]
+        if name == CHECKPOINT:
+            colour = INK
+            axes.plot(range(len(means)), means, "--", color=INK, linewidth=1.3, label=name, zorder=3)
+        else:
+            style, mark = arm_style(places[name]), MARKS[places[name] % len(MARKS)]
+            colour = style["color"]
+            axes.plot(range(len(means)), means, marker=mark, ms=4.5, linewidth=1.8, label=name, zorder=4, **style)
+        _dots(axes, heads, colour, 0.07 * turn)
 
 
 def _dots(axes: Axes, heads: Heads, colour: str, aside: float) -> None:
@@ -79,7 +95,7 @@ def _axes(axes: Axes, title: str, layers: int) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_locator(MaxNLocator(min(12, max(1, layers)), integer=True))
+    axes.set_xticks(range(0, layers, math.ceil(layers / 12)))
     axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
 
 
