@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from fairtune.errors import ModelError, RunFailure
 from fairtune.methods.base import Method
-from fairtune.methods.orthogonal_qk.method import orthogonal_heads, orthogonality_error
+from fairtune.methods.orthogonal_qk.orthogonal import orthogonality_error, orthonormal_rows, semi_orthogonal
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.attention import attention_layers
+from fairtune.models.attention import Projection, attention_layers
 from fairtune.models.card import make_card
 from fairtune.models.loading import LoadedModel, load_classifier
 from fairtune.models.sources import EMBEDDED_PACKAGE, find_model
@@ -34,20 +36,32 @@ def load(tiny_model: Path) -> Any:
     return _load
 
 
-def method(seed: int = 0, **settings: Any) -> Method:
-    return create_method(parse_method_use({"orthogonal_qk": settings}), seed)
+def method(run_seed: int = 0, **settings: Any) -> Method:
+    return create_method(parse_method_use({"orthogonal_qk": settings}), run_seed)
 
 
 def is_qk(name: str) -> bool:
     return ".self.query." in name or ".self.key." in name
 
 
-def projections(model: nn.Module) -> list[tuple[nn.Linear, int]]:
-    return [(part, layer.heads) for layer in attention_layers(model) for part in (layer.query, layer.key)]
+def projections(model: nn.Module) -> list[Projection]:
+    return [projection for layer in attention_layers(model) for projection in layer.of("qk")]
+
+
+def by_head(projection: Projection) -> Tensor:
+    weight = projection.weight()
+    return weight.double().reshape(projection.heads, -1, weight.shape[1])
+
+
+def orthogonal_heads(weight: Tensor, heads: int, where: str = "weight") -> Tensor:
+    return orthonormal_rows(weight.reshape(heads, -1, weight.shape[1]), where).reshape(weight.shape).to(weight.dtype)
+
+
+INITS = ["keep", "headwise", "headwise_random", "global", "global_random", "normal"]
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("init", ["keep", "headwise", "normal"])
+@pytest.mark.parametrize("init", INITS)
 def test_only_query_and_key_weights_change_and_only_they_are_frozen(load: Any, model: str, init: str) -> None:
     loaded = load(model)
     before = {k: v.clone() for k, v in loaded.network.state_dict().items()}
@@ -68,13 +82,11 @@ def test_only_query_and_key_weights_change_and_only_they_are_frozen(load: Any, m
 @pytest.mark.parametrize("model", MODELS)
 def test_every_head_of_every_layer_is_orthonormal_within_its_own_row_space(load: Any, model: str) -> None:
     network = load(model).network
-    before = [part.weight.detach().double().clone() for part, _ in projections(network)]
+    before = [by_head(projection) for projection in projections(network)]
     method(init="headwise").prepare(network)
-    for old, (part, heads) in zip(before, projections(network), strict=True):
-        new = part.weight.detach().reshape(heads, -1, old.shape[1])
-        identity = torch.eye(new.shape[1])
-        assert (new @ new.transpose(1, 2) - identity).abs().max() < 1e-5
-        original, ours = old.reshape(new.shape), new.double()
+    for original, projection in zip(before, projections(network), strict=True):
+        ours = by_head(projection)
+        assert orthogonality_error(ours).max() < 1e-5
         back = original @ ours.transpose(1, 2) @ ours
         worst = ((back - original).norm(dim=(1, 2)) / original.norm(dim=(1, 2))).max()
         assert worst < 1e-5, "the old rows lie in the space of the new"
@@ -111,12 +123,13 @@ def test_heads_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_the_kind_of_number_stays(dtype: torch.dtype) -> None:
-    assert orthogonal_heads(torch.randn(8, 8).to(dtype), 2).dtype == dtype
+def test_the_kind_of_number_stays(load: Any, dtype: torch.dtype) -> None:
+    network = method(init="headwise").prepare(load().network.to(dtype))
+    assert {p.dtype for p in network.parameters()} == {dtype}
 
 
 def test_weights_that_cannot_be_orthogonal_are_told() -> None:
-    with pytest.raises(ModelError, match=r"layer\.query: 8 rows a head cannot be orthonormal in 4 dimensions"):
+    with pytest.raises(ModelError, match=r"layer\.query: 8 rows cannot be orthonormal in 4 dimensions"):
         orthogonal_heads(torch.randn(16, 4), 2, "layer.query")
     broken = torch.randn(8, 8)
     broken[0, 0] = float("nan")
@@ -130,7 +143,7 @@ def test_the_error_is_measured_head_by_head() -> None:
 
 
 def qk_weights(network: nn.Module) -> Tensor:
-    return torch.cat([part.weight.detach().flatten() for part, _ in projections(network)])
+    return torch.cat([projection.weight().flatten() for projection in projections(network)])
 
 
 @pytest.mark.parametrize(("settings", "std"), [({}, 0.02), ({"std": 0.1}, 0.1)])
@@ -166,7 +179,7 @@ def test_headwise_does_not_depend_on_the_seed(load: Any) -> None:
     assert torch.equal(first, second)
 
 
-@pytest.mark.parametrize("init", ["keep", "headwise", "normal"])
+@pytest.mark.parametrize("init", INITS)
 def test_without_freezing_everything_trains(load: Any, init: str) -> None:
     network = method(init=init, freeze=False).prepare(load().network)
     assert all(p.requires_grad for p in network.parameters())
@@ -177,40 +190,151 @@ def test_keep_without_freeze_is_the_baseline(load: Any) -> None:
     make_card(method(init="keep", freeze=False).prepare(loaded.network), loaded).require_untouched()
 
 
-def watch(network: nn.Module) -> dict[str, Tensor]:
-    """What the projections of the first layer give for some text, and the model's answer."""
-    seen: dict[str, Tensor] = {}
-    layer = attention_layers(network)[0]
-    handles = [
-        getattr(layer, part).register_forward_hook(lambda _m, _i, out, part=part: seen.__setitem__(part, out.detach()))
-        for part in ("query", "key", "value")
-    ]
+def answer(network: nn.Module) -> Tensor:
+    ids = torch.arange(5, 25).reshape(2, 10)
     with torch.no_grad():
-        ids = torch.arange(5, 25).reshape(2, 10)
-        seen["logits"] = network.eval()(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
-    for handle in handles:
-        handle.remove()
-    heads = layer.heads
-    query, key = (seen[p].reshape(2, 10, heads, -1).transpose(1, 2) for p in ("query", "key"))
-    seen["scores"] = query @ key.transpose(2, 3)
-    return seen
-
-
-@pytest.mark.parametrize("init", ["headwise", "normal"])
-def test_attention_changes_and_values_do_not(load: Any, init: str) -> None:
-    network = load().network
-    before = watch(network)
-    after = watch(method(init=init).prepare(network))
-    for part in ("query", "key", "scores"):
-        assert not torch.allclose(before[part], after[part], atol=1e-4)
-    assert torch.equal(before["value"], after["value"])
-    assert not torch.equal(before["logits"], after["logits"])
+        logits: Tensor = network.eval()(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+    return logits
 
 
 def test_keep_changes_no_answer(load: Any) -> None:
     network = load().network
-    before = watch(network)["logits"]
-    assert torch.equal(watch(method(init="keep").prepare(network))["logits"], before)
+    before = answer(network)
+    assert torch.equal(answer(method(init="keep").prepare(network)), before)
+
+
+@pytest.mark.parametrize("init", ["global", "global_random"])
+def test_global_rows_are_orthonormal_across_heads_too(load: Any, init: str) -> None:
+    network = method(init=init).prepare(load().network)
+    for projection in projections(network):
+        assert orthogonality_error(projection.weight().double().unsqueeze(0)).max() < 1e-5
+    method(init="headwise").prepare(network)
+    assert orthogonality_error(by_head(projections(network)[0])).max() < 1e-5, "globally is also head by head"
+
+
+def test_headwise_rows_are_not_orthogonal_across_heads(load: Any) -> None:
+    network = method(init="headwise").prepare(load().network)
+    assert orthogonality_error(projections(network)[0].weight().double().unsqueeze(0)).max() > 0.1
+
+
+@pytest.mark.parametrize("init", ["headwise_random", "global_random", "normal"])
+def test_random_inits_throw_the_checkpoint_away(load: Any, init: str) -> None:
+    first, second = load().network, load().network
+    with torch.no_grad():
+        for projection in projections(second):
+            projection.write(torch.randn_like(projection.weight()))
+    for network in (first, second):
+        method(init=init).prepare(network)
+    assert torch.equal(qk_weights(first), qk_weights(second))
+
+
+@pytest.mark.parametrize("init", INITS)
+@pytest.mark.parametrize("model", MODELS)
+def test_rows_have_the_length_that_scale_asks_for(load: Any, model: str, init: str) -> None:
+    network = load(model).network
+    checkpoint = [by_head(projection).norm(dim=2).mean(dim=1) for projection in projections(network)]
+    method(init=init, scale="pretrained").prepare(network)
+    for mean, projection in zip(checkpoint, projections(network), strict=True):
+        norms = by_head(projection).norm(dim=2)
+        torch.testing.assert_close(norms, mean[:, None].expand_as(norms), rtol=1e-5, atol=0)
+    method(init="keep", scale="unit").prepare(network)
+    for projection in projections(network):
+        norms = by_head(projection).norm(dim=2)
+        torch.testing.assert_close(norms, torch.ones_like(norms), rtol=1e-5, atol=0)
+
+
+def test_scale_changes_length_and_not_direction(load: Any) -> None:
+    plain, scaled = (method(scale=s).prepare(load().network) for s in (None, "pretrained"))
+    for a, b in zip(projections(plain), projections(scaled), strict=True):
+        cosine = torch.nn.functional.cosine_similarity(a.weight().double(), b.weight().double(), dim=1)
+        torch.testing.assert_close(cosine, torch.ones_like(cosine))
+
+
+@pytest.mark.parametrize(
+    ("layers", "chosen"), [("all", {0, 1}), ("0-1", {0, 1}), ("1-1", {1}), ([0], {0}), ([1, 0], {0, 1})]
+)
+def test_only_the_chosen_layers_change(load: Any, layers: Any, chosen: set[int]) -> None:
+    network = load().network
+    before = {k: v.clone() for k, v in network.state_dict().items()}
+    method(layers=layers).prepare(network)
+    frozen = {int(name.split(".")[3]) for name, p in network.named_parameters() if not p.requires_grad}
+    changed = {int(k.split(".")[3]) for k, v in network.state_dict().items() if not torch.equal(v, before[k])}
+    assert frozen == changed == chosen
+
+
+def test_a_layer_that_is_not_there_is_told(load: Any) -> None:
+    with pytest.raises(ModelError, match="names block 7, but BertForSequenceClassification has 2 blocks, 0 to 1"):
+        method(layers=[0, 7]).prepare(load().network)
+
+
+@pytest.mark.parametrize("part", ["q", "k"])
+def test_one_part_may_change_alone(load: Any, part: str) -> None:
+    network = method(parts=part).prepare(load().network)
+    frozen = {name for name, p in network.named_parameters() if not p.requires_grad}
+    assert frozen
+    assert all((".self.query." if part == "q" else ".self.key.") in name for name in frozen)
+
+
+def test_choosing_layers_or_parts_changes_no_other_draw(load: Any) -> None:
+    whole = projections(method(init="normal").prepare(load().network))
+    some = projections(method(init="normal", layers=[1], parts="k").prepare(load().network))
+    assert torch.equal(whole[3].weight(), some[3].weight())
+    assert not torch.equal(whole[0].weight(), some[0].weight())
+
+
+def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
+    first, second = (qk_weights(method(s, init="normal", seed=7).prepare(load().network)) for s in (1, 2))
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize(("settings", "told"), [
+    ({"parts": []}, "nothing would change"),
+    ({"parts": ["q", "q"]}, "same part twice"),
+    ({"parts": ["v"]}, "parts"),
+    ({"layers": "3-1"}, "ends before it starts"),
+    ({"layers": []}, "layers"),
+    ({"layers": [-1]}, "layers"),
+    ({"init": "orthogonal"}, "init"),
+    ({"scale": "double"}, "scale"),
+    ({"std": 0.0}, "std"),
+    ({"ffn": True}, "ffn"),
+    ({"seed": -1}, "seed"),
+])  # fmt: skip
+def test_impossible_settings_are_refused_when_they_are_read(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        parse_method_use({"orthogonal_qk": settings})
+
+
+def test_tall_and_wide_matrices_become_semi_orthogonal() -> None:
+    tall = torch.randn(12, 4, generator=torch.Generator().manual_seed(6)).double()
+    for new in (semi_orthogonal(tall), semi_orthogonal(tall.t()).t()):
+        torch.testing.assert_close(new.t() @ new, torch.eye(4).double())
+
+
+@pytest.mark.parametrize("init", ["keep", "headwise", "normal"])
+def test_feed_forward_weights_are_orthogonal_and_frozen_and_their_biases_train(load: Any, init: str) -> None:
+    network = method(init=init, ffn="orthogonal", parts=[]).prepare(load().network)
+    weights = {
+        n: p for n, p in network.named_parameters() if ".intermediate." in n or re.search(r"\d\.output\.dense", n)
+    }
+    assert len(weights) == 8
+    for name, parameter in weights.items():
+        assert parameter.requires_grad == name.endswith("bias")
+        if name.endswith("weight"):
+            square = parameter.detach().double()
+            gram = square.t() @ square if square.shape[0] > square.shape[1] else square @ square.t()
+            torch.testing.assert_close(gram, torch.eye(len(gram)).double(), atol=1e-5, rtol=0)
+    others = {n for n, p in network.named_parameters() if not p.requires_grad} - set(weights)
+    assert not others, "queries and keys are not touched"
+
+
+def test_feed_forward_and_attention_together(load: Any) -> None:
+    network = method(ffn="orthogonal", layers=[1]).prepare(load().network)
+    frozen = {n.partition("layer.")[2] for n, p in network.named_parameters() if not p.requires_grad}
+    assert frozen == {
+        "1.intermediate.dense.weight", "1.output.dense.weight",
+        *(f"1.attention.self.{part}.{kind}" for part in ("query", "key") for kind in ("weight", "bias")),
+    }  # fmt: skip
 
 
 def test_frozen_weights_stay_and_the_rest_learns(load: Any) -> None:

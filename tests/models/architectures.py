@@ -141,6 +141,10 @@ def inputs(model: Any, length: int) -> dict[str, torch.Tensor]:
     """Two texts of so many tokens, none of them padding."""
     ids = torch.randint(5, VOCABULARY, (2, length), generator=torch.Generator().manual_seed(length))
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if getattr(model.config, "add_cross_attention", False):
+        batch["encoder_hidden_states"] = torch.randn(
+            2, length, model.config.hidden_size, generator=torch.Generator().manual_seed(0)
+        )
     if model.config.is_encoder_decoder:
         batch["decoder_input_ids"] = ids.flip(1)
     return batch

@@ -102,13 +102,15 @@ class _Fused:
             return self.module.groups * sum(self.module.sizes.values())
         return int(rows_of(self.module).shape[0])
 
-    def projections(self) -> Iterator[Projection]:
-        if isinstance(self.module, SplitProjection):
-            for name in self.module.names:
-                sizes = {part: size for part, size in self.module.sizes.items() if part in name}
-                yield from self._of(_plain(getattr(self.module, name)), f"{self.name}.{name}", sizes)
-        else:
-            yield from self._of(self.module, self.name, self.sizes)
+    def projections(self) -> list[Projection]:
+        """The parts it holds, in their order, also when it was cut."""
+        if not isinstance(self.module, SplitProjection):
+            return list(self._of(self.module, self.name, self.sizes))
+        found: list[Projection] = []
+        for name in self.module.names:
+            sizes = {part: size for part, size in self.module.sizes.items() if part in name}
+            found += self._of(_plain(getattr(self.module, name)), f"{self.name}.{name}", sizes)
+        return sorted(found, key=lambda projection: self.parts.index(projection.part))
 
     def _of(self, module: nn.Module, name: str, sizes: dict[str, int]) -> Iterator[Projection]:
         if len(sizes) == 1:
