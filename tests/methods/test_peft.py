@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.execution.conftest import ToyStudy, digests, perform_here
 from torch import nn
 
 from fairtune.errors import ModelError, Stopped
@@ -20,6 +19,7 @@ from fairtune.models.card import make_card
 from fairtune.models.loading import LoadedModel, load_classifier
 from fairtune.models.naming import checkpoint_name
 from fairtune.models.sources import find_model
+from tests.execution.conftest import ToyStudy, digests, perform_here
 
 pytest.importorskip("peft")
 

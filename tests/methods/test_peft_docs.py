@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
-from tests.execution.conftest import perform_here
 
 from fairtune.execution.job import make_job
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from tests.documented import examples, run_python
+from tests.execution.conftest import perform_here
 
 pytest.importorskip("peft")
-PAGE = (Path(__file__).parents[2] / "docs" / "peft.md").read_text(encoding="utf-8")
 
 
 def example(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return str(found)
+    (found,) = examples("peft.md", language).values()
+    return found
 
 
 ARMS = list(yaml.safe_load(example("yaml"))["arms"])
@@ -46,9 +45,6 @@ def test_every_arm_of_the_study_trains(tiny_model: Path, tiny_task: Any, tmp_pat
 
 
 def test_the_loop_trains_biases(tiny_model: Path) -> None:
-    code = example("python").replace("google-bert/bert-base-uncased", str(tiny_model))
-    assert str(tiny_model) in code
-    names: dict[str, Any] = {}
-    exec(compile(code, "docs/peft.md", "exec"), names)
+    names = run_python(example("python"), {"google-bert/bert-base-uncased": tiny_model}, "docs/peft.md")
     trained = [name for name, parameter in names["model"].named_parameters() if parameter.requires_grad]
     assert all(name.endswith(".bias") or name == "classifier.weight" for name in trained)

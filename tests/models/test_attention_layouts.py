@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
 from fairtune import orthogonalize_qk, register_attention
 from fairtune.errors import ModelError
@@ -158,6 +159,40 @@ def test_a_fused_projection_computes_the_same_when_it_is_cut(name: str, parts: s
             parameter.add_(1.0)
     model.load_state_dict(state)
     torch.testing.assert_close(answer(model, 7), whole, atol=1e-5, rtol=1e-4)
+
+
+def gradients(model: Any) -> dict[tuple[str, str, str], Tensor]:
+    """Gradients of every projection's own rows, and of all that is no projection, by names that cutting does not change."""
+    model(**inputs(model, 7)).logits.float().pow(2).mean().backward()
+    found, seen = {}, set()
+    for layer in attention_layers(model):
+        for projection in layer.projections:
+            seen |= {id(p) for p in projection.module.parameters()}
+            for kind, parameter in projection.module.named_parameters():
+                if parameter.grad is not None:
+                    rows = (
+                        parameter.grad.t()
+                        if isinstance(projection.module, Conv1D) and kind == "weight"
+                        else parameter.grad
+                    )
+                    found[layer.name, projection.part, kind] = (
+                        rows if projection.rows is None else rows[projection.rows]
+                    )
+    others = {
+        (name, "-", ""): p.grad for name, p in model.named_parameters() if id(p) not in seen and p.grad is not None
+    }
+    return {**found, **others}
+
+
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("parts", ["q", "k", "qk"])
+def test_what_trains_beside_a_frozen_part_gets_the_same_gradient(name: str, parts: str) -> None:
+    whole, cut = build(name), build(name)
+    orthogonalize_qk(cut, init="keep", parts=parts)
+    expected, found = gradients(whole), gradients(cut)
+    assert {part for _, part, _ in found if part in "qkv"} == set("qkv") - set(parts)
+    for key, gradient in found.items():
+        torch.testing.assert_close(gradient, expected[key], atol=1e-6, rtol=1e-4, msg=str(key))
 
 
 @pytest.mark.parametrize("name", ["bert", *FUSED])

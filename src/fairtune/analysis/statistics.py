@@ -82,7 +82,9 @@ def paired_difference(
     if n < 2:
         return PairedDifference(n, difference, None, None, None, math.nan, math.nan, math.nan, confidence)
     seed_variance = float(np.var(by_seed, ddof=1)) / n
-    total = max(bootstrap_variance(labels, ours, theirs, classes, metric), seed_variance)
+    # Arms that agree on every example may still differ on the next: never surer than one example that goes the other way.
+    one_example = 1 / len(labels) ** 2
+    total = max(bootstrap_variance(labels, ours, theirs, classes, metric), seed_variance, one_example)
     df = _freedom(n, seed_variance, total)
     half = _quantile(confidence, df) * math.sqrt(total)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))

@@ -18,6 +18,7 @@ PACKAGES = (
     "torch",
     "transformers",
     "accelerate",
+    "peft",
     "tokenizers",
     "safetensors",
     "numpy",

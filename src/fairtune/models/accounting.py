@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 
 from torch import nn
 
+from fairtune.models.naming import checkpoint_name
+
 
 @dataclass(frozen=True)
 class ParameterCount:
@@ -28,7 +30,8 @@ class ParameterCount:
 
 
 def count_parameters(model: nn.Module) -> ParameterCount:
-    parameters = list(model.parameters())
+    """Counts what the model computes with; a copy that PEFT keeps and nothing uses is left out."""
+    parameters = [p for name, p in model.named_parameters() if checkpoint_name(name) is not None]
     return ParameterCount(
         trainable=sum(p.numel() for p in parameters if p.requires_grad),
         frozen=sum(p.numel() for p in parameters if not p.requires_grad),

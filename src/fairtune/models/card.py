@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import safe_open
@@ -29,13 +29,14 @@ class TensorChange:
 
     Args:
         relative: norm of the difference over the norm of the checkpoint's tensor.
+        trainable: partly, if it is a fused projection that was cut.
     """
 
     name: str
     max_abs: float
     relative: float
     cosine: float
-    trainable: bool
+    trainable: bool | Literal["partly"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
             if found.shape == reference.shape and torch.equal(found, reference):
                 same += 1
             else:
-                changed.append(_change(name, found, reference, own_name in trainable))
+                changed.append(_change(name, found, reference, _trains(own_name, trainable)))
     frozen = tuple(
         name
         for own, p in model.named_parameters()
@@ -116,7 +117,12 @@ def frozen_fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _change(name: str, found: Tensor, reference: Tensor, trainable: bool) -> TensorChange:
+def _trains(name: str, trainable: set[str]) -> bool | Literal["partly"]:
+    inside = name.rpartition(".")[0] + "."
+    return name in trainable or ("partly" if any(other.startswith(inside) for other in trainable) else False)
+
+
+def _change(name: str, found: Tensor, reference: Tensor, trainable: bool | Literal["partly"]) -> TensorChange:
     if found.shape != reference.shape:
         return TensorChange(name, float("inf"), float("inf"), 0.0, trainable)
     a, b = found.double().flatten(), reference.double().flatten()
