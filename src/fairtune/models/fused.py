@@ -67,16 +67,20 @@ class SplitProjection(nn.Module):
 
     def join(self, kept: Tensor, trained: Tensor, dim: int) -> Tensor:
         """Outputs, rows or biases of the two, put together as the fused projection has them."""
-        by_name = {
-            name: t.unflatten(dim, (self.groups, -1)) for name, t in zip(self.names, (kept, trained), strict=True)
-        }
+        parts = zip(self.names, (kept, trained), strict=True)
+        by_name = {name: self._grouped(part, dim) for name, part in parts}
         at = dim + 1 if dim >= 0 else dim
         pieces = [by_name[name].narrow(at, start, end - start) for name, start, end in self._order]
         return torch.cat(pieces, dim=at).flatten(at - 1, at)
 
+    def _grouped(self, whole: Tensor, dim: int) -> Tensor:
+        """The first or the last dimension as [groups, rows of a group]."""
+        shape = (self.groups, -1, *whole.shape[1:]) if dim == 0 else (*whole.shape[:-1], self.groups, -1)
+        return whole.reshape(shape)
+
     def trained_outputs(self, whole: Tensor) -> Tensor:
         """The outputs that come from the part that trains; a view where they lie together."""
-        groups, place, pieces = torch.unflatten(whole, -1, (self.groups, -1)), 0, []
+        groups, place, pieces = self._grouped(whole, -1), 0, []
         for name, start, end in self._order:
             if name == self.names[1]:
                 pieces.append(groups.narrow(-1, place, end - start))

@@ -33,6 +33,12 @@ _register(
     "The start of oelm-random, but Q and K train: control for whether training mends random Q and K.",
 )
 _register(
+    "oelm-random-unit",
+    {"init": "normal", "scale": "unit"},
+    "Gaussian Q and K with rows of norm 1, frozen: control for the small rows of oelm-random, orthogonality being absent.",
+    "The start of oelm-random-unit, but Q and K train: control for the row norm without freezing.",
+)
+_register(
     "oelm-random-orthogonal",
     {"init": "headwise_random"},
     "Each head's Q and K rows from QR of a Gaussian, frozen: control for the kept row space, orthogonality being equal.",
