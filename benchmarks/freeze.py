@@ -35,23 +35,24 @@ class Trainee:
         import torch
 
         from fairtune.study.schema import Train
+        from fairtune.training.activations import use_fast_gelu
         from fairtune.training.dropout import use_fast_dropout
         from fairtune.training.optimizer import make_optimizer, parameter_groups
 
         use_fast_dropout(self.model.train())
+        use_fast_gelu(self.model)
         groups = parameter_groups(self.model, Train(), ())
         self.trainable = [p for group in groups for p in group["params"]]
         self.optimizer = make_optimizer(groups, Train(lr=1e-5), torch.device("cpu"))
 
     def step(self) -> tuple[float, float]:
         """Seconds of a whole optimizer step, and of its forward and backward pass."""
-        from fairtune.training.optimizer import clip_gradients
+        from fairtune.training.optimizer import gradient_norm, step_clipped
 
         started = time.perf_counter()
         self.model(**self.batch).loss.backward()
         passed = time.perf_counter() - started
-        clip_gradients(self.trainable, CLIP)
-        self.optimizer.step()
+        step_clipped(self.optimizer, self.trainable, gradient_norm(self.trainable), CLIP)
         self.optimizer.zero_grad(set_to_none=True)
         return time.perf_counter() - started, passed
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from fairtune.ledger.events import counted_events
 from fairtune.methods import registry
 from fairtune.methods.base import Method, Moment
 from fairtune.study.schema import Train
-from fairtune.training.optimizer import clip_gradients, parameter_groups, schedule, set_learning_rate
+from fairtune.training.optimizer import gradient_norm, parameter_groups, schedule, set_learning_rate, step_clipped
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
 
@@ -34,7 +35,7 @@ def test_same_plan_and_seed_give_the_same_bits_and_another_seed_others(toy: ToyS
 
 def test_all_arms_of_a_seed_share_order_head_and_dropout(toy: ToyStudy) -> None:  # noqa: F811
     plain, kept = toy.job("plain"), toy.job("kept", methods=[{"orthogonal_qk": {"init": "keep", "freeze": False}}])
-    random = toy.job("random", methods=[{"orthogonal_qk": {"init": "normal"}}])
+    random = toy.job("random", methods=[{"orthogonal_qk": {"init": "normal", "std": 1.0}}])
     for job in (plain, kept, random):
         perform_here(job)
     assert digests(plain.run.path) == digests(kept.run.path), "a method that changes nothing changes no bit"
@@ -128,15 +129,28 @@ def test_weight_decay_spares_biases_and_normalisation_and_rates_scale_by_group()
     assert [g["lr"] for g in optimizer.param_groups] == pytest.approx([0.1, 0.2])
 
 
-def test_clipping_scales_only_what_is_too_long() -> None:
-    parameter = torch.nn.Parameter(torch.zeros(4))
-    parameter.grad = torch.tensor([3.0, 4.0, 0.0, 0.0])
-    assert float(clip_gradients([parameter], 10.0)) == 5.0
-    assert parameter.grad.tolist() == [3.0, 4.0, 0.0, 0.0]
-    assert float(clip_gradients([parameter], 1.0)) == 5.0
-    assert float(parameter.grad.norm()) == pytest.approx(1.0, abs=1e-5)
-    parameter.grad = torch.tensor([math.nan, 0.0, 0.0, 0.0])
-    assert math.isnan(float(clip_gradients([parameter], None)))
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("largest", [None, 10.0, 1.0])
+def test_clipping_scales_only_what_is_too_long(fused: bool, largest: float | None) -> None:
+    def stepped(gradient: Tensor, limit: float | None) -> Tensor:
+        parameter = torch.nn.Parameter(torch.zeros(4))
+        optimizer = torch.optim.AdamW([parameter], lr=0.1, eps=1.0, weight_decay=0.0, fused=fused)
+        parameter.grad = gradient.clone()
+        norm = gradient_norm([parameter])
+        assert float(norm) == pytest.approx(float(gradient.norm()))
+        step_clipped(optimizer, [parameter], norm, limit)
+        assert not hasattr(optimizer, "grad_scale"), "the next step starts afresh"
+        return parameter.detach()
+
+    gradient = torch.tensor([3.0, 4.0, 0.0, 0.0])
+    expected = stepped(gradient / 5 if largest == 1.0 else gradient, None)
+    torch.testing.assert_close(stepped(gradient, largest), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_a_norm_that_is_no_number_is_seen() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    parameter.grad = torch.tensor([math.nan, 0.0])
+    assert math.isnan(float(gradient_norm([parameter])))
 
 
 class SpyConfig(registry.MethodConfig):

@@ -23,10 +23,17 @@ from fairtune.study.schema import Train
 from fairtune.study.values import INTERVAL_UNITS
 from fairtune.tasks.batches import Indices, fixed_order, training_batches
 from fairtune.tasks.encoding import Encoded
+from fairtune.training.activations import use_fast_gelu
 from fairtune.training.clock import Clock
 from fairtune.training.dropout import use_fast_dropout
 from fairtune.training.evaluation import Evaluation, evaluate, to_device
-from fairtune.training.optimizer import clip_gradients, make_optimizer, parameter_groups, set_learning_rate
+from fairtune.training.optimizer import (
+    gradient_norm,
+    make_optimizer,
+    parameter_groups,
+    set_learning_rate,
+    step_clipped,
+)
 from fairtune.training.seeding import derive, random_state, restore_random_state, seed_all
 from fairtune.training.states import RunStates
 
@@ -123,6 +130,7 @@ class TrainingRun:
         self.progress, self.clock = Progress(), Clock(self.device)
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
+        use_fast_gelu(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
         self.consistent = True
@@ -173,9 +181,9 @@ class TrainingRun:
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
             loss = self._forward_backward(batches)
             self.accelerator.unscale_gradients()
-            norm = clip_gradients(self._trainable, self.train.clip)
+            norm = gradient_norm(self._trainable)
             self._require_finite(loss, norm)
-            self.optimizer.step()
+            step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
             self.optimizer.zero_grad(set_to_none=True)
         now.skipped_steps += bool(self.accelerator.optimizer_step_was_skipped)
         now.step += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -63,10 +64,29 @@ def warmup_steps(train: Train, total: int) -> int:
     return int(train.warmup) if train.warmup > 1 else math.ceil(train.warmup * total)
 
 
-def clip_gradients(parameters: Sequence[nn.Parameter], largest: float | None) -> Tensor:
-    """Scale the gradients down to a norm; returns the norm they had. Gradients within it are not touched."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
-    if largest is not None and norm > largest:
+def gradient_norm(parameters: Sequence[nn.Parameter]) -> Tensor:
+    """The norm of all gradients together."""
+    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+
+
+def step_clipped(
+    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], norm: Tensor, largest: float | None
+) -> None:
+    """An optimizer step with gradients scaled down to a norm; gradients within it are not touched.
+
+    A fused AdamW divides by the scale on its way, which saves a pass over all gradients. With a loss scaler it is the
+    scaler that uses this door, so there the gradients are scaled beforehand.
+    """
+    if largest is None or not norm > largest:
+        optimizer.step()
+        return
+    inner: Any = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
+    if not inner.defaults.get("fused") or getattr(optimizer, "scaler", None) is not None:
         torch.nn.utils.clip_grads_with_norm_([p for p in parameters if p.grad is not None], largest, norm)
-    return norm
+        optimizer.step()
+        return
+    inner.grad_scale, inner.found_inf = norm / largest, torch.zeros((), device=norm.device)
+    try:
+        optimizer.step()
+    finally:
+        del inner.grad_scale, inner.found_inf
