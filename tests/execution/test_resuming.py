@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from fairtune.ledger.events import all_events, counted_events
 from fairtune.ledger.predictions import read_predictions
 from fairtune.methods.registry import registered
+from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here
 
 ARMS = {"baseline": [], **{name: [name] for name in registered()}}
@@ -66,6 +68,26 @@ def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStud
         assert digests(broken.run.path) == digests(whole.run.path), f"killed at point {point}"
         point += 1
     assert point > 20
+
+
+def test_a_cut_projection_is_saved_and_resumed_to_the_same_bits(toy: ToyStudy, tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2Model
+
+    folder = tmp_path / "tiny-gpt2"
+    size = len(VOCABULARY)
+    config = GPT2Config(vocab_size=size, n_embd=32, n_layer=2, n_head=4, n_positions=64, pad_token_id=0, eos_token_id=3)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        GPT2Model(config).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    toy.source["model"] = str(folder)
+    whole, broken = toy.job("whole", ["orthogonal_qk"]), toy.job("broken", ["orthogonal_qk"])
+    assert perform_apart(whole) == 0
+    assert perform_apart(broken, kill_at=16) == KILLED
+    assert perform_apart(broken) == 0
+    assert digests(broken.run.path) == digests(whole.run.path)
+    frozen = json.loads(whole.run.card.read_text())["frozen"]
+    assert frozen == [f"transformer.h.{i}.attn.c_attn.qk.{kind}" for i in (0, 1) for kind in ("weight", "bias")]
 
 
 @pytest.mark.parametrize(("point", "phase"), [(2, "tokenising"), (10, "training"), (15, "evaluating")])
