@@ -195,6 +195,17 @@ def test_what_trains_beside_a_frozen_part_gets_the_same_gradient(name: str, part
         torch.testing.assert_close(gradient, expected[key], atol=1e-6, rtol=1e-4, msg=str(key))
 
 
+@pytest.mark.parametrize("name", ["gpt2", "gpt-neox"])
+def test_a_cut_projection_follows_autocast(name: str) -> None:
+    whole, cut = build(name), build(name)
+    orthogonalize_qk(cut, init="keep")
+    with torch.autocast("cpu", torch.bfloat16):
+        expected, found = gradients(whole), gradients(cut)
+    for key, gradient in found.items():
+        assert gradient.dtype == torch.float32
+        torch.testing.assert_close(gradient, expected[key], atol=0.02 * float(expected[key].abs().max()), rtol=0.1)
+
+
 @pytest.mark.parametrize("name", ["bert", *FUSED])
 def test_frozen_models_can_be_copied_halved_and_compiled(name: str) -> None:
     model = build(name)

@@ -7,12 +7,14 @@ it. Cut, the frozen part costs none of that. The state dict keeps the original l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from transformers.pytorch_utils import Conv1D
+
+Part = TypeVar("Part")
 
 
 def is_projection(module: object) -> bool:
@@ -73,6 +75,15 @@ class SplitProjection(nn.Module):
         pieces = [by_name[name].narrow(at, start, end - start) for name, start, end in self._order]
         return torch.cat(pieces, dim=at).flatten(at - 1, at)
 
+    @property
+    def in_two(self) -> bool:
+        """Whether the outputs are the one part's and then the other's."""
+        return self.groups == 1 and len(self._order) == 2
+
+    def ordered(self, kept: Part, trained: Part) -> tuple[Part, Part]:
+        """What belongs to the two, in the order of the outputs."""
+        return (kept, trained) if self._order[0][0] == self.names[0] else (trained, kept)
+
     def _grouped(self, whole: Tensor, dim: int) -> Tensor:
         """The first or the last dimension as [groups, rows of a group]."""
         shape = (self.groups, -1, *whole.shape[1:]) if dim == 0 else (*whole.shape[:-1], self.groups, -1)
@@ -106,9 +117,10 @@ class SplitProjection(nn.Module):
 
 
 class _CutLinear(torch.autograd.Function):
-    """The whole fused product at once, forward and to its input; the weight gradient of the part that trains only.
+    """The fused product forward and to its input, and the weight gradient of the part that trains only.
 
-    Two products side by side would have to copy their outputs together, which eats a fifth of what freezing saves.
+    Two products side by side would have to copy their outputs together, which eats a fifth of what freezing saves. So each
+    writes its own columns of one result where the columns lie together; else the rows are put together first.
     """
 
     @staticmethod
@@ -123,6 +135,8 @@ class _CutLinear(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(hidden, kept, trained)
         ctx.cut = cut
+        if cut.in_two and not torch.compiler.is_compiling():
+            return _side_by_side(hidden, cut.ordered(kept, trained), cut.ordered(kept_bias, trained_bias))
         bias = None if kept_bias is None or trained_bias is None else cut.join(kept_bias, trained_bias, dim=0)
         return torch.nn.functional.linear(hidden, cut.join(kept, trained, dim=0), bias)
 
@@ -130,16 +144,42 @@ class _CutLinear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         hidden, kept, trained = ctx.saved_tensors
+        cut, dtype = ctx.cut, gradient.dtype
+        gradient = gradient.reshape(-1, gradient.shape[-1])
         to_hidden = to_weight = to_bias = None
         if ctx.needs_input_grad[0]:
-            to_hidden = (gradient @ ctx.cut.join(kept, trained, dim=0).to(gradient.dtype)).to(hidden.dtype)
+            if cut.in_two:
+                first, second = cut.ordered(kept, trained)
+                to_hidden = gradient[:, : len(first)] @ first.to(dtype)
+                to_hidden.addmm_(gradient[:, len(first) :], second.to(dtype))
+            else:
+                to_hidden = gradient @ cut.join(kept, trained, dim=0).to(dtype)
+            to_hidden = to_hidden.reshape(hidden.shape).to(hidden.dtype)
         if ctx.needs_input_grad[3] or ctx.needs_input_grad[4]:
-            own = ctx.cut.trained_outputs(gradient).reshape(-1, trained.shape[0])
+            own = cut.trained_outputs(gradient)
             if ctx.needs_input_grad[3]:
-                to_weight = (own.t() @ hidden.reshape(-1, hidden.shape[-1]).to(own.dtype)).to(trained.dtype)
+                to_weight = (own.t() @ hidden.reshape(-1, hidden.shape[-1]).to(dtype)).to(trained.dtype)
             if ctx.needs_input_grad[4]:
                 to_bias = own.sum(0).to(trained.dtype)
         return to_hidden, None, None, to_weight, to_bias, None
+
+
+def _side_by_side(
+    hidden: Tensor, weights: tuple[Tensor, Tensor], biases: tuple[Tensor | None, Tensor | None]
+) -> Tensor:
+    """Two linear maps of one input, each written to its own columns; in autocast's precision where that is on."""
+    kind = hidden.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
+    rows = hidden.reshape(-1, hidden.shape[-1]).to(dtype)
+    whole, place = rows.new_empty(len(rows), sum(map(len, weights))), 0
+    for weight, bias in zip(weights, biases, strict=True):
+        columns, turned = whole[:, place : place + len(weight)], weight.to(dtype).t()
+        if bias is None:
+            torch.mm(rows, turned, out=columns)
+        else:
+            torch.addmm(bias.to(dtype), rows, turned, out=columns)
+        place += len(weight)
+    return whole.reshape(*hidden.shape[:-1], -1)
 
 
 def _is_plain(module: nn.Module) -> bool:
