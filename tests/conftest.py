@@ -13,7 +13,9 @@ import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test talks to a network
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side, and tiny models lose more by threads than they gain
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # tests run side by side, and tiny models lose more by threads than they gain
 
 GOOD = ["good", "great", "fine", "lovely", "brilliant", "warm"]
 BAD = ["bad", "worst", "dull", "poor", "boring", "cold"]

@@ -35,6 +35,11 @@ def study_file(toy: ToyStudy, tmp_path: Path) -> Path:
     return file
 
 
+def heed_interrupts() -> None:
+    """A shell starts background jobs with Ctrl-C ignored, and their children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     """Start the real command line in the temporary folder."""
@@ -46,6 +51,7 @@ def command(tmp_path: Path) -> Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heed_interrupts,
             **options,
         )
 

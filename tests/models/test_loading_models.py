@@ -130,8 +130,11 @@ def test_attention_layers_are_found_in_order(tiny_model: Path) -> None:
     network = load(tiny_model).network
     layers = attention_layers(network)
     assert [layer.name for layer in layers] == [f"bert.encoder.layer.{i}.attention.self" for i in range(2)]
-    assert {(layer.heads, layer.head_dim) for layer in layers} == {(4, 8)}
-    assert layers[1].query is network.get_submodule("bert.encoder.layer.1.attention.self.query")
+    assert [layer.block for layer in layers] == [0, 1]
+    query, key, value = layers[1].projections
+    assert (query.part, key.part, value.part) == ("q", "k", "v")
+    assert query.module is network.get_submodule("bert.encoder.layer.1.attention.self.query")
+    assert (query.heads, query.weight().shape) == (4, (32, 32))
 
 
 def test_a_model_without_such_layers_is_told() -> None:

@@ -243,8 +243,10 @@ def _unknown_layout(model: nn.Module, unknown: list[tuple[str, nn.Module]]) -> s
         children = ", ".join(f"{child} [{w.shape[0]} x {w.shape[1]}]" for child, w in _linear_children(module).items())
         classes.setdefault(type(module).__name__, f"{type(module).__name__} at {name} with {children}")
     if not classes:
+        like = sorted({type(m).__name__ for m in model.modules() if "attention" in type(m).__name__.lower()})
         return (
-            f"{type(model).__name__}: no attention layer was found. If it has one, describe it with "
+            f"{type(model).__name__}: no attention layer with linear projections was found (attention modules: "
+            f"{', '.join(like) or 'none'}). If it has one, describe it with "
             "fairtune.register_attention(CLASS, {ATTRIBUTE: PARTS}, heads=ATTRIBUTE)."
         )
     first, module = next(iter(classes)), unknown[0][1]
