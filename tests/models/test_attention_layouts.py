@@ -17,6 +17,7 @@ from fairtune import orthogonalize_qk, register_attention
 from fairtune.errors import ModelError
 from fairtune.models import layouts
 from fairtune.models.attention import attention_layers
+from fairtune.models.probing import count_flops
 from tests.models.architectures import BUILDERS, FUSED, VOCABULARY, build, inputs
 
 EVERY = list(BUILDERS)
@@ -193,6 +194,20 @@ def test_what_trains_beside_a_frozen_part_gets_the_same_gradient(name: str, part
     assert {part for _, part, _ in found if part in "qkv"} == set("qkv") - set(parts)
     for key, gradient in found.items():
         torch.testing.assert_close(gradient, expected[key], atol=1e-6, rtol=1e-4, msg=str(key))
+
+
+@pytest.mark.parametrize("name", ["gpt2-classifier", "phi3", "modernbert", "gpt-neox", "bert"])
+def test_freezing_saves_the_weight_gradients_of_queries_and_keys_and_nothing_else(name: str) -> None:
+    """Each layer's two weight gradients are the only matrix products that go, by torch's flop counter."""
+    model = build(name)
+    batch = inputs(model, 8)
+    batch["labels"] = batch["input_ids"] if "ForCausalLM" in type(model).__name__ else torch.tensor([0, 1])
+    all_trains = count_flops(model, batch)
+    weights = sum(p.weight().numel() for layer in attention_layers(model) for p in layer.of("qk"))
+    orthogonalize_qk(model, init="keep")
+    frozen = count_flops(model, batch)
+    assert frozen.forward == all_trains.forward
+    assert all_trains.backward - frozen.backward == 2 * batch["input_ids"].numel() * weights
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt-neox"])

@@ -151,7 +151,7 @@ class _CutLinear(torch.autograd.Function):
             if cut.in_two:
                 first, second = cut.ordered(kept, trained)
                 to_hidden = gradient[:, : len(first)] @ first.to(dtype)
-                to_hidden.addmm_(gradient[:, len(first) :], second.to(dtype))
+                torch.addmm(to_hidden, gradient[:, len(first) :], second.to(dtype), out=to_hidden)
             else:
                 to_hidden = gradient @ cut.join(kept, trained, dim=0).to(dtype)
             to_hidden = to_hidden.reshape(hidden.shape).to(hidden.dtype)
