@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from fairtune.errors import ModelError, RunFailure
 from fairtune.methods.base import Method
-from fairtune.methods.orthogonal_qk.orthogonal import orthogonality_error, orthonormal_rows, semi_orthogonal
+from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import Projection, attention_layers
 from fairtune.models.card import make_card
+from fairtune.models.geometry import orthogonality_error
 from fairtune.models.loading import LoadedModel, load_classifier
 from fairtune.models.sources import EMBEDDED_PACKAGE, find_model
 

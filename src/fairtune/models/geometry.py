@@ -75,6 +75,14 @@ def row_space_cosines(a: Tensor, b: Tensor) -> Tensor:
     return cosines.mean(dim=1)
 
 
+def orthogonality_error(heads: Tensor) -> Tensor:
+    """max |W W^T - I| of each head, for weights of shape [heads, head_dim, hidden]."""
+    gram = heads @ heads.transpose(-2, -1)
+    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    worst: Tensor = (gram - identity).abs().amax(dim=(-2, -1))
+    return worst
+
+
 def _queries_and_keys(layers: list[AttentionLayer]) -> list[tuple[tuple[int, int], Projection]]:
     return [
         ((number, place), projection)
@@ -95,8 +103,8 @@ def _entry(layer: AttentionLayer, projection: Projection, old: Tensor) -> dict[s
         "module": projection.name,
         "changed": changed,
         "frozen": not projection.trains,
-        "orthogonality_error": _from_identity(heads),
-        "direction_error": _from_identity(torch.nn.functional.normalize(heads, dim=2)),
+        "orthogonality_error": orthogonality_error(heads).tolist(),
+        "direction_error": orthogonality_error(torch.nn.functional.normalize(heads, dim=2)).tolist(),
         "row_norm": norms.mean(dim=1).tolist(),
         "row_norm_min": norms.amin(dim=1).tolist(),
         "row_norm_max": norms.amax(dim=1).tolist(),
@@ -104,12 +112,6 @@ def _entry(layer: AttentionLayer, projection: Projection, old: Tensor) -> dict[s
         "row_space_cosine": row_space_cosines(heads, was).tolist() if changed else [1.0] * projection.heads,
         "difference_norm": (heads - was).flatten(1).norm(dim=1).tolist(),
     }
-
-
-def _from_identity(heads: Tensor) -> list[float]:
-    """max |W W^T - I| of each head."""
-    error = heads @ heads.transpose(1, 2) - torch.eye(heads.shape[1], dtype=heads.dtype)
-    return [float(worst) for worst in error.abs().amax(dim=(1, 2))]
 
 
 def _summary(entries: list[dict[str, Any]], logits: list[dict[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fairtune.errors import ModelError, RunFailure
+from fairtune.models.geometry import orthogonality_error
 
 TOLERANCE = 1e-5
 """Largest allowed |W W^T - I| of a head in fp32."""
@@ -38,11 +39,3 @@ def semi_orthogonal(weight: Tensor, where: str = "weight") -> Tensor:
     tall = weight.shape[0] > weight.shape[1]
     new = orthonormal_rows((weight.t() if tall else weight).unsqueeze(0), where)[0]
     return new.t() if tall else new
-
-
-def orthogonality_error(heads: Tensor) -> Tensor:
-    """max |W W^T - I| of each head, for weights of shape [heads, head_dim, hidden]."""
-    gram = heads @ heads.transpose(-2, -1)
-    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    worst: Tensor = (gram - identity).abs().amax(dim=(-2, -1))
-    return worst
