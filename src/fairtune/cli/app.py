@@ -6,6 +6,7 @@ import typer
 
 from fairtune import __version__
 from fairtune.cli import export, inspect, methods, plan, report, restore, run, schema, status, validate
+from fairtune.cli.data import data
 from fairtune.study.fields import field_docs
 
 app = typer.Typer(
@@ -52,3 +53,4 @@ app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
 app.command("restore")(restore.restore)
 app.command("methods")(methods.methods)
+app.add_typer(data)

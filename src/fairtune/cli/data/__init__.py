@@ -1,0 +1,12 @@
+"""`fairtune data ...`: looking at a task's data before anything is trained. One file a verb."""
+
+from __future__ import annotations
+
+import typer
+
+data = typer.Typer(
+    name="data",
+    help="Look at a task's data before anything is trained, or make some.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
