@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import os
 import random
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
 )  # tests run side by side, and tiny models lose more by threads than they gain
+
+os.environ["FAIRTUNE_CACHE"] = tempfile.mkdtemp(prefix="fairtune-tests-")  # never the user's own
+atexit.register(shutil.rmtree, os.environ["FAIRTUNE_CACHE"], ignore_errors=True)
 
 GOOD = ["good", "great", "fine", "lovely", "brilliant", "warm"]
 BAD = ["bad", "worst", "dull", "poor", "boring", "cold"]

@@ -12,8 +12,8 @@ import pytest
 
 from fairtune.analysis.results import Results, load_results
 from fairtune.errors import LedgerError
+from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import lock, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.study.loading import load_study

@@ -11,7 +11,7 @@ import torch
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
-from fairtune.ledger.files import write_json
+from fairtune.files import write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource

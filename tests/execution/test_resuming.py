@@ -44,10 +44,9 @@ def test_a_saved_model_predicts_the_same_in_plain_transformers(toy: ToyStudy, me
     stored = read_predictions(job.run.predictions, "test")
     model = AutoModelForSequenceClassification.from_pretrained(job.run.model).eval()
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
-    from fairtune.study.schema import FileTask
     from fairtune.tasks import load_task
 
-    texts = [text for (text,) in load_task(FileTask.model_validate(job.task)).splits["test"].texts]
+    texts = [text for (text,) in load_task(**job.task).splits["test"].texts]
     with torch.inference_mode():
         logits = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits
     torch.testing.assert_close(logits, torch.from_numpy(stored.scores), atol=1e-5, rtol=1e-4)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fairtune.errors import LedgerError
-from fairtune.ledger.files import write_json
+from fairtune.files import write_json
 from fairtune.ledger.folders import (
     is_locked,
     lock,

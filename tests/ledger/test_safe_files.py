@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairtune.errors import LedgerError
-from fairtune.ledger.files import finite, read_json, write_atomically, write_json
+from fairtune.files import finite, read_json, write_atomically, write_json
 from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from made_card import made_card
 
 from fairtune.analysis.results import Results, load_results
+from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
 

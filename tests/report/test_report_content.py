@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from made_ledger import QK, ArmSpec, MadeLedger
 
+from fairtune.files import read_json, write_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.files import read_json, write_json
 from fairtune.report.content import ArmRow, Finding, ReportContent
 from fairtune.report.gathering import make_content
 

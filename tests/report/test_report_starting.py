@@ -11,7 +11,7 @@ import pytest
 from made_card import made_card
 from made_ledger import QK, ArmSpec, MadeLedger
 
-from fairtune.ledger.files import read_json, write_json
+from fairtune.files import read_json, write_json
 from fairtune.report.attention import LEVELS, head_maps, layer_rows, spread_curves
 from fairtune.report.content import ReportContent
 from fairtune.report.gathering import make_content

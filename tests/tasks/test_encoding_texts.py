@@ -19,7 +19,7 @@ def tokenizer(tiny_model: Path) -> Any:
 
 
 def make_split(texts: list[tuple[str, ...]]) -> Split:
-    return Split(tuple(f"test-{i}" for i in range(len(texts))), tuple(texts), np.arange(len(texts)) % 2)
+    return Split.of(tuple(f"test-{i}" for i in range(len(texts))), tuple(texts), np.arange(len(texts)) % 2)
 
 
 def tokens_of(data: Any, tokenizer: Any, row: int) -> str:

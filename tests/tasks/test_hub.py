@@ -51,7 +51,8 @@ def read(tmp_path: Path) -> Read:
     def run(name: str, endpoint: str | None = None, **variables: str) -> dict[str, Any]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
         where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
-        environment = {**kept, "HF_HOME": str(tmp_path / "cache"), **where, **variables}
+        own = {"HF_HOME": str(tmp_path / "cache"), "FAIRTUNE_CACHE": str(tmp_path / "prepared")}
+        environment = {**kept, **own, **where, **variables}
         done = subprocess.run(
             [sys.executable, "-c", READ, name], env=environment, capture_output=True, text=True, timeout=100
         )

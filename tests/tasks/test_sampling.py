@@ -11,7 +11,7 @@ from fairtune.tasks.task import Split
 
 def make_split(n: int = 1000, share: float = 0.2) -> Split:
     labels = (np.arange(n) % round(1 / share) == 0).astype(np.int64)
-    return Split(tuple(f"train-{i}" for i in range(n)), tuple((f"text {i}",) for i in range(n)), labels)
+    return Split.of(tuple(f"train-{i}" for i in range(n)), tuple((f"text {i}",) for i in range(n)), labels)
 
 
 @pytest.mark.parametrize("size", [2, 10, 50, 99, 500, 999])

@@ -12,8 +12,8 @@ import numpy as np
 from fairtune.analysis.statistics import PairedDifference, Summary, paired_difference, summarise
 from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.errors import LedgerError
+from fairtune.files import read_json
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.files import read_json
 from fairtune.ledger.folders import RunFolder, is_locked, require_study, run_folder, run_folders
 from fairtune.ledger.predictions import Predictions, read_predictions
 from fairtune.tasks.metrics import classification_metrics, predicted_classes

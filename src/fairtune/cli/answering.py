@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from fairtune.errors import FairtuneError, Stopped
-from fairtune.ledger.files import finite
+from fairtune.files import finite
 from fairtune.study.problems import StudyError
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130

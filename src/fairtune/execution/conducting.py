@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from fairtune.errors import LedgerError
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.local import LocalExecutor, Message, find_devices
-from fairtune.ledger.files import write_json
+from fairtune.files import write_json
 from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
 from fairtune.study.plan import Plan

@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.models.layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
-from fairtune.study.schema import FileTask
 
 
 @dataclass(frozen=True)
@@ -21,14 +20,14 @@ class Job:
 
     Args:
         plan: what the run's plan.json says.
-        task: a name of the catalogue, or the fields of a task made of files.
+        task: what decides the task's data, as `load_task` takes it.
         model: the fields of a `ModelSource`.
         attention: layouts that the user registered, for the worker to know them too.
     """
 
     folder: str
     plan: dict[str, Any]
-    task: str | dict[str, Any]
+    task: dict[str, Any]
     model: dict[str, Any]
     checkpoint_every: int | str
     save_model: bool
@@ -47,11 +46,10 @@ class Job:
 
 
 def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
-    task = plan.study.task
     return Job(
         folder=str(run_folder(runs, plan.study.study, run.arm, run.seed).path),
         plan={"plan": plan.hash, "study": plan.study.study, **asdict(run)},
-        task=task.model_dump(mode="json") if isinstance(task, FileTask) else task,
+        task=plan.study.data(),
         model=plan.model.as_json(),
         checkpoint_every=plan.study.execution.checkpoint_every,
         save_model=plan.study.execution.save_model,

@@ -19,16 +19,16 @@ import torch
 from fairtune.errors import FairtuneError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.job import Job, failure, record_failure
+from fairtune.files import write_json
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
-from fairtune.ledger.files import write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
-from fairtune.study.schema import FileTask, Train
+from fairtune.study.schema import Train
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.encoding import Encoded, encode_task
 from fairtune.tasks.splits import fixed_sample
@@ -170,8 +170,7 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
 
 @lru_cache(maxsize=2)
 def _task(spec: str) -> Task:
-    fields = json.loads(spec)
-    return load_task(fields if isinstance(fields, str) else FileTask.model_validate(fields))
+    return load_task(**json.loads(spec))
 
 
 def _encoded(task: Task, source: ModelSource, train: Train, between: Callable[[], None]) -> dict[str, Encoded]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairtune.ledger.files import finite
+from fairtune.files import finite
 
 SYNC_SECONDS = 1.0
 

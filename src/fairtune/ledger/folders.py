@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import LedgerError, nearest, one_of
-from fairtune.ledger.files import read_json, write_json
+from fairtune.files import read_json, write_json
 
 SCRATCH = "checkpoint"
 LOCK_ATTEMPTS = 10

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.ledger.files import read_json
+from fairtune.files import read_json
 from fairtune.ledger.folders import RunFolder, is_locked, run_folders, study_names
 
 NAME = "index.sqlite"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from fairtune.errors import LedgerError
-from fairtune.ledger.files import write_atomically
+from fairtune.files import write_atomically
 
 
 @dataclass(frozen=True)

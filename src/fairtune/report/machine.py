@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from fairtune.analysis.results import RunRecord
-from fairtune.ledger.files import read_json
+from fairtune.files import read_json
 from fairtune.report.content import Machine
 
 MOMENTARY = ("time", "load", "load_after")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.results import RunRecord
-from fairtune.ledger.files import read_json
+from fairtune.files import read_json
 
 
 @dataclass(frozen=True)

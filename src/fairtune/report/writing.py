@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fairtune.analysis.results import Results
 from fairtune.errors import LedgerError
-from fairtune.ledger.files import write_atomically
+from fairtune.files import write_atomically
 from fairtune.report.content import ReportContent
 from fairtune.report.gathering import make_content
 from fairtune.report.html import HtmlExporter

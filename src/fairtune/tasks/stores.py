@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 from fairtune.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition
-from fairtune.tasks.sources import Rows, check_columns, read_rows
+from fairtune.tasks.formats import check_columns
+from fairtune.tasks.rows import NUMBER, Rows
+from fairtune.tasks.sources import file_identity, read_rows
 
 MIRROR = "FAIRTUNE_MIRROR"
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
@@ -18,8 +20,14 @@ OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 class Store(Protocol):
     """A place that has the splits of a task."""
 
-    def read(self, data: DataSet, split: str, columns: Sequence[str]) -> Rows:
+    def identity(self, data: DataSet, split: str) -> str:
+        """What this place holds of a split, without reading more than it must."""
+
+    def read(self, data: DataSet, split: str, texts: Sequence[str], label: str | None, aside: Path) -> Rows:
         """One split of a data set.
+
+        Args:
+            aside: a folder for files that need not last.
 
         Raises:
             DataError: it is not there, or not as the task needs it; what to do.
@@ -52,7 +60,13 @@ class Mirror:
     def __str__(self) -> str:
         return "local mirror"
 
-    def read(self, data: DataSet, split: str, columns: Sequence[str]) -> Rows:
+    def identity(self, data: DataSet, split: str) -> str:
+        return file_identity(self._file(data, split))
+
+    def read(self, data: DataSet, split: str, texts: Sequence[str], label: str | None, aside: Path) -> Rows:
+        return read_rows(self._file(data, split), texts, label, aside / f"{data.folder.replace('/', '-')}-{split}.rows")
+
+    def _file(self, data: DataSet, split: str) -> Path:
         file = self._folder / data.folder / f"{split}.jsonl.gz"
         if not file.is_file():
             there = sorted(path.name for path in file.parent.glob("*.jsonl.gz"))
@@ -60,7 +74,7 @@ class Mirror:
                 f"task '{self._task}': the mirror lacks {data.folder}/{file.name} ({file}); in that folder: "
                 f"{one_of(there) or 'no .jsonl.gz files'}. Add it, or unset {MIRROR} to read the task from the hub."
             )
-        return read_rows(file, columns)
+        return file
 
 
 class Hub:
@@ -73,14 +87,23 @@ class Hub:
     def __str__(self) -> str:
         return f"hub {self._task.data}"
 
-    def read(self, data: DataSet, split: str, columns: Sequence[str]) -> Rows:
+    def identity(self, data: DataSet, split: str) -> str:
+        return f"hub {data.repository} {data.config} {data.revision} {split}"
+
+    def read(self, data: DataSet, split: str, texts: Sequence[str], label: str | None, aside: Path) -> Rows:  # noqa: ARG002 - `datasets` has files of its own
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         splits = self._load(data)
         where = f"hub data set {data}, split {split}"
         if split not in splits:
             raise DataError(f"task '{self._task.name}': {where}: no such split; splits: {one_of(splits)}.")
-        check_columns(where, splits[split].column_names, columns)
-        values = splits[split].select_columns(list(columns)).to_dict()
-        return Rows(where, values, list(range(1, len(splits[split]) + 1)))
+        check_columns(where, splits[split].column_names, [*texts, *([label] if label else [])])
+        found = splits[split].data.table
+        columns = {name: found.column(name) for name in texts}
+        if label:
+            columns[label] = pc.cast(found.column(label), pa.large_string())
+        return Rows(where, pa.table({**columns, NUMBER: pa.array(range(1, found.num_rows + 1), pa.int64())}))
 
     def _load(self, data: DataSet) -> Any:
         if data not in self._loaded:

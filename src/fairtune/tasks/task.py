@@ -1,38 +1,136 @@
-"""What a task is once its data is read."""
+"""What a task is once its data is read. Texts stay on disk: Arrow maps them into memory where they are used."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.tasks.hashing import BETWEEN, Hashes, exact_and_normal
+
 Labels = npt.NDArray[np.int64]
 Texts = tuple[str, ...]
 """One text, or the two of a pair."""
+TEXT_COLUMNS = ("text", "pair")
+SPLITS = ("train", "validation", "test")
+BATCH = 10_000
 
 
-@dataclass(frozen=True)
-class Split:
-    """Examples in a fixed order."""
+class TextView(Sequence[Texts]):
+    """The texts of a split, made into Python's own only where they are looked at."""
 
-    ids: tuple[str, ...]
-    texts: tuple[Texts, ...]
-    labels: Labels
+    def __init__(self, table: Any) -> None:
+        self._table = table.select([name for name in TEXT_COLUMNS if name in table.column_names])
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return int(self._table.num_rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Texts: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Texts]: ...
+    def __getitem__(self, place: int | slice) -> Texts | list[Texts]:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(len(self))
+            return list(self._tuples(self._table.slice(start, max(0, stop - start))))[::step]
+        return next(self._tuples(self._table.slice(range(len(self))[place], 1)))
+
+    def __iter__(self) -> Iterator[Texts]:
+        for batch in self._table.to_batches(max_chunksize=BATCH):
+            yield from self._tuples(batch)
+
+    @staticmethod
+    def _tuples(table: Any) -> Iterator[Texts]:
+        return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Examples in a fixed order.
+
+    Args:
+        table: columns `id`, `text`, for pairs also `pair`, and `label`; perhaps `exact` and `normal`, hashes of the texts.
+        known: the identity, where it was computed before.
+    """
+
+    table: Any
+    known: str | None = None
+
+    @classmethod
+    def of(cls, ids: Sequence[str], texts: Sequence[Texts], labels: Labels) -> Split:
+        """A split from Python's own values."""
+        import pyarrow as pa
+
+        columns = {
+            name: pa.array(part, pa.large_string())
+            for name, part in zip(TEXT_COLUMNS, zip(*texts, strict=True), strict=False)
+        }
+        return cls(pa.table({"id": pa.array(ids, pa.string()), **columns, "label": pa.array(labels, pa.int64())}))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self.table.column("id").to_pylist())
+
+    @cached_property
+    def texts(self) -> TextView:
+        return TextView(self.table)
+
+    @cached_property
+    def labels(self) -> Labels:
+        return np.array(self.table.column("label"), dtype=np.int64)
+
+    @cached_property
+    def exact(self) -> Hashes:
+        """A hash of each example's texts."""
+        return self._hashes[0]
+
+    @cached_property
+    def normal(self) -> Hashes:
+        """A hash of each example's texts without case, punctuation and spacing."""
+        return self._hashes[1]
+
+    @cached_property
+    def _hashes(self) -> tuple[Hashes, Hashes]:
+        if "exact" in self.table.column_names:
+            return self.table.column("exact").to_numpy(), self.table.column("normal").to_numpy()
+        return exact_and_normal(self.texts)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Split:
-        return Split(tuple(self.ids[i] for i in rows), tuple(self.texts[i] for i in rows), self.labels[rows])
+        return Split(self.table.take(np.asarray(rows, dtype=np.int64)))
+
+    @cached_property
+    def identity(self) -> str:
+        """sha256 of ids, texts and labels: what is made of this split is found again by it."""
+        if self.known:
+            return self.known
+        digest = hashlib.sha256()
+        for batch in self.table.select(["id"]).to_batches(max_chunksize=BATCH):
+            digest.update("\0".join(batch.column(0).to_pylist()).encode() + b"\0")
+        self.add_to(digest)
+        return digest.hexdigest()
+
+    def add_to(self, digest: Any) -> None:
+        """Texts and labels into a hash."""
+        for texts in self.texts:
+            digest.update(BETWEEN.join(texts).encode("utf-8", "surrogatepass") + b"\0")
+        digest.update(self.labels.astype("<i8").tobytes())
 
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What a plan records of a task."""
+    """What a plan records of a task.
+
+    Args:
+        hashes: the identity of each split.
+    """
 
     name: str
     kind: str
@@ -41,11 +139,16 @@ class TaskFacts:
     rows: dict[str, int]
     source: str
     fingerprint: str
+    hashes: dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task with its data: `train` trains, `validation` selects, `test` is reported."""
+    """A task with its data: `train` trains, `validation` selects, `test` is reported.
+
+    Args:
+        known: the fingerprint, where it was computed before.
+    """
 
     name: str
     metric: str
@@ -53,19 +156,21 @@ class Task:
     splits: Mapping[str, Split]
     source: str
     kind: str = "classify"
+    known: str | None = None
 
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of every text and label of every split, whatever file format they came from."""
+        if self.known:
+            return self.known
         digest = hashlib.sha256("\0".join(self.labels).encode())
-        for name in ("train", "validation", "test"):
+        for name in SPLITS:
             split = self.splits[name]
             digest.update(f"\1{name}\1{len(split)}".encode())
-            for texts in split.texts:
-                digest.update("\2".join(texts).encode("utf-8", "surrogatepass") + b"\0")
-            digest.update(split.labels.astype("<i8").tobytes())
+            split.add_to(digest)
         return digest.hexdigest()
 
     def facts(self) -> TaskFacts:
         rows = {name: len(split) for name, split in self.splits.items()}
-        return TaskFacts(self.name, self.kind, self.metric, self.labels, rows, self.source, self.fingerprint)
+        hashes = {name: split.identity for name, split in self.splits.items()}
+        return TaskFacts(self.name, self.kind, self.metric, self.labels, rows, self.source, self.fingerprint, hashes)

@@ -14,7 +14,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fairtune.ledger.files import sync_folder, write_json
+from fairtune.files import sync_folder, write_json
 
 MANIFEST = "manifest.json"
 Groups = Mapping[str, Mapping[str, Tensor]]

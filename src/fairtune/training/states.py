@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairtune.errors import RunFailure
-from fairtune.ledger.files import read_json
+from fairtune.files import read_json
 from fairtune.methods.base import Method
 from fairtune.training.checkpoints import Damaged, Saved, keep_only, newest_valid, read_state, write_state
 from fairtune.training.evaluation import Evaluation

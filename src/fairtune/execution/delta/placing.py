@@ -11,7 +11,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fairtune.errors import LedgerError
-from fairtune.ledger.files import sync_folder
+from fairtune.files import sync_folder
 
 
 def require_new(out: Path) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from fairtune import __version__
 from fairtune.errors import LedgerError
-from fairtune.ledger.files import write_json
+from fairtune.files import write_json
 from fairtune.study.plan import PROTOCOL
 
 FORMAT = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import LedgerError, nearest, one_of
-from fairtune.ledger.files import read_json
+from fairtune.files import read_json
 from fairtune.ledger.folders import RunFolder, run_folders, study_folder, study_names
 
 SHOWN = 6

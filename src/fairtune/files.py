@@ -1,7 +1,8 @@
-"""Files written so that a crash leaves the old one or the new one, never half of one."""
+"""Files written so that a crash leaves the old one or the new one, never half of one; and what a file holds, as a hash."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -28,6 +29,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

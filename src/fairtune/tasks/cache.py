@@ -1,0 +1,154 @@
+"""The cache on disk: what is made of data once, found again by what it was made of, and checked before it is used.
+
+An entry is a folder `<cache>/<kind>/<key>/`. It is built beside its place and moved there when it is whole, so that a build that is
+killed leaves nothing behind that could be taken for an entry, and two processes may build the same one at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fairtune.errors import DataError
+from fairtune.files import sha256_of, write_json
+
+VARIABLE = "FAIRTUNE_CACHE"
+SEAL = "seal.json"
+RACY = 2.0
+"""Seconds after a file's last change in which another change might not show in its times."""
+_log = logging.getLogger("fairtune.cache")
+
+
+def cache_folder() -> Path:
+    """`FAIRTUNE_CACHE`, else the user's cache folder."""
+    named = os.environ.get(VARIABLE, "").strip()
+    home = os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
+    return Path(named).expanduser() if named else Path(home).expanduser() / "fairtune"
+
+
+def key_of(parts: Any) -> str:
+    """The name of what is made of these parts (plain data)."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def cached(kind: str, key: str, build: Callable[[Path], None], waiting: Callable[[], None] = lambda: None) -> Path:
+    """The folder of an entry, built if it is not there or not whole.
+
+    Args:
+        build: fills the folder it is given.
+        waiting: called again and again while another process builds the same entry, so that waiting can be stopped.
+    """
+    folder = cache_folder() / kind / key
+    try:
+        if _is_whole(folder):
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _turn(folder, waiting):
+            if not _is_whole(folder):
+                _build(folder, build)
+    except OSError as error:
+        raise DataError(
+            f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or mend that, or set "
+            f"{VARIABLE} to a folder that can be written."
+        ) from None
+    return folder
+
+
+def _build(folder: Path, build: Callable[[Path], None]) -> None:
+    for left in folder.parent.glob(f"{folder.name}.*.tmp"):  # of builds that were killed: it is our turn now
+        shutil.rmtree(left, ignore_errors=True)
+    scratch = folder.with_name(f"{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    scratch.mkdir()
+    try:
+        build(scratch)
+        _seal(scratch)
+        if folder.exists():
+            folder.rename(scratch.with_suffix(".old.tmp"))
+            shutil.rmtree(scratch.with_suffix(".old.tmp"), ignore_errors=True)
+        try:
+            scratch.rename(folder)
+        except OSError:
+            if not _is_whole(folder):  # where locks do not work, another process may have been first
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _turn(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """One process at a time, where the file system has locks."""
+    with folder.with_name(f"{folder.name}.lock").open("a") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                time.sleep(0.05)
+            except OSError:
+                break
+        yield
+
+
+def _seal(folder: Path) -> None:
+    """Record what the entry's files are, so that damage shows."""
+    files = {
+        file.name: {"sha256": sha256_of(file), "stat": _stat(file)}
+        for file in sorted(folder.iterdir())
+        if file.name != SEAL
+    }
+    write_json(folder / SEAL, {"files": files})
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether every file is as it was sealed; content is read again only where size or times differ."""
+    if not folder.is_dir():
+        return False
+    try:
+        sealed = json.loads((folder / SEAL).read_bytes())["files"]
+        moved = False
+        for name, facts in sealed.items():
+            file = folder / name
+            if _stat(file) != facts["stat"]:
+                moved = True
+                if sha256_of(file) != facts["sha256"]:
+                    raise ValueError(f"{name} was changed")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _log.warning("fairtune: %s: the cached data is damaged (%s); it is made again", folder, error)
+        return False
+    if moved:
+        with contextlib.suppress(OSError):
+            _seal(folder)
+    return True
+
+
+def _stat(file: Path) -> list[int]:
+    found = file.stat()
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
+def content_hash(file: Path) -> str:
+    """sha256 of a file; read again only when its size or one of its times has changed."""
+    before = _stat(file)
+    memo = cache_folder() / "contents" / f"{hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:32]}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(memo.read_bytes())
+        if known["stat"] == before:
+            return str(known["sha256"])
+    found = sha256_of(file)
+    if time.time() - file.stat().st_ctime > RACY and _stat(file) == before:
+        with contextlib.suppress(OSError):
+            memo.parent.mkdir(parents=True, exist_ok=True)
+            write_json(memo, {"stat": before, "sha256": found})
+    return found

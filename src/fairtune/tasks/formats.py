@@ -1,0 +1,244 @@
+"""How each file format is read: in chunks of rows, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+from fairtune.errors import DataError, nearest, one_of
+
+LONGEST = 4 << 20
+"""Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
+CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
+PLAIN_COLUMN = "text"
+"""What the one column of a plain text file is called."""
+
+
+@dataclass
+class Chunk:
+    """Some rows of a file.
+
+    Args:
+        numbers: each row's number in the file, from 1 after any header; the line number in plain text.
+    """
+
+    values: dict[str, list[Any]]
+    numbers: list[int] = field(default_factory=list)
+    size: int = 0
+
+    @classmethod
+    def empty(cls, columns: Sequence[str]) -> Chunk:
+        return cls({column: [] for column in columns})
+
+    @property
+    def full(self) -> bool:
+        return len(self.numbers) >= CHUNK_ROWS or self.size >= CHUNK_CHARACTERS
+
+
+def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+    """The named columns of a file, some rows at a time.
+
+    Raises:
+        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
+    """
+    kind = format_of(file)
+    require_file(file)
+    with _told_of(file):
+        yield from READERS[kind](file, columns)
+
+
+def require_file(file: Path) -> None:
+    if not file.exists():
+        around = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
+        raise DataError(f"{file}: there is no such file.{nearest(str(file), around)}")
+
+
+def format_of(file: Path) -> str:
+    """The suffix that says how a file is read, without any .gz."""
+    kind = file.with_suffix("").suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
+    if kind not in READERS:
+        raise DataError(f"{file}: unknown format '{kind or file.name}'; allowed: {one_of(READERS)}, each also .gz.")
+    return kind
+
+
+def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse data that lacks a column."""
+    for column in wanted:
+        if column not in found:
+            raise DataError(f"{where}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
+
+
+@contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    """What can be wrong with any file, told of this one."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: {_not_utf8(file, error)}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
+
+
+def _open(file: Path, mode: str = "rt") -> IO[Any]:
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8-sig", "newline": ""}
+    if file.suffix.lower() == ".gz":
+        return cast(IO[Any], gzip.open(file, mode, **text))
+    return file.open(mode.replace("t", ""), **text)
+
+
+def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
+    """Line and byte of the first byte that is not UTF-8; the decoder reads in chunks, so its own position is no use."""
+    with _open(file, "rb") as handle:
+        for number, line in enumerate(handle, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as here:
+                return f"line {number} is not UTF-8 (byte 0x{line[here.start]:02x} at column {here.start + 1})"
+    return f"not UTF-8 ({error.reason})"
+
+
+def _lines(file: Path, handle: IO[str]) -> Iterator[str]:
+    """Lines with their ends, none of them longer than memory should hold."""
+    number = 0
+    while line := handle.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise DataError(
+                f"{file}: line {number} is longer than {LONGEST:,} characters; no text is. Is this the right file, with "
+                "line ends? Break the line or remove it."
+            )
+        yield line
+
+
+def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[Chunk]:
+    csv.field_size_limit(LONGEST)
+    with _open(file) as handle:
+        reader = csv.reader(_lines(file, handle), delimiter=delimiter, strict=True)
+        header = _next_row(file, reader)
+        if header is None:
+            raise DataError(f"{file}: the file is empty.")
+        check_columns(file, header, columns)
+        places = [header.index(column) for column in columns]
+        chunk, number, line = Chunk.empty(columns), 0, reader.line_num + 1
+        while (row := _next_row(file, reader)) is not None:
+            number += 1
+            if row:
+                if len(row) != len(header):
+                    raise DataError(
+                        f"{file}: row {number} (line {line}) has {len(row)} fields, the header has {len(header)}; "
+                        "quote texts that contain the separator, and close every quote."
+                    )
+                for column, place in zip(columns, places, strict=True):
+                    chunk.values[column].append(row[place])
+                    chunk.size += len(row[place])
+                chunk.numbers.append(number)
+                if chunk.full:
+                    yield chunk
+                    chunk = Chunk.empty(columns)
+            line = reader.line_num + 1
+        yield chunk
+
+
+def _next_row(file: Path, reader: Any) -> list[str] | None:
+    """The next row; where its quotes are wrong, the line on which it began is told."""
+    began = reader.line_num + 1
+    try:
+        return cast("list[str] | None", next(reader, None))
+    except csv.Error as error:
+        wrong = str(error)
+    if "unexpected end of data" in wrong or "larger than field limit" in wrong:
+        wrong = f"a quote that is opened in the row of line {began} is not closed"
+    elif began != reader.line_num:
+        wrong = f"{wrong} in the row that began on line {began}, where a quote may have been left open"
+    else:
+        wrong = f"{wrong} on line {began}"
+    raise DataError(f'{file}: {wrong}; close it, and write a quote inside a text as "".')
+
+
+def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+    chunk = Chunk.empty(columns)
+    with _open(file) as handle:
+        for number, line in enumerate(_lines(file, handle), start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise DataError(f"{file}: line {number} is not JSON: {error}.") from None
+            if not isinstance(row, dict):
+                raise DataError(f"{file}: line {number} is not a JSON mapping.")
+            try:
+                for column in columns:
+                    chunk.values[column].append(row[column])
+            except KeyError:
+                check_columns(f"{file}: line {number}", list(row), columns)
+            chunk.numbers.append(number)
+            chunk.size += len(line)
+            if chunk.full:
+                yield chunk
+                chunk = Chunk.empty(columns)
+    yield chunk
+
+
+def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        source = pa.BufferReader(_open(file, "rb").read()) if file.suffix.lower() == ".gz" else pa.memory_map(str(file))
+        with source, parquet.ParquetFile(source) as table:
+            check_columns(file, table.schema_arrow.names, columns)
+            first = 1
+            for batch in table.iter_batches(batch_size=CHUNK_ROWS, columns=list(columns)):
+                yield Chunk(batch.to_pydict(), list(range(first, first + len(batch))))
+                first += len(batch)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{file}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
+
+
+def _read_plain(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+    """A row is a paragraph: the lines between blank ones. A very long one is cut at the end of a line."""
+    check_columns(f"{file} (plain text)", [PLAIN_COLUMN], columns)
+    chunk = Chunk.empty(columns)
+    lines: list[str] = []
+    size = began = 0
+
+    def paragraph() -> None:
+        chunk.values[PLAIN_COLUMN].append("".join(lines).rstrip())
+        chunk.numbers.append(began)
+        chunk.size += size
+
+    with _open(file) as handle:
+        for number, line in enumerate(_lines(file, handle), start=1):
+            text = line.replace("\r\n", "\n")
+            if lines and (not text.strip() or size + len(text) > LONGEST):
+                paragraph()
+                lines, size = [], 0
+            if text.strip():
+                began = began if lines else number
+                lines.append(text)
+                size += len(text)
+            if chunk.full:
+                yield chunk
+                chunk = Chunk.empty(columns)
+    if lines:
+        paragraph()
+    yield chunk
+
+
+READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[Chunk]]] = {
+    ".csv": lambda file, columns: _read_table(file, columns, ","),
+    ".tsv": lambda file, columns: _read_table(file, columns, "\t"),
+    ".jsonl": _read_jsonl,
+    ".parquet": _read_parquet,
+    ".txt": _read_plain,
+}

@@ -1,0 +1,40 @@
+"""Texts as hashes: to place them in a split for ever, and to find those that occur twice."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+Hashes = npt.NDArray[np.uint64]
+BETWEEN = "\2"
+"""Stands between the two texts of a pair."""
+_not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
+
+
+def unit_hash(text: str) -> float:
+    """A number in [0, 1) that depends on nothing but the text."""
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64
+
+
+def normal_form(text: str) -> str:
+    """The text without case, punctuation, symbols and spacing; a text of nothing else stays as it is."""
+    words = _not_a_word.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return words or text.strip()
+
+
+def exact_and_normal(texts: Iterable[Sequence[str]]) -> tuple[Hashes, Hashes]:
+    """64 bits for each example as it is, and for its normal form; equal bits of different texts are as good as impossible."""
+    exact, normal = [], []
+    for example in texts:
+        exact.append(_bits(BETWEEN.join(example)))
+        normal.append(_bits(BETWEEN.join(map(normal_form, example))))
+    return np.array(exact, dtype=np.uint64), np.array(normal, dtype=np.uint64)
+
+
+def _bits(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

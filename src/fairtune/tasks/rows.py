@@ -1,0 +1,178 @@
+"""Rows as read from a file, a mirror or the hub, before they are examples: texts and labels, kept by Arrow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.errors import DataError, one_of
+from fairtune.tasks.formats import Chunk
+
+Indices = npt.NDArray[np.int64]
+NUMBER = "#"
+"""The column with each row's number in its file."""
+BATCH = 10_000
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some columns of a file or of a hub's data set; every value is a text or null.
+
+    Args:
+        where: the file or the data set, for messages.
+        table: the columns by name, and the row numbers.
+        label_types: what the labels are in the file, each with the first row that shows it.
+        picked: the rows of the table that count, in their order; None for all.
+    """
+
+    where: Path | str
+    table: Any
+    label_types: dict[str, int] = field(default_factory=dict)
+    picked: Indices | None = None
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows) if self.picked is None else len(self.picked)
+
+    @property
+    def numbers(self) -> Indices:
+        found = self.table.column(NUMBER).to_numpy()
+        return found if self.picked is None else found[self.picked]  # type: ignore[no-any-return]
+
+    def take(self, keep: Indices) -> Rows:
+        """Some of the rows; `keep` is sorted."""
+        return replace(self, picked=keep if self.picked is None else self.picked[keep])
+
+    def arrow(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Some columns, as Arrow's record batches."""
+        first = 0
+        for batch in self.table.select(list(columns)).to_batches(max_chunksize=BATCH):
+            if self.picked is None:
+                yield batch
+            else:
+                low, high = np.searchsorted(self.picked, [first, first + len(batch)])
+                yield batch.take(self.picked[low:high] - first)
+            first += len(batch)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
+        """The values of some columns, row by row, some rows at a time."""
+        for batch in self.arrow(columns):
+            yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+    def where_equal(self, column: str, value: str) -> Rows:
+        import pyarrow.compute as pc
+
+        found = [pc.equal(batch.column(0), value).to_numpy(zero_copy_only=False) for batch in self.arrow([column])]
+        return self.take(np.flatnonzero(np.concatenate(found)))
+
+    def refuse_missing(self, column: str, what: str) -> None:
+        """Refuse rows that have nothing in a column."""
+        import pyarrow.compute as pc
+
+        found = []
+        for batch in self.arrow([column]):
+            blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(batch.column(0))), 0)
+            found.append(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
+        missing = self.numbers[np.concatenate(found)]
+        if len(missing):
+            shown = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
+            raise DataError(
+                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(self)} rows (rows {shown}); "
+                "fill or remove them."
+            )
+
+
+def collect(where: Path | str, chunks: Iterable[Chunk], texts: Sequence[str], label: str | None, aside: Path) -> Rows:
+    """Write chunks to a file as they come, and give them back mapped into memory.
+
+    Args:
+        texts: columns whose values must be texts.
+        label: the column with labels of any kind.
+        aside: the file to write.
+    """
+    import pyarrow as pa
+
+    types: dict[str, int] = {}
+
+    def batches() -> Iterator[Any]:
+        for chunk in chunks:
+            columns = {name: _texts(where, chunk, name) for name in texts}
+            if label:
+                columns[label] = pa.array(list(_labels(where, chunk, label, types)), pa.large_string())
+            if chunk.numbers:
+                yield pa.record_batch({**columns, NUMBER: pa.array(chunk.numbers, pa.int64())})
+
+    write_batches(aside, batches())
+    if not aside.stat().st_size:
+        raise DataError(f"{where}: the file has no rows.")
+    return Rows(where, open_table(aside), types)
+
+
+def write_batches(file: Path, batches: Iterable[Any]) -> None:
+    """Record batches into an Arrow file, as they come."""
+    import pyarrow as pa
+
+    writer = None
+    with pa.OSFile(str(file), "wb") as sink:
+        for batch in batches:
+            if writer is None:
+                writer = pa.ipc.new_file(sink, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+
+
+def open_table(file: Path) -> Any:
+    """An Arrow file, mapped into memory."""
+    import pyarrow as pa
+
+    return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+
+
+def _texts(where: Path | str, chunk: Chunk, column: str) -> Any:
+    import pyarrow as pa
+
+    values = chunk.values[column]
+    try:
+        return pa.array(values, pa.large_string())
+    except (pa.ArrowException, UnicodeEncodeError, TypeError):
+        cleaned = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    for number, value in zip(chunk.numbers, cleaned, strict=True):
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}, not a text.")
+        try:
+            (value or "").encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
+                "was cut in the middle of an emoji or the like. Mend or remove it."
+            ) from None
+    return pa.array(cleaned, pa.large_string())
+
+
+def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> Iterator[str | None]:
+    """Labels as texts: 1, 1.0 and "1" are the same class."""
+    for number, value in zip(chunk.numbers, chunk.values[column], strict=True):
+        if value is None or (isinstance(value, float) and math.isnan(value)) or not str(value).strip():
+            yield None
+            continue
+        if isinstance(value, list | dict):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
+        types.setdefault(_type_of(value), number)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        yield str(value).strip()
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "a number" if value.strip().lstrip("+-").replace(".", "", 1).isdigit() else "a text"
+    return "a number"
