@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from fairtune.cli.data import make_titles
+
 data = typer.Typer(
     name="data",
     help="Look at a task's data before anything is trained, or make some.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+data.command("make-titles", epilog=make_titles.kinds_help())(make_titles.make)

@@ -1,0 +1,121 @@
+"""`fairtune data make-titles`: a balanced training set for the title task, made of correct titles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.errors import DataError
+from fairtune.tasks.titles import MadeTitle, kinds, make_titles, read_titles
+from fairtune.tasks.titles.kinds import CORRECT
+from fairtune.tasks.titles.making import ROWS
+from fairtune.tasks.titles.writing import check_target, write_made
+
+Out = Annotated[
+    Path,
+    typer.Argument(
+        metavar="OUT", help="The file to write: .csv, .tsv or .jsonl, each also .gz, or .parquet.", show_default=False
+    ),
+]
+From = Annotated[
+    list[Path],
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Correct titles: .bib, .csv, .tsv, .jsonl, .parquet, or .txt with one a line, each also .gz; may be repeated.",
+        show_default=False,
+    ),
+]
+Count = Annotated[
+    int | None,
+    typer.Option(
+        "--rows", metavar="N", help=f"How many, half of them correct; {ROWS:,} or what the titles allow if absent."
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed and titles give the same file.")]
+ColumnName = Annotated[
+    str, typer.Option("--column", metavar="NAME", help="The column, or BibTeX field, with the titles.")
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight", metavar="KIND=NUMBER", help="Make a kind more or less frequent; 0 is never; may be repeated."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
+SHOWN = 60
+"""Characters of an example."""
+
+
+@answers
+def make(
+    out: Out,
+    files: From,
+    rows: Count = None,
+    seed: Seed = 0,
+    column: ColumnName = "title",
+    weight: Weights = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a balanced set of correct and wrong titles by corrupting correct ones the way extraction fails.
+
+    OUT gets the columns title, label (1 correct, 0 wrong), kind, and original. Each title given is used once: as a correct
+    one, or in one corruption.
+    """
+    check_target(out, force)
+    if any(out.resolve() == file.resolve() for file in files):
+        raise DataError(f"{out}: the titles come from this file; choose another name for OUT.")
+    weights = _weights(weight or [])
+    titles = read_titles(files, column)
+    made = make_titles(titles, rows, seed, weights)
+    write_made(out, made)
+    counts, examples = _summary(made)
+    if as_json:
+        print_json({"file": str(out), "titles": len(titles), "rows": len(made), "seed": seed, "kinds": counts})
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("kind", no_wrap=True, style="cyan")
+    table.add_column("rows", justify="right")
+    table.add_column("example")
+    for name, count in counts.items():
+        table.add_row(Text(name), f"{count:,}", Text(_short(examples.get(name, ""))))
+    console().print(table)
+    console().print(
+        Text(f"{out}: {len(made):,} rows, from {len(titles):,} titles, seed {seed}"), soft_wrap=True
+    )
+
+
+def _weights(given: list[str]) -> dict[str, float]:
+    weights = {}
+    for item in given:
+        name, _, number = item.partition("=")
+        try:
+            weights[name.strip()] = float(number)
+        except ValueError:
+            raise DataError(f"--weight {item}: write KIND=NUMBER, such as --weight truncated_end=20.") from None
+    return weights
+
+
+def _summary(made: list[MadeTitle]) -> tuple[dict[str, int], dict[str, str]]:
+    """Rows of each kind, and one example each."""
+    counts, examples = dict.fromkeys([CORRECT, *kinds()], 0), dict[str, str]()
+    for row in made:
+        counts[row.kind] += 1
+        examples.setdefault(row.kind, row.title)
+    return counts, examples
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def kinds_help() -> str:
+    """The kinds, for the verb's help."""
+    lines = [f"{kind.name} ({kind.weight:g}): {kind.help}" for kind in kinds().values()]
+    return "\n\n".join(["Kinds, with their weights:", *lines]).replace("[", r"\[")

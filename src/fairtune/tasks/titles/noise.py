@@ -1,0 +1,92 @@
+"""Kinds where the right line was found but its letters are damaged."""
+
+from __future__ import annotations
+
+from fairtune.tasks.titles.draws import Draws
+from fairtune.tasks.titles.kinds import kind
+
+SLIPS = (
+    ("rn", "m"), ("m", "rn"), ("l", "1"), ("I", "l"), ("O", "0"), ("o", "0"), ("e", "c"), ("c", "e"), ("h", "b"), ("cl", "d"),
+    ("d", "cl"), ("vv", "w"), ("w", "vv"), ("S", "5"), ("B", "8"), ("t", "f"), ("u", "n"), ("n", "u"), ("i", "!"), ("g", "q"),
+    ("fi", " "), ("fl", " "), ("ff", " "), ("fi", "�"), ("fi", "?"), ("tion", "t?on"), ("a", "?"), ("e", ""), ("i", "?"),
+)  # fmt: skip
+GARBLE = "ÖÓÒØ×�ÙÐÑÈÇÅ¬Ö¨Ô�ÂÄ¾½¼À�"
+MATHS = (
+    "∂",
+    "∑",
+    "∫",
+    "λ",
+    "α",
+    "β",
+    "→",
+    "≤",
+    "∈",
+    "=",
+    "+",
+    "−",
+    "(x)",
+    "(t)",
+    "u",
+    "n",
+    "f",
+    "R",
+    "^2",
+    "_i",
+    "⊗",
+    "×",
+    "/",
+    "2",
+    "1",
+    "|",
+)
+
+
+def slip(text: str, draws: Draws) -> str | None:
+    """One misread letter or pair of letters; None where none of some tries fits."""
+    for _ in range(8):
+        wrong, right = draws.pick(SLIPS)
+        places = [i for i in range(1, len(text)) if text.startswith(wrong, i)]
+        if places:
+            place = draws.pick(places)
+            return text[:place] + right + text[place + len(wrong) :]
+    return None
+
+
+@kind(weight=3)
+def ocr_noise(title: str, draws: Draws) -> str | None:
+    """Many letters misread: one in eight or so."""
+    text: str | None = title
+    for _ in range(max(3, round(len(title) * (0.06 + 0.1 * draws.number(0, 10) / 10)))):
+        text = slip(text, draws) if text is not None else None
+    return text
+
+
+@kind(weight=1.5)
+def lost_spacing(title: str, draws: Draws) -> str | None:
+    """Words run together, or letters stand apart."""
+    words = title.split()
+    if len(words) < 4:
+        return None
+    if draws.chance(0.25):
+        return " ".join(draws.pick((title, title.upper())).replace(" ", ""))
+    kept = draws.number(0, 2)
+    places = set(draws.some(range(1, len(words)), kept, kept))
+    return "".join(f" {word}" if place in places else word for place, word in enumerate(words))
+
+
+@kind(weight=2)
+def garbled(title: str, draws: Draws) -> str | None:
+    """Letters of an unreadable font, or a formula."""
+    if draws.chance(0.5):
+        return draws.pick(("", " ")).join(draws.pick(MATHS) for _ in range(draws.number(4, 14)))
+    share = draws.pick((0.4, 0.7, 0.95))
+    damaged = "".join(draws.pick(GARBLE) if letter.isalpha() and draws.chance(share) else letter for letter in title)
+    return " ".join(damaged.split()[: draws.number(2, 8)])
+
+
+@kind(weight=0.5)
+def wrong_case(title: str, draws: Draws) -> str | None:
+    """Capitals in the wrong places: "nETWORKS oF sENSORS". Capitals throughout are not wrong, and stay correct."""
+    if draws.chance(0.5):
+        return " ".join(word[:1].lower() + word[1:].upper() for word in title.split())
+    return "".join(letter.upper() if draws.chance(0.5) else letter.lower() for letter in title)
