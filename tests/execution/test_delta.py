@@ -25,7 +25,7 @@ from fairtune.models.sources import find_model
 from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan
 from fairtune.study.schema import FileTask
-from fairtune.tasks import Task, load_task
+from fairtune.tasks import load_task
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.training.evaluation import evaluate
@@ -86,9 +86,7 @@ def test_real_runs_come_back_with_the_scores_that_were_recorded(
     record_plan(plan, runs / "toy")
     task = load_task(FileTask.model_validate(source["task"]))
     test = fixed_sample(task.splits["test"], source["train"]["eval_examples"])
-    splits = {**task.splits, "test": test}
-    sampled = Task(task.name, task.metric, task.labels, splits, task.source)
-    encoded = encode_task(sampled, load_tokenizer(tiny_model), "x", 32, lambda: None)["test"]
+    encoded = encode_task(task, load_tokenizer(tiny_model), 32, {"test": source["train"]["eval_examples"]})["test"]
     shares = {}
     for planned in plan.runs:
         job = make_job(plan, planned, runs)

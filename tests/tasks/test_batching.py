@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from fairtune.tasks.batches import collate, evaluation_batches, fixed_order, training_batches
@@ -16,14 +17,14 @@ def realistic_lengths(n: int = 8000, seed: int = 3) -> np.ndarray:
 
 def make_encoded(lengths: list[int], pairs: bool = False, padding: int = 9) -> Encoded:
     """Example i consists of tokens 100 i, 100 i + 1, ..."""
-    tokens = np.concatenate([100 * i + np.arange(n) for i, n in enumerate(lengths)]).astype(np.int32)
+    tokens = np.concatenate([100 * i + np.arange(n) for i, n in enumerate(lengths)]).astype(np.uint32)
     types = np.concatenate([np.arange(n) >= n // 2 for n in lengths]).astype(np.int8)
     return Encoded(
         tokens=tokens,
         types=types if pairs else None,
         starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         labels=np.arange(len(lengths), dtype=np.int64) % 3,
-        ids=tuple(f"train-{i}" for i in range(len(lengths))),
+        names=pa.array([f"train-{i}" for i in range(len(lengths))]),
         padding=padding,
     )
 

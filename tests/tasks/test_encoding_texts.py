@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from fairtune.models.loading import load_tokenizer
-from fairtune.tasks.encoding import CHUNK, encode, encode_task
+from fairtune.tasks.encoding import encode, encode_task
 from fairtune.tasks.task import Split, Task
+from fairtune.tasks.tokenizing import BATCH
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +61,21 @@ def test_a_pair_has_token_types(tokenizer: Any) -> None:
 
 def test_many_chunks_equal_one(tokenizer: Any) -> None:
     words = ["good", "bad", "film", "book", "plot"]
-    texts = [(" ".join(words[: 1 + i % 5]),) for i in range(CHUNK * 2 + 17)]
+    texts = [(" ".join(words[: 1 + i % 5]),) for i in range(BATCH * 2 + 17)]
     calls: list[int] = []
     data = encode(make_split(texts), tokenizer, 16, lambda: calls.append(1))
     assert len(data) == len(texts)
     assert len(calls) == 3, "a long job can be stopped between chunks"
     assert data.lengths.tolist() == [3 + i % 5 for i in range(len(texts))]
-    assert tokens_of(data, tokenizer, CHUNK + 3) == tokens_of(data, tokenizer, 3)
+    assert tokens_of(data, tokenizer, BATCH + 3) == tokens_of(data, tokenizer, 3)
 
 
-def test_a_task_is_tokenised_once_a_process_and_anew_for_another_length(tokenizer: Any) -> None:
+def test_a_task_is_tokenised_once_a_process_and_anew_for_another_length_or_sample(tokenizer: Any) -> None:
     split = make_split([("a good film was good",), ("the worst book",)])
     task = Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")
-    first = encode_task(task, tokenizer, "tiny", 16, nothing)
-    again = encode_task(task, tokenizer, "tiny", 16, nothing)
+    first = encode_task(task, tokenizer, 16)
+    again = encode_task(task, tokenizer, 16)
     assert set(first) == {"train", "validation", "test"}
     assert all(first[name] is again[name] for name in first)
-    assert encode_task(task, tokenizer, "tiny", 5, nothing)["train"].lengths.max() == 5
-    assert encode_task(task, tokenizer, "other", 16, nothing)["train"] is not first["train"]
+    assert encode_task(task, tokenizer, 5)["train"].lengths.max() == 5
+    assert encode_task(task, tokenizer, 16, {"train": 1})["train"].lengths.tolist() in ([7], [5])

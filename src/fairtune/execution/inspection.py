@@ -82,7 +82,7 @@ def _examples(source: ModelSource, task: str | FileTask) -> Probe:
     split = loaded.splits["validation"]
     few = split.take(np.arange(min(PROBED, len(split))))
     length = min(Train().max_length, source.positions or Train().max_length)
-    encoded = encode(few, load_tokenizer(source.fetch()), length, lambda: None)
+    encoded = encode(few, load_tokenizer(source.fetch()), length)
     batch = to_device(encoded, np.arange(len(few)), torch.device("cpu"))
     return Probe(loaded.labels, batch, loaded.name)
 

@@ -31,7 +31,6 @@ from fairtune.models.sources import ModelSource
 from fairtune.study.schema import Train
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.encoding import Encoded, encode_task
-from fairtune.tasks.splits import fixed_sample
 from fairtune.training.device import make_accelerator
 from fairtune.training.evaluation import to_device
 from fairtune.training.loop import TrainingRun
@@ -175,15 +174,8 @@ def _task(spec: str) -> Task:
 
 def _encoded(task: Task, source: ModelSource, train: Train, between: Callable[[], None]) -> dict[str, Encoded]:
     """The task as tokens, its splits cut down to the study's samples."""
-    sampled = _sampled(task, train.examples, train.eval_examples)
-    return encode_task(sampled, load_tokenizer(source.fetch()), source.identity, train.max_length, between)
-
-
-@lru_cache(maxsize=4)
-def _sampled(task: Task, examples: int | None, eval_examples: int | None) -> Task:
-    sizes = {"train": examples, "validation": eval_examples, "test": eval_examples}
-    splits = {name: fixed_sample(split, sizes[name]) for name, split in task.splits.items()}
-    return Task(task.name, task.metric, task.labels, splits, task.source, task.kind)
+    sizes = {"train": train.examples, "validation": train.eval_examples, "test": train.eval_examples}
+    return encode_task(task, load_tokenizer(source.fetch()), train.max_length, sizes, between)
 
 
 class _Memory:

@@ -1,34 +1,43 @@
-"""Texts as token ids: tokenised in chunks, kept as flat arrays, made once a process."""
+"""A task's splits as token ids: made once, kept in the cache as Arrow, and mapped into memory by every run that trains on them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.tasks.task import Labels, Split, Task
+from fairtune.tasks.cache import cached, key_of
+from fairtune.tasks.rows import open_table
+from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.task import SPLITS, Labels, Split, Task, Texts
+from fairtune.tasks.tokenizing import BATCH, tokenize, tokenizer_identity
 
-CHUNK = 1000
-SPLITS = ("train", "validation", "test")
+VERSION = 1
+"""Raised whenever the same texts would give other tokens, or another file."""
+FILE = "tokens.arrow"
+Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """Examples as tokens; example i has the ids `tokens[starts[i]:starts[i + 1]]`.
 
     Args:
         types: token_type_ids where the model has them and the examples are pairs.
+        names: the examples' ids, an Arrow column.
     """
 
-    tokens: npt.NDArray[np.int32]
+    tokens: Tokens
     types: npt.NDArray[np.int8] | None
     starts: npt.NDArray[np.int64]
     labels: Labels
-    ids: tuple[str, ...]
+    names: Any
     padding: int
 
     def __len__(self) -> int:
@@ -38,6 +47,10 @@ class Encoded:
     def lengths(self) -> npt.NDArray[np.int64]:
         return np.diff(self.starts)
 
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self.names.to_pylist())
+
     def take(self, rows: npt.NDArray[np.int64]) -> Encoded:
         """Some of the examples, in the given order."""
         places = np.concatenate([np.arange(self.starts[row], self.starts[row + 1]) for row in rows])
@@ -46,51 +59,98 @@ class Encoded:
             types=None if self.types is None else self.types[places],
             starts=np.concatenate([[0], np.cumsum(self.lengths[rows])]).astype(np.int64),
             labels=self.labels[rows],
-            ids=tuple(self.ids[row] for row in rows),
+            names=self.names.take(rows),
             padding=self.padding,
         )
 
 
-def encode(split: Split, tokenizer: Any, max_length: int, between: Callable[[], None]) -> Encoded:
-    """Tokenise a split; pairs are truncated longest first.
-
-    Args:
-        between: called before each chunk, so that a long job can be stopped.
-    """
-    tokens: list[int] = []
-    types: list[int] | None = [] if split.texts and len(split.texts[0]) == 2 else None
-    lengths: list[int] = []
-    for start in range(0, len(split), CHUNK):
-        between()
-        columns = [list(column) for column in zip(*split.texts[start : start + CHUNK], strict=True)]
-        encoded = tokenizer(*columns, truncation="longest_first", max_length=max_length)
-        for ids in encoded["input_ids"]:
-            tokens.extend(ids)
-            lengths.append(len(ids))
-        if types is not None and "token_type_ids" in encoded:
-            for kinds in encoded["token_type_ids"]:
-                types.extend(kinds)
-    return Encoded(
-        tokens=np.array(tokens, dtype=np.int32),
-        types=np.array(types, dtype=np.int8) if types else None,
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        labels=split.labels,
-        ids=split.ids,
-        padding=int(tokenizer.pad_token_id),
-    )
+def encode(split: Split, tokenizer: Any, max_length: int, between: Callable[[], None] = lambda: None) -> Encoded:
+    """A split as tokens, without the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        _write(Path(folder), split, tokenizer, max_length, between)
+        return _open(Path(folder), tokenizer)  # stays mapped when the file's name is gone
 
 
-_encoded: dict[tuple[str, ...], Encoded] = {}
+_opened: dict[str, Encoded] = {}
 
 
 def encode_task(
-    task: Task, tokenizer: Any, tokenizer_name: str, max_length: int, between: Callable[[], None]
+    task: Task,
+    tokenizer: Any,
+    max_length: int,
+    sizes: Mapping[str, int | None] | None = None,
+    between: Callable[[], None] = lambda: None,
 ) -> dict[str, Encoded]:
-    """All splits as tokens; a process that trains several arms tokenises once."""
-    found = {}
+    """All splits as tokens, from the cache where they are in it.
+
+    Args:
+        sizes: how many examples of a split, where not all: its fixed sample.
+        between: called again and again, so that a long job can be stopped.
+    """
+    identity, found = [tokenizer_identity(tokenizer), tokenizer.pad_token_id], {}
     for name in SPLITS:
-        key = (task.fingerprint, name, tokenizer_name, str(max_length))
-        if key not in _encoded:
-            _encoded[key] = encode(task.splits[name], tokenizer, max_length, between)
-        found[name] = _encoded[key]
+        split, size = task.splits[name], (sizes or {}).get(name)
+        sampled = size if size is not None and size < len(split) else None
+        key = key_of([VERSION, split.identity, sampled, identity, max_length])
+        if key not in _opened:
+            folder = cached("tokens", key, _builder(split, size, tokenizer, max_length, between), between)
+            _opened[key] = _open(folder, tokenizer)
+        found[name] = _opened[key]
     return found
+
+
+def _builder(
+    split: Split, size: int | None, tokenizer: Any, max_length: int, between: Callable[[], None]
+) -> Callable[[Path], None]:
+    return lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, between)
+
+
+def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, between: Callable[[], None]) -> None:
+    """Tokenise into flat files as the tokens come; then make one Arrow batch of them, which needs no memory either."""
+    import pyarrow as pa
+
+    dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
+    flat, kinds = folder / "tokens.flat", folder / "types.flat"
+    lengths = [np.zeros(1, dtype=np.int64)]
+    with flat.open("wb") as tokens, kinds.open("wb") as types:
+        for piece in tokenize(_batches(split), tokenizer, max_length, between=between):
+            tokens.write(piece.tokens.astype(dtype, copy=False).data)
+            if piece.types is not None:
+                types.write(piece.types.data)
+            lengths.append(piece.lengths)
+    offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
+    columns = {"id": split.table.column("id").combine_chunks(), "label": pa.array(split.labels, pa.int64())}
+    columns["tokens"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat, dtype))
+    if kinds.stat().st_size:
+        columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(kinds, np.dtype(np.int8)))
+    batch = pa.record_batch(columns)
+    with pa.OSFile(str(folder / FILE), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    flat.unlink()
+    kinds.unlink()
+
+
+def _batches(split: Split) -> Iterator[list[Texts]]:
+    for start in range(0, len(split), BATCH):
+        yield split.texts[start : start + BATCH]
+
+
+def _mapped(file: Path, dtype: np.dtype[Any]) -> Any:
+    import pyarrow as pa
+
+    size = file.stat().st_size // dtype.itemsize
+    buffer = pa.memory_map(str(file)).read_buffer() if size else pa.py_buffer(b"")
+    return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), size, [None, buffer])
+
+
+def _open(folder: Path, tokenizer: Any) -> Encoded:
+    table = open_table(folder / FILE)
+    tokens = table.column("tokens").chunk(0)
+    return Encoded(
+        tokens=tokens.values.to_numpy(),
+        types=table.column("types").chunk(0).values.to_numpy() if "types" in table.column_names else None,
+        starts=tokens.offsets.to_numpy(),
+        labels=table.column("label").to_numpy().copy(),
+        names=table.column("id"),
+        padding=int(tokenizer.pad_token_id),
+    )

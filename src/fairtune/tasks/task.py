@@ -85,7 +85,7 @@ class Split:
 
     @cached_property
     def labels(self) -> Labels:
-        return np.array(self.table.column("label"), dtype=np.int64)
+        return self.table.column("label").to_numpy().copy()  # type: ignore[no-any-return]
 
     @cached_property
     def exact(self) -> Hashes:
