@@ -64,6 +64,7 @@ def _about_training(task: Definition, rows: int) -> list[str]:
     """What a reader of the results must know: that the training split is another task's, or not all of it."""
     data = task.trained_on or task.data
     notes = [f"trained on {data.folder}"] if task.trained_on else []
-    if rows < data.train_rows:
-        notes.append(f"{rows:,} of the {data.train_rows:,} published training rows")
+    published = data.rows["train"]
+    if rows < published:
+        notes.append(f"{rows:,} of the {published:,} published training rows")
     return notes
