@@ -190,7 +190,7 @@ OPENWEBTEXT = DataSet(
     "openwebtext",
     "Skylion007/openwebtext",
     "plain_text",
-    "f3808c30e817981b845ec549c43e82bb467d8144",
+    "b4325f019c648b1641a1784748667e8b74e5e064",
     {"train": 8_013_769},
     "CC0 1.0; the pages are their authors'",
     "Pages that were linked on Reddit: the open rebuilding of GPT-2's training text.",
