@@ -15,10 +15,13 @@ from pydantic import (
     WithJsonSchema,
     create_model,
     field_validator,
+    model_validator,
 )
 
+from fairtune.errors import one_of
 from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
+from fairtune.study.token_counts import Tokens
 from fairtune.study.values import (
     NAME,
     ArmName,
@@ -52,6 +55,9 @@ class Train(Section):
     accumulate: Whole = Field(1, ge=1, description="Batches whose gradients make one optimizer step.")
     examples: Whole | None = Field(
         None, ge=2, description="Train on this many examples, a fixed stratified sample that all arms and seeds share."
+    )
+    tokens: Tokens | None = Field(
+        None, description="Tokens of training text that a language model uses, from its beginning; null is all of it."
     )
     eval_examples: int | None = Field(
         None,
@@ -117,13 +123,16 @@ class Holdout(Section):
 
 
 class FileTask(Section):
-    """A task made of the user's own files (CSV, TSV, JSONL, Parquet, each also .gz)."""
+    """A task made of the user's own files: CSV, TSV, JSONL, Parquet or plain text, each also .gz, or folders of such files."""
 
     name: str = Field("files", pattern=NAME, description="What reports call the task.")
-    train: str = Field(description="File with the training examples; relative paths start at the study file.")
+    kind: Literal["classify", "language_model"] = Field(
+        "classify", description="Whether texts are classified, or are the text that a language model learns."
+    )
+    train: str = Field(description="File or folder with the training examples; relative paths start at the study file.")
     validation: str | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
     test: str | None = Field(None, description="File that is reported; held out if absent.")
-    text: Columns = Field(description="Column with the text, or two columns for a pair.")
+    text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
     label: str = Field("label", description="Column with the label.")
     labels: tuple[str, ...] | None = Field(
         None, min_length=2, description="Label values in order of their class number; found in the data if absent."
@@ -135,6 +144,24 @@ class FileTask(Section):
     @classmethod
     def _labels_as_text(cls, value: Any) -> Any:
         return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> FileTask:
+        if self.kind == "language_model":
+            given = [field for field in ("label", "labels", "metric") if field in self.model_fields_set]
+            if given:
+                raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
+            if len(self.text) > 1:
+                raise ValueError(f"text: found {one_of(self.text)}; a language model reads one column")
+            return self
+        for split in ("train", "validation", "test"):
+            file = str(getattr(self, split) or "").lower().removesuffix(".gz")
+            if file.endswith(".txt"):
+                raise ValueError(
+                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet, for a language "
+                    "model say `kind: language_model`"
+                )
+        return self
 
 
 class Compare(Section):
@@ -215,7 +242,7 @@ class Study(Section):
 
     def data(self) -> dict[str, Any]:
         """What decides the task's data, as `load_task` takes it."""
-        task = self.task.model_dump(mode="json") if isinstance(self.task, FileTask) else self.task
+        task = self.task.model_dump(mode="json", exclude_unset=True) if isinstance(self.task, FileTask) else self.task
         return {"spec": task, "train_on": self.train_on, "dedupe": self.dedupe}
 
     def methods(self, arm: str) -> tuple[MethodUse, ...]:
