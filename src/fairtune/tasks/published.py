@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from fairtune.tasks.definitions import DataSet, Definition
+from fairtune.errors import DataError
+from fairtune.tasks.definitions import Definition
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.rows import Rows
 from fairtune.tasks.splits import Column, by_hash, fixed_halves, make_split, read_labels
@@ -16,24 +17,34 @@ HELD_OUT = 0.05
 """Share of the training split that selects, where a data set has no validation split."""
 UNLABELLED = "-1"
 """What the hub puts where the labels of a test split are kept secret."""
+REMARKS = ("licence", "about", "hidden", "instead")
+"""Fields that say something of the data and change nothing in it."""
 
 
 def load_published(task: Definition) -> Task:
     """A published task from the mirror or the hub, checked."""
     store = find_store(task)
-    held = {role: store.identity(data, split) for role, (data, split) in _places(task).items()}
-    return prepared([str(store), asdict(task), held], lambda aside: _read(task, store, aside))
+    held = {role: store.identity(data, split) for role, (data, split) in task.places().items()}
+    return prepared([str(store), _without_remarks(asdict(task)), held], lambda aside: _read(task, store, aside))
+
+
+def _without_remarks(facts: dict[str, object]) -> dict[str, object]:
+    return {
+        name: _without_remarks(value) if isinstance(value, dict) else value
+        for name, value in facts.items()
+        if name not in REMARKS
+    }
 
 
 def _read(task: Definition, store: Store, aside: Path) -> Task:
     parts = {
-        role: store.read(data, split, task.text, task.label, aside) for role, (data, split) in _places(task).items()
+        role: store.read(data, split, task.text, task.label, aside) for role, (data, split) in task.places().items()
     }
-    notes = [str(store), *_about_training(task, len(parts["train"]))]
+    notes = [str(store), *_about_rows(task, parts)]
     if task.validation is None:
         parts |= by_hash(parts["train"], task.text, {"validation": HELD_OUT})
         notes.append(f"validation is {HELD_OUT:.0%} of the training split")
-    if "test" in parts and _is_secret(parts["test"], task.label):
+    if _unlabelled(task, parts):
         del parts["test"]
     numbers = {str(number): number for number in range(len(task.labels))}
     read_labels(parts, task.label, list(numbers))
@@ -47,24 +58,26 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
     return Task(task.name, task.metric, task.labels, splits, "; ".join(notes))
 
 
-def _places(task: Definition) -> dict[str, tuple[DataSet, str]]:
-    """Which split of which data set plays which role."""
-    places = {"train": (task.trained_on or task.data, "train")}
-    for role, split in (("validation", task.validation), ("test", task.test)):
-        if split is not None:
-            places[role] = (task.data, split)
-    return places
+def _unlabelled(task: Definition, parts: dict[str, Rows]) -> bool:
+    """Whether the labels of the test split are kept secret; where any others are, the data cannot be used."""
+    for role, rows in parts.items():
+        without = sum(batch.count((UNLABELLED,)) for batch in rows.batches([task.label]))
+        if role == "test" and without == len(rows):
+            return True
+        if without:
+            what = "a test split has all its labels or none" if role == "test" else f"the {role} split must have them"
+            raise DataError(
+                f"task '{task.name}': {rows.where}: {without:,} of {len(rows):,} rows have the label -1, which means that "
+                f"it is not known; {what}. Fetch the file again, or remove these rows."
+            )
+    return False
 
 
-def _is_secret(rows: Rows, label: str) -> bool:
-    return any((UNLABELLED,) in batch for batch in rows.batches([label]))
-
-
-def _about_training(task: Definition, rows: int) -> list[str]:
-    """What a reader of the results must know: that the training split is another task's, or not all of it."""
-    data = task.trained_on or task.data
-    notes = [f"trained on {data.folder}"] if task.trained_on else []
-    published = data.rows["train"]
-    if rows < published:
-        notes.append(f"{rows:,} of the {published:,} published training rows")
+def _about_rows(task: Definition, parts: dict[str, Rows]) -> list[str]:
+    """What a reader of the results must know: that the training split is another task's, or that a split is not whole."""
+    notes = [f"trained on {task.trained_on.folder}"] if task.trained_on else []
+    for role, (data, split) in task.places().items():
+        rows, published = len(parts[role]), data.rows.get(split, 0)
+        if rows < published:
+            notes.append(f"{rows:,} of the {published:,} published {'training' if role == 'train' else role} rows")
     return notes

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.errors import DataError, nearest, one_of
-from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
+from fairtune.tasks.hashing import BETWEEN, exact_and_normal, normal_form, unit_hash
 from fairtune.tasks.rows import NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 
@@ -161,10 +161,26 @@ def fixed_sample(split: Split, size: int | None) -> Split:
 
 
 def fixed_halves(split: Split) -> tuple[Split, Split]:
-    """Two halves, each class divided evenly within one example; as fixed as a sample."""
-    order = _stratified_order(split, "halves")
-    middle = len(order) // 2
-    return split.take(np.sort(order[:middle])), split.take(np.sort(order[middle:]))
+    """Two halves that share no first text (the premise of a pair), each class divided as evenly as that allows; as fixed as
+    a sample. The larger half is the second."""
+    groups: dict[str, list[int]] = {}
+    for i, texts in enumerate(split.texts):
+        groups.setdefault(normal_form(texts[0]), []).append(i)
+    ranks = {first: unit_hash(BETWEEN.join(["halves", first])) for first in groups}
+    sides = np.zeros(len(split), dtype=np.int64)
+    ahead = np.zeros(int(split.labels.max()) + 1, dtype=np.int64)  # examples that the second half has more, by class
+    for first in sorted(groups, key=lambda first: (-len(groups[first]), ranks[first])):
+        counts = np.bincount(split.labels[groups[first]], minlength=len(ahead))
+        side = 1 if _uneven(ahead + counts) <= _uneven(ahead - counts) else -1
+        sides[groups[first]] = side
+        ahead += side * counts
+    larger = 1 if ahead.sum() >= 0 else -1
+    return split.take(np.flatnonzero(sides != larger)), split.take(np.flatnonzero(sides == larger))
+
+
+def _uneven(ahead: npt.NDArray[np.int64]) -> int:
+    """How far two halves are from equal, in every class and in all."""
+    return int((ahead**2).sum() + ahead.sum() ** 2)
 
 
 def _stratified_order(split: Split, salt: str) -> npt.NDArray[np.int64]:

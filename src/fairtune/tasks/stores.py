@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.errors import DataError, one_of
-from fairtune.tasks.definitions import DataSet, Definition
+from fairtune.tasks.definitions import DataSet, Definition, TextDefinition
 from fairtune.tasks.formats import check_columns
+from fairtune.tasks.row_counts import remember_rows
 from fairtune.tasks.rows import NUMBER, Rows
 from fairtune.tasks.sources import file_identity, read_rows
 
 MIRROR = "FAIRTUNE_MIRROR"
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
+Published = Definition | TextDefinition
 
 
 class Store(Protocol):
@@ -36,43 +38,73 @@ class Store(Protocol):
     def __str__(self) -> str: ...
 
 
-def find_store(task: Definition) -> Store:
+def find_store(task: Published) -> Store:
     """The mirror if it has the task, else the hub."""
-    named = os.environ.get(MIRROR, "").strip()
-    if not named:
+    folder = mirror_folder()
+    if folder is None:
         return Hub(task, f"{MIRROR} is not set")
-    folder = Path(named).expanduser()
     if not folder.is_dir():
         raise DataError(
-            f"{MIRROR}: {folder} is not a folder; name one with {_layout(task)}, or unset it to use the hub."
+            f"{MIRROR}: {folder} is not a folder; name one with {one_of(wanted_files(task))}, or unset it to use the hub."
         )
     if (folder / task.data.folder).is_dir():
-        return Mirror(task.name, folder)
+        return Mirror(task, folder)
     return Hub(task, f"{MIRROR} is {folder}, which has no folder {task.data.folder}")
+
+
+def mirror_folder() -> Path | None:
+    """The folder that the environment names, be it there or not."""
+    named = os.environ.get(MIRROR, "").strip()
+    return Path(named).expanduser() if named else None
+
+
+def mirror_file(data: DataSet, split: str) -> str:
+    """Where a mirror keeps a split."""
+    return f"{data.folder}/{split}.jsonl.gz"
+
+
+def wanted_files(task: Published) -> list[str]:
+    """The files that a mirror needs for a task."""
+    return [mirror_file(data, split) for data, split in task.places().values()]
+
+
+def forbidding() -> list[str]:
+    """The variables that forbid the network."""
+    return [name for name in OFFLINE if os.environ.get(name, "0").upper() not in ("", "0", "FALSE", "NO", "OFF")]
 
 
 class Mirror:
     """A folder with `<task>/<split>.jsonl.gz`, columns named as on the hub."""
 
-    def __init__(self, task: str, folder: Path) -> None:
+    def __init__(self, task: Published, folder: Path) -> None:
         self._task, self._folder = task, folder
 
     def __str__(self) -> str:
         return "local mirror"
 
     def identity(self, data: DataSet, split: str) -> str:
-        return file_identity(self._file(data, split))
+        return file_identity(self.file(data, split))
 
     def read(self, data: DataSet, split: str, texts: Sequence[str], label: str | None, aside: Path) -> Rows:
-        return read_rows(self._file(data, split), texts, label, aside / f"{data.folder.replace('/', '-')}-{split}.rows")
+        file = self.file(data, split)
+        rows = read_rows(file, texts, label, aside / f"{data.folder.replace('/', '-')}-{split}.rows")
+        remember_rows(file, len(rows))
+        return rows
 
-    def _file(self, data: DataSet, split: str) -> Path:
-        file = self._folder / data.folder / f"{split}.jsonl.gz"
+    def file(self, data: DataSet, split: str) -> Path:
+        """The file of a split.
+
+        Raises:
+            DataError: it is not there.
+        """
+        file = self._folder / mirror_file(data, split)
         if not file.is_file():
             there = sorted(path.name for path in file.parent.glob("*.jsonl.gz"))
+            instead = getattr(self._task, "instead", None)
+            other = f"; or take the task '{instead}', which does not need it" if instead else ""
             raise DataError(
-                f"task '{self._task}': the mirror lacks {data.folder}/{file.name} ({file}); in that folder: "
-                f"{one_of(there) or 'no .jsonl.gz files'}. Add it, or unset {MIRROR} to read the task from the hub."
+                f"task '{self._task.name}': the mirror lacks {mirror_file(data, split)} ({file}); in that folder: "
+                f"{one_of(there) or 'no .jsonl.gz files'}. Add it, or unset {MIRROR} to read the task from the hub{other}."
             )
         return file
 
@@ -80,7 +112,7 @@ class Mirror:
 class Hub:
     """The Hugging Face hub, or its cache on this machine, at the commit that the task pins."""
 
-    def __init__(self, task: Definition, no_mirror: str) -> None:
+    def __init__(self, task: Published, no_mirror: str) -> None:
         self._task, self._no_mirror = task, no_mirror
         self._loaded: dict[DataSet, Any] = {}
 
@@ -123,17 +155,15 @@ class Hub:
 
     def _no_way(self, data: DataSet, error: str) -> str:
         reason = error.splitlines()[0].rstrip(".")
-        offline = [name for name in OFFLINE if os.environ.get(name, "0").upper() not in ("", "0", "FALSE", "NO", "OFF")]
+        offline = forbidding()
         network = f"unset {one_of(offline)}, which forbids the network" if offline else "connect to the network"
+        own = (
+            "`train`, `text` and `label`"
+            if isinstance(self._task, Definition)
+            else "`kind: language_model` and `train`"
+        )
         return (
             f"task '{self._task.name}': no data. {self._no_mirror}, and the hub did not give {data} ({reason}). "
-            f"Either set {MIRROR} to a folder with {_layout(self._task)}; or {network}, so that the hub can be read; "
-            "or give your own files: `task:` with `train`, `text` and `label`."
+            f"Either set {MIRROR} to a folder with {one_of(wanted_files(self._task))}; or {network}, so that the hub can be "
+            f"read; or give your own files: `task:` with {own}."
         )
-
-
-def _layout(task: Definition) -> str:
-    """The files that a mirror needs for a task."""
-    train = (task.trained_on or task.data).folder
-    wanted = [f"{train}/train", *(f"{task.data.folder}/{split}" for split in (task.validation, task.test) if split)]
-    return one_of(f"{name}.jsonl.gz" for name in wanted)
