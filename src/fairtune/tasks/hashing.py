@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,7 @@ Hashes = npt.NDArray[np.uint64]
 BETWEEN = "\2"
 """Stands between the two texts of a pair."""
 _not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
+_digit, _not_between_digits = re.compile(r"\d"), re.compile(r"(?<!\d) | (?!\d)")
 
 
 def unit_hash(text: str) -> float:
@@ -22,9 +24,13 @@ def unit_hash(text: str) -> float:
 
 
 def normal_form(text: str) -> str:
-    """The text without case, punctuation, symbols and spacing; a text of nothing else stays as it is."""
-    words = _not_a_word.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
-    return words or text.strip()
+    """The text without case, punctuation, symbols and spacing; a text of nothing else stays as it is.
+
+    `don't` and a tokenizer's `do n't` are the same, and so are `3-2` and `3:2`; but 32 is not, so digits stay apart.
+    """
+    words = _not_a_word.sub(" ", unicodedata.normalize("NFKC", text).casefold())
+    joined = _not_between_digits.sub("", words) if _digit.search(words) else words.replace(" ", "")
+    return joined or text.strip()
 
 
 def exact_and_normal(texts: Iterable[Sequence[str]]) -> tuple[Hashes, Hashes]:
