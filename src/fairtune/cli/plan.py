@@ -69,6 +69,9 @@ def _show(plan: Plan) -> None:
         out.print(f"  {difference}", markup=False, soft_wrap=True)
     if not plan.differences:
         out.print("  none")
+    for note in plan.notes:
+        out.print("\n[bold]Warning[/bold]: ", end="")
+        out.print(note, markup=False, soft_wrap=True)
 
 
 def _method_text(use: MethodUse) -> str:

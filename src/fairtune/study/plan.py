@@ -16,6 +16,7 @@ from fairtune.models.sources import ModelSource, find_model
 from fairtune.study.audit import Difference, differences
 from fairtune.study.schema import Study, Train
 from fairtune.tasks import TaskFacts, load_task
+from fairtune.tasks.contamination import check_contamination
 
 PROTOCOL = 2
 """Raised whenever the same settings would train differently; part of every signature."""
@@ -48,12 +49,19 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
+    """A study as it will be run.
+
+    Args:
+        notes: what a reader of its results must be told.
+    """
+
     study: Study
     task: TaskFacts
     model: ModelSource
     runs: tuple[PlannedRun, ...]
     differences: tuple[Difference, ...]
     hash: str
+    notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
@@ -71,6 +79,7 @@ class Plan:
             "execution": self.study.execution.model_dump(mode="json"),
             "runs": [asdict(run) for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
+            "notes": list(self.notes),
         }
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
@@ -82,7 +91,9 @@ class Plan:
 
 def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
-    task = load_task(**study.data()).facts()
+    data = load_task(**study.data())
+    notes = check_contamination(data, study.train_on, study.allow_contamination)
+    task = data.facts()
     model = find_model(study.model)
     for arm in study.arms:
         longest = study.settings(arm).max_length
@@ -108,7 +119,7 @@ def make_plan(study: Study) -> Plan:
         )
         steps = total_steps(study.settings(arm), task.rows["train"])
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps))
-    return Plan(study, task, model, tuple(runs), differences(study), plan_hash)
+    return Plan(study, task, model, tuple(runs), differences(study), plan_hash, notes)
 
 
 def total_steps(train: Train, examples: int) -> int:

@@ -1,15 +1,27 @@
-"""Examples that occur more than once: in a split, with contradictory labels, or in two splits."""
+"""Examples that occur more than once, in a split or in two, and a task without them.
+
+Two texts are the same if their normal form is: case, punctuation, symbols and spacing do not count. A pair is the same if
+both its texts are. `dedupe: true` takes out of the training split, for the first of these reasons that holds,
+
+1. what is also in the test split,
+2. what is also in the validation split,
+3. every example of a text that has several labels in the training split, since nobody can tell which is right,
+4. what occurred before in the training split,
+
+and out of the validation split what is also in the test split. The test split is what is reported: it stays as it was published.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.errors import DataError, one_of
 from fairtune.tasks.hashing import Hashes
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.rows import BATCH, open_table, write_batches
@@ -40,24 +52,91 @@ def shared(hashes: Hashes, others: Hashes) -> Mask:
     return np.isin(hashes, others)
 
 
-def without_duplicates(task: Task) -> Task:
-    """The task without training examples that occur before, contradict each other, or are in another split; and without
-    validation examples that are in the test split. What is reported stays as it was published."""
+@dataclass(frozen=True)
+class Removal:
+    """How many examples `dedupe: true` takes out, each under the first reason that holds.
+
+    Args:
+        in_test, in_validation, contradictory, repeated: of the training split.
+        validation_in_test: of the validation split.
+    """
+
+    in_test: int
+    in_validation: int
+    contradictory: int
+    repeated: int
+    validation_in_test: int
+
+    @property
+    def train(self) -> int:
+        return self.in_test + self.in_validation + self.contradictory + self.repeated
+
+    def __str__(self) -> str:
+        gone = [
+            f"{n:,} {name} rows" for n, name in ((self.train, "train"), (self.validation_in_test, "validation")) if n
+        ]
+        return f"{' and '.join(gone) or 'nothing'} removed"
+
+    def reasons(self) -> str:
+        """The counts of the training split in words; empty if there are none."""
+        told = {
+            "also in the test split": self.in_test,
+            "also in the validation split": self.in_validation,
+            "with contradictory labels": self.contradictory,
+            "repeated": self.repeated,
+        }
+        return one_of(f"{count:,} {reason}" for reason, count in told.items() if count)
+
+
+def find_duplicates(task: Task) -> tuple[dict[str, Mask], Removal]:
+    """The examples that `dedupe: true` takes out of each split, and their number by reason."""
     train, validation, test = (task.splits[name] for name in ("train", "validation", "test"))
-    drop = {
-        "train": repeated(train.normal)
-        | contradictory(train.normal, train.labels)
-        | shared(train.normal, np.concatenate([validation.normal, test.normal])),
-        "validation": shared(validation.normal, test.normal),
-    }
-    gone = [f"{int(mask.sum()):,} {name} rows" for name, mask in drop.items() if mask.any()]
-    source = f"{task.source}; deduplicated: {' and '.join(gone) or 'nothing'} removed"
+    gone = np.zeros(len(train), dtype=np.bool_)
+    counts = []
+    for found in (
+        shared(train.normal, test.normal),
+        shared(train.normal, validation.normal),
+        contradictory(train.normal, train.labels),
+        repeated(train.normal),
+    ):
+        counts.append(int((found & ~gone).sum()))
+        gone |= found
+    reported = shared(validation.normal, test.normal)
+    return {"train": gone, "validation": reported}, Removal(*counts, int(reported.sum()))
+
+
+def without_duplicates(task: Task) -> Task:
+    """The task without examples that occur more than once.
+
+    Raises:
+        DataError: nothing is left to train on or to select by, or a class is gone.
+    """
+    drop, removal = find_duplicates(task)
+    _require_rest(task, drop, removal)
+    source = f"{task.source}; deduplicated: {removal}"
 
     def make(aside: Path) -> Task:
         kept = {name: _filtered(task.splits[name], ~mask, aside / f"{name}.arrow") for name, mask in drop.items()}
         return replace(task, splits={**task.splits, **kept}, source=source, known=None)
 
     return prepared(["dedupe", task.facts().hashes, source], make)
+
+
+def _require_rest(task: Task, drop: dict[str, Mask], removal: Removal) -> None:
+    train, where = task.splits["train"], f"task '{task.name}': dedupe: true"
+    left = set(np.unique(train.labels[~drop["train"]]).tolist())
+    lost = [name for number, name in enumerate(task.labels) if number not in left]
+    if lost:
+        what = f"no training example of class {one_of(lost)}" if left else "nothing to train on"
+        raise DataError(
+            f"{where} leaves {what}: of {len(train):,} training examples it takes out {removal.train:,} "
+            f"({removal.reasons()}). Give other training data, or set dedupe: false."
+        )
+    if drop["validation"].all():
+        raise DataError(
+            f"{where} leaves nothing to select by: every validation text is in the test split too. Give other validation "
+            "data, or set dedupe: false."
+        )
 
 
 def _filtered(split: Split, keep: Mask, file: Path) -> Split:
