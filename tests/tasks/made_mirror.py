@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fairtune.tasks.definitions import DEFINITIONS, TEXTS, Definition
+
 Row = dict[str, Any]
 
 
@@ -40,4 +42,28 @@ def make_inference(mirror: Path, language: str = "de") -> Path:
     write_split(mirror, "mnli", "validation_matched", pairs("validation", 32))
     write_split(mirror, f"xnli/{language}", "validation", pairs(f"{language} validation", 24))
     write_split(mirror, f"xnli/{language}", "test", pairs(f"{language} test", 30))
+    return mirror
+
+
+def make_task(mirror: Path, task: Definition, rows: int = 60) -> Path:
+    """Every split that a published task reads, each with texts of its own, its labels in turn."""
+    for data, split in task.places().values():
+        made = [
+            {
+                **{column: f"{column} {i} of {data.folder} {split}" for column in task.text},
+                "label": i % len(task.labels),
+            }
+            for i in range(rows)
+        ]
+        write_split(mirror, data.folder, split, made)
+    return mirror
+
+
+def make_everything(mirror: Path) -> Path:
+    """All published tasks, and the texts for language models."""
+    for task in DEFINITIONS:
+        make_task(mirror, task)
+    for text in TEXTS:
+        for data, split in text.places().values():
+            write_split(mirror, data.folder, split, [{text.text: f"{split} {i}"} for i in range(20)])
     return mirror

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
-from made_mirror import make_inference, make_sst2, pairs, sentences, write_split
+from made_mirror import make_everything, make_inference, make_sst2, make_task, pairs, sentences, write_split
 
 from fairtune.errors import DataError
 from fairtune.tasks import load_task, task_names
-from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, Definition
+from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS, Definition
 from fairtune.tasks.published import load_published
 
 
@@ -28,31 +31,78 @@ def sizes(name: str) -> dict[str, int]:
     return load_task(name).facts().rows
 
 
+BY_NAME = {task.name: task for task in DEFINITIONS}
+
+
 def test_the_catalogue_has_the_published_tasks_in_every_language() -> None:
     assert len(LANGUAGES) == 15
-    assert task_names() == ["movie-reviews", "sst2", "mnli", *(f"xnli/{language}" for language in LANGUAGES)]
+    assert [name for name in task_names() if not name.startswith("xnli/")] == [
+        *("movie-reviews", "sst2", "cola", "mrpc", "mnli", "mnli/mismatched", "imdb", "ag_news")
+    ]
+    assert [name for name in task_names() if name.startswith("xnli/")] == [
+        *(f"xnli/{language}" for language in LANGUAGES),
+        *(f"xnli/{language}/translate-train" for language in LANGUAGES if language != "en"),
+    ]
+    assert [text.name for text in TEXTS] == [
+        *("tinystories", "openwebtext", "wikitext-103", "wikitext-2", "movie-reviews/text")
+    ]
 
 
-@pytest.mark.parametrize("task", DEFINITIONS, ids=lambda task: task.name)
-def test_every_definition_pins_a_commit_of_the_hub(task: Definition) -> None:
-    assert len(task.data.revision) == 40
-    assert set(task.data.revision) <= set("0123456789abcdef")
+@pytest.mark.parametrize("task", [*DEFINITIONS, *TEXTS], ids=lambda task: task.name)
+def test_every_definition_pins_a_commit_and_says_what_it_is(task: Definition) -> None:
+    for data, split in task.places().values():
+        assert re.fullmatch("[0-9a-f]{40}", data.revision)
+        assert data.rows[split] > 0, "the published size of every split that is used"
+    assert task.data.licence
+    assert re.fullmatch(r"[A-Z].*\.", task.data.about)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "metric"),
+    [
+        ("sst2", ("negative", "positive"), "accuracy"),
+        ("cola", ("unacceptable", "acceptable"), "mcc"),
+        ("mrpc", ("not_equivalent", "equivalent"), "f1"),
+        ("mnli", ("entailment", "neutral", "contradiction"), "accuracy"),
+        ("xnli/ur", ("entailment", "neutral", "contradiction"), "accuracy"),
+        ("imdb", ("neg", "pos"), "accuracy"),
+        ("ag_news", ("World", "Sports", "Business", "Sci/Tech"), "accuracy"),
+    ],
+)
+def test_labels_and_metrics_are_those_of_the_publishers(name: str, labels: tuple[str, ...], metric: str) -> None:
+    assert (BY_NAME[name].labels, BY_NAME[name].metric) == (labels, metric)
+
+
+def test_what_selects_is_never_what_is_reported(mirror: Path) -> None:
+    """Of every task: the splits have nothing in common, each is recorded by its hash, and each has every class."""
+    make_everything(mirror)
+    for name in BY_NAME:
+        task = load_task(name)
+        texts = {role: set(split.texts) for role, split in task.splits.items()}
+        for one, other in [*pairwise(texts), ("train", "test")]:
+            assert not texts[one] & texts[other], f"{name}: {one} and {other}"
+        hashes = task.facts().hashes
+        assert len(set(hashes.values())) == 3
+        assert all(re.fullmatch("[0-9a-f]{64}", found) for found in hashes.values())
+        for split in task.splits.values():
+            assert set(split.labels) == set(range(len(task.labels))), name
 
 
 def test_a_labelled_test_split_is_reported(mirror: Path) -> None:
     make_sst2(mirror)
     task = load_task("sst2")
     assert task.facts().rows == {"train": 40, "validation": 21, "test": 16}
-    assert task.source == "local mirror; test split; 40 of the 67,349 published training rows"
+    assert task.source == (
+        "local mirror; test split; 40 of the 67,349 published training rows; 21 of the 872 published validation rows; "
+        "16 of the 1,821 published test rows"
+    )
     assert (task.labels, task.metric) == (("negative", "positive"), "accuracy")
     assert task.splits["test"].texts[3] == ("test sentence 3",)
     assert task.splits["test"].labels[3] == 1
 
 
-@pytest.mark.parametrize("secret", [16, 1])
-def test_a_test_split_with_any_secret_label_is_never_used(mirror: Path, secret: int) -> None:
-    make_sst2(mirror)
-    write_split(mirror, "sst2", "test", sentences("test", secret, secret=True) + sentences("more", 16 - secret))
+def test_a_test_split_whose_labels_are_secret_is_never_used(mirror: Path) -> None:
+    make_sst2(mirror, secret=True)
     task = load_task("sst2")
     assert task.facts().rows == {"train": 40, "validation": 10, "test": 11}
     assert "halves of the validation split" in task.source
@@ -61,12 +111,53 @@ def test_a_test_split_with_any_secret_label_is_never_used(mirror: Path, secret: 
     assert texts[0] | texts[1] == {f"validation sentence {i}" for i in range(21)}
 
 
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        ("train", "the train split must have them"),
+        ("validation", "the validation split must have them"),
+        ("test", "a test split has all its labels or none"),
+    ],
+)
+def test_a_label_that_is_not_known_is_refused(mirror: Path, split: str, words: str) -> None:
+    make_sst2(mirror)
+    write_split(mirror, "sst2", split, sentences(split, 3, secret=True) + sentences("more", 13))
+    with pytest.raises(DataError, match=f"task 'sst2': .*{split}.jsonl.gz: 3 of 16 rows have the label -1.*{words}"):
+        load_task("sst2")
+
+
 def test_a_task_without_a_test_split_is_reported_on_half_of_its_validation_split(mirror: Path) -> None:
     make_inference(mirror)
     task = load_task("mnli")
-    assert task.facts().rows == {"train": 60, "validation": 16, "test": 16}
+    assert task.facts().rows == {"train": 60, "validation": 15, "test": 17}
     assert task.source.startswith("local mirror; halves of the validation_matched split")
     assert task.labels == ("entailment", "neutral", "contradiction")
+
+
+def test_the_halves_of_pairs_share_no_premise_and_keep_the_classes(mirror: Path) -> None:
+    make_inference(mirror)
+    generator = np.random.default_rng(0)
+    rows = [
+        {"premise": f"premise {i}", "hypothesis": f"{i} {j}", "label": int(generator.choice(3, p=(0.5, 0.3, 0.2)))}
+        for i in range(400)
+        for j in range(int(generator.integers(1, 5)))
+    ]
+    write_split(mirror, "mnli", "validation_matched", rows)
+    halves = [load_task("mnli").splits[name] for name in ("validation", "test")]
+    assert len(halves[0]) + len(halves[1]) == len(rows)
+    assert not {premise for premise, _ in halves[0].texts} & {premise for premise, _ in halves[1].texts}
+    counts = [np.bincount(half.labels) for half in halves]
+    assert np.abs(counts[0] - counts[1]).max() <= 2
+
+
+def test_the_two_halves_of_mnli_are_named_apart(mirror: Path) -> None:
+    make_task(make_inference(mirror), BY_NAME["mnli/mismatched"])
+    assert load_task("mnli/matched").name == "mnli", "another name of the same task"
+    assert load_task("mnli/matched").fingerprint == load_task("mnli").fingerprint
+    other = load_task("mnli/mismatched")
+    assert other.name == "mnli/mismatched"
+    assert other.splits["test"].texts[0][0].endswith("of mnli validation_mismatched")
+    assert other.fingerprint != load_task("mnli").fingerprint
 
 
 def test_the_halves_are_the_same_whatever_the_order_of_the_file(mirror: Path) -> None:
@@ -85,23 +176,40 @@ def test_another_language_is_trained_on_english_and_read_in_its_own(mirror: Path
     assert task.facts().rows == {"train": 60, "validation": 24, "test": 30}
     assert task.splits["train"].texts[:] == load_task("mnli").splits["train"].texts[:]
     assert task.splits["test"].texts[4] == ("de test 1", "so 4")
-    assert task.source == ("local mirror; test split; trained on mnli; 60 of the 392,702 published training rows")
+    assert task.source.startswith(
+        "local mirror; test split; trained on mnli; 60 of the 392,702 published training rows"
+    )
 
 
-def test_data_without_a_validation_split_hold_one_out(mirror: Path) -> None:
-    write_split(mirror, "sst2", "train", sentences("train", 400))
-    write_split(mirror, "sst2", "test", sentences("test", 16))
-    task = load_published(Definition(SST2, ("sentence",), ("negative", "positive"), validation=None))
+def test_a_language_can_be_trained_on_its_own_translation(mirror: Path) -> None:
+    make_inference(mirror)
+    write_split(mirror, "xnli/de", "train", pairs("maschine", 30))
+    task = load_task("xnli/de/translate-train")
+    assert task.splits["train"].texts[0] == ("maschine 0", "so 0")
+    assert "trained on" not in task.source
+    plain = load_task("xnli/de")
+    assert task.facts().hashes["test"] == plain.facts().hashes["test"]
+    assert task.fingerprint != plain.fingerprint
+
+
+@pytest.mark.parametrize("name", ["imdb", "ag_news"])
+def test_data_without_a_validation_split_hold_one_out(mirror: Path, name: str) -> None:
+    make_task(mirror, BY_NAME[name], rows=400)
+    task = load_task(name)
     rows = task.facts().rows
-    assert rows["test"] == 16
+    assert rows["test"] == 400
     assert rows["train"] + rows["validation"] == 400
     assert 5 <= rows["validation"] <= 40
     assert "validation is 5% of the training split" in task.source
+    before = set(task.splits["validation"].texts)
+    make_task(mirror, BY_NAME[name], rows=500)
+    assert before <= set(load_task(name).splits["validation"].texts), "a text stays where its hash puts it"
 
 
-def test_a_whole_training_split_is_not_called_a_part(mirror: Path) -> None:
+def test_a_whole_split_is_not_called_a_part(mirror: Path) -> None:
     make_sst2(mirror)
-    whole = Definition(replace(SST2, train_rows=40), ("sentence",), ("negative", "positive"))
+    rows = {"train": 40, "validation": 21, "test": 16}
+    whole = Definition(replace(SST2, rows=rows), ("sentence",), ("negative", "positive"))
     assert load_published(whole).source == "local mirror; test split"
 
 
@@ -113,13 +221,49 @@ def test_a_whole_training_split_is_not_called_a_part(mirror: Path) -> None:
         ("mnli", "mnli/train.jsonl.gz"),
         ("xnli/de", "mnli/train.jsonl.gz"),
         ("xnli/de", "xnli/de/test.jsonl.gz"),
+        ("cola", "cola/validation.jsonl.gz"),
+        ("mrpc", "mrpc/test.jsonl.gz"),
+        ("imdb", "imdb/test.jsonl.gz"),
     ],
 )
 def test_a_missing_split_is_named(mirror: Path, task: str, missing: str) -> None:
-    make_inference(make_sst2(mirror))
+    make_everything(mirror)
     (mirror / missing).unlink()
     with pytest.raises(DataError, match=f"task '{task}': the mirror lacks {missing}.*in that folder:.*unset FAIRTUNE_"):
         load_task(task)
+
+
+@pytest.mark.parametrize(
+    ("task", "missing", "instead"),
+    [
+        ("mnli/mismatched", "mnli/validation_mismatched.jsonl.gz", "mnli"),
+        ("xnli/de/translate-train", "xnli/de/train.jsonl.gz", "xnli/de"),
+    ],
+)
+def test_a_mirror_without_an_extra_split_names_the_task_that_it_has(
+    mirror: Path, task: str, missing: str, instead: str
+) -> None:
+    make_inference(mirror)
+    with pytest.raises(DataError, match=f"lacks {missing}.*unset FAIRTUNE_MIRROR.*or take the task '{instead}'"):
+        load_task(task)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_task_without_mirror_and_hub_names_the_ways_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTUNE_MIRROR", "")
+    monkeypatch.setattr("datasets.load_dataset", _no_network)
+    with pytest.raises(DataError) as caught:
+        load_task(name)
+    text = str(caught.value)
+    assert text.startswith(f"task '{name}': no data. FAIRTUNE_MIRROR is not set, and the hub did not give ")
+    for data, split in BY_NAME[name].places().values():
+        assert f"{data.folder}/{split}.jsonl.gz" in text
+    for way in ("Either set FAIRTUNE_MIRROR", "unset HF_HUB_OFFLINE", "`train`, `text` and `label`"):
+        assert way in text
+
+
+def _no_network(*_: object, **__: object) -> None:
+    raise ConnectionError("no network")
 
 
 def test_a_mirror_without_the_task_and_no_hub_tells_every_way_out(mirror: Path) -> None:
@@ -173,15 +317,39 @@ def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path, name: s
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("sst-2", r"known: movie-reviews, sst2, mnli, xnli/<language>\. Did you mean 'sst2'\?"),
+        (
+            "sst-2",
+            r"known: movie-reviews, sst2, cola, mrpc, mnli, mnli/mismatched, xnli/<language>, "
+            r"xnli/<language>/translate-train, imdb, ag_news; text for language models: tinystories, .*Did you mean 'sst2'\?",
+        ),
         ("SST2", "Did you mean 'sst2'"),
+        ("tinystory", "Did you mean 'tinystories'"),
+        ("wikitext2", "Did you mean 'wikitext-2'"),
+        ("mnli/mismatch", "Did you mean 'mnli/mismatched'"),
         ("XNLI/de", "Did you mean 'xnli/de'"),
         ("xnl/fr", "Did you mean 'xnli/fr'"),
         ("xnli", "'xnli' needs a language; write `xnli/<language>` with one of ar, bg, de"),
         ("xnli/xx", "'xnli' has no such language; write `xnli/<language>` with one of ar, bg, de"),
-        ("squad", r"known: .*xnli/<language>\. For your own data"),
+        ("xnli/de/translated", "'xnli' has no 'translated' of de; .*or `xnli/<language>/translate-train`"),
+        ("xnli/en/translate-train", "any of them but en"),
+        ("squad", r"movie-reviews/text\. For your own data"),
     ],
 )
 def test_an_unknown_task_gets_a_short_list_and_the_nearest_name(name: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
         load_task(name)
+
+
+@pytest.mark.parametrize("name", [text.name for text in TEXTS])
+def test_text_for_language_models_cannot_be_classified(mirror: Path, name: str) -> None:
+    make_everything(mirror)
+    with pytest.raises(DataError, match=f"'{name}' is text for language models.*`fairtune data prepare {name}`"):
+        load_task(name)
+
+
+def test_remarks_on_a_data_set_do_not_make_it_read_again(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_sst2(mirror)
+    task = BY_NAME["sst2"]
+    load_published(task)
+    monkeypatch.setattr("fairtune.tasks.published._read", _no_network)
+    load_published(replace(task, data=replace(task.data, licence="another", about="Said otherwise.")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fairtune.tasks import corpora
 from fairtune.tasks.definitions import (
     DEFINITIONS,
     MOVIE_REVIEWS,
@@ -39,8 +40,7 @@ class Use:
     here: int | None = None
 
     def __str__(self) -> str:
-        found = "" if self.here in (None, self.rows) else f"{self.here:,} of "
-        return f"{self.share} of {found}{self.rows:,}" if self.share else f"{found}{self.rows:,}"
+        return f"{self.share} of {self.rows:,}" if self.share else f"{self.rows:,}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,12 @@ class Description:
     files: tuple[str, ...]
     outlook: Outlook
     remark: str = ""
+
+    @property
+    def parts(self) -> list[str]:
+        """The splits that are not whole here, as far as that is known."""
+        found = {use.split: use for use in self.uses.values() if use.here is not None and use.here < use.rows}
+        return [f"{split} has {use.here:,} of {use.rows:,} rows" for split, use in found.items()]
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)
@@ -115,8 +121,13 @@ def _text(task: TextDefinition) -> Description:
     found, data, places = outlook(task), task.data, task.places()
     uses = {role: Use(split, data.rows[split], "", found.rows.get(role)) for role, (_, split) in places.items()}
     uses.setdefault("train", Use("train", data.rows["train"]))
-    uses.setdefault("validation", _part(uses["train"], "a part"))
-    uses.setdefault("test", _part(uses["validation"], "a part"))
+    remark = ""
+    if task.validation is None:
+        head = min(corpora.HEAD, data.rows["train"])
+        uses["validation"] = uses["test"] = Use("train", head, f"{corpora.HELD_OUT:.0%}")
+        remark = f"validation and test are taken out of the training split, by a hash of the text, among its first {head:,} rows"
+    elif task.test is None:
+        uses["validation"] = uses["test"] = _part(uses["validation"], "half")
     return Description(
         name=task.name,
         kind=LANGUAGE_MODEL,
@@ -130,6 +141,7 @@ def _text(task: TextDefinition) -> Description:
         address=() if isinstance(data, PackageData) else (_address(data),),
         files=tuple(mirror_file(data, split) for data, split in places.values()),
         outlook=found,
+        remark=remark,
     )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairtune.errors import DataError, one_of
-from fairtune.tasks.definitions import DataSet, PackageData
+from fairtune.tasks.definitions import DataSet, Definition, PackageData, TextDefinition
 from fairtune.tasks.row_counts import known_rows
 from fairtune.tasks.sources import package_file
-from fairtune.tasks.stores import MIRROR, Published, forbidding, mirror_file, mirror_folder
+from fairtune.tasks.stores import MIRROR, forbidding, mirror_file, mirror_folder
 
 HUB, HUB_CACHE, LOCAL_MIRROR = "hub", "hub cache", "local mirror"
 
@@ -39,29 +39,31 @@ def package_outlook(data: PackageData) -> Outlook:
     return Outlook(str(data))
 
 
-def outlook(task: Published) -> Outlook:
+def outlook(task: Definition | TextDefinition) -> Outlook:
     """Of a task that the mirror or the hub has."""
     if isinstance(task.data, PackageData):
         return package_outlook(task.data)
     folder = mirror_folder()
     if folder is not None and not folder.is_dir():
-        return Outlook(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder",))
+        return Outlook(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder; mend or unset it",))
     if folder is not None and (folder / task.data.folder).is_dir():
         return _mirrored(task, folder)
     sets = {data for data, _ in task.places().values()}
     if all(_in_hub_cache(data) for data in sets):
         return Outlook(f"{HUB_CACHE}, {_commits(sets)}")
-    missing = f"no local mirror has it and {one_of(forbidding())} forbids the hub" if forbidding() else ""
-    return Outlook(f"{HUB}, {_commits(sets)}", (missing,) if missing else ())
+    offline = one_of(forbidding())
+    ways = f"set {MIRROR} to a folder that has it, or unset {offline}"
+    missing = (f"no local mirror has it, and {offline} forbids the hub; {ways}",) if offline else ()
+    return Outlook(f"{HUB}, {_commits(sets)}", missing)
 
 
-def _mirrored(task: Published, folder: Path) -> Outlook:
+def _mirrored(task: Definition | TextDefinition, folder: Path) -> Outlook:
     files = {role: mirror_file(data, split) for role, (data, split) in task.places().items()}
     lacking = [file for file in files.values() if not (folder / file).is_file()]
     counted = {role: known_rows(folder / file) for role, file in files.items()}
     return Outlook(
         LOCAL_MIRROR,
-        (f"the mirror lacks {one_of(lacking)}",) if lacking else (),
+        (f"the mirror lacks {one_of(lacking)}; add it, or unset {MIRROR} to use the hub",) if lacking else (),
         {role: rows for role, rows in counted.items() if rows is not None},
     )
 

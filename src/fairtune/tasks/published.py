@@ -25,7 +25,8 @@ def load_published(task: Definition) -> Task:
     """A published task from the mirror or the hub, checked."""
     store = find_store(task)
     held = {role: store.identity(data, split) for role, (data, split) in task.places().items()}
-    return prepared([str(store), _without_remarks(asdict(task)), held], lambda aside: _read(task, store, aside))
+    parts = {"store": str(store), "task": _without_remarks(asdict(task)), "held": held}
+    return prepared(parts, lambda aside: _read(task, store, aside))
 
 
 def _without_remarks(facts: dict[str, object]) -> dict[str, object]:

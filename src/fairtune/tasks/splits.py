@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.errors import DataError, nearest, one_of
-from fairtune.tasks.hashing import BETWEEN, exact_and_normal, normal_form, unit_hash
+from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
 from fairtune.tasks.rows import NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 
@@ -165,7 +165,7 @@ def fixed_halves(split: Split) -> tuple[Split, Split]:
     a sample. The larger half is the second."""
     groups: dict[str, list[int]] = {}
     for i, texts in enumerate(split.texts):
-        groups.setdefault(normal_form(texts[0]), []).append(i)
+        groups.setdefault(texts[0].strip().lower(), []).append(i)
     ranks = {first: unit_hash(BETWEEN.join(["halves", first])) for first in groups}
     sides = np.zeros(len(split), dtype=np.int64)
     ahead = np.zeros(int(split.labels.max()) + 1, dtype=np.int64)  # examples that the second half has more, by class

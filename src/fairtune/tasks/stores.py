@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.errors import DataError, one_of
-from fairtune.tasks.definitions import DataSet, Definition, TextDefinition
+from fairtune.tasks.definitions import DataSet, Definition
 from fairtune.tasks.formats import check_columns
 from fairtune.tasks.row_counts import remember_rows
 from fairtune.tasks.rows import NUMBER, Rows
@@ -16,7 +16,6 @@ from fairtune.tasks.sources import file_identity, read_rows
 
 MIRROR = "FAIRTUNE_MIRROR"
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
-Published = Definition | TextDefinition
 
 
 class Store(Protocol):
@@ -38,7 +37,7 @@ class Store(Protocol):
     def __str__(self) -> str: ...
 
 
-def find_store(task: Published) -> Store:
+def find_store(task: Definition) -> Store:
     """The mirror if it has the task, else the hub."""
     folder = mirror_folder()
     if folder is None:
@@ -63,7 +62,7 @@ def mirror_file(data: DataSet, split: str) -> str:
     return f"{data.folder}/{split}.jsonl.gz"
 
 
-def wanted_files(task: Published) -> list[str]:
+def wanted_files(task: Definition) -> list[str]:
     """The files that a mirror needs for a task."""
     return [mirror_file(data, split) for data, split in task.places().values()]
 
@@ -76,7 +75,7 @@ def forbidding() -> list[str]:
 class Mirror:
     """A folder with `<task>/<split>.jsonl.gz`, columns named as on the hub."""
 
-    def __init__(self, task: Published, folder: Path) -> None:
+    def __init__(self, task: Definition, folder: Path) -> None:
         self._task, self._folder = task, folder
 
     def __str__(self) -> str:
@@ -100,7 +99,7 @@ class Mirror:
         file = self._folder / mirror_file(data, split)
         if not file.is_file():
             there = sorted(path.name for path in file.parent.glob("*.jsonl.gz"))
-            instead = getattr(self._task, "instead", None)
+            instead = self._task.instead
             other = f"; or take the task '{instead}', which does not need it" if instead else ""
             raise DataError(
                 f"task '{self._task.name}': the mirror lacks {mirror_file(data, split)} ({file}); in that folder: "
@@ -112,7 +111,7 @@ class Mirror:
 class Hub:
     """The Hugging Face hub, or its cache on this machine, at the commit that the task pins."""
 
-    def __init__(self, task: Published, no_mirror: str) -> None:
+    def __init__(self, task: Definition, no_mirror: str) -> None:
         self._task, self._no_mirror = task, no_mirror
         self._loaded: dict[DataSet, Any] = {}
 
@@ -157,13 +156,8 @@ class Hub:
         reason = error.splitlines()[0].rstrip(".")
         offline = forbidding()
         network = f"unset {one_of(offline)}, which forbids the network" if offline else "connect to the network"
-        own = (
-            "`train`, `text` and `label`"
-            if isinstance(self._task, Definition)
-            else "`kind: language_model` and `train`"
-        )
         return (
             f"task '{self._task.name}': no data. {self._no_mirror}, and the hub did not give {data} ({reason}). "
             f"Either set {MIRROR} to a folder with {one_of(wanted_files(self._task))}; or {network}, so that the hub can be "
-            f"read; or give your own files: `task:` with {own}."
+            f"read; or give your own files: `task:` with `train`, `text` and `label`."
         )

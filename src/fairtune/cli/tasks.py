@@ -1,0 +1,117 @@
+"""`fairtune tasks`: the catalogue, with what each task is and where its data would come from here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.errors import FairtuneError, one_of
+from fairtune.tasks.catalogue import unknown
+from fairtune.tasks.definitions import ALIASES, LANGUAGES, family_of
+from fairtune.tasks.describing import LANGUAGE_MODEL, Description, descriptions
+
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME", help="A task, or `xnli` for all its languages; all tasks if absent.", show_default=False
+    ),
+]
+ROLES = {"train": "trains", "validation": "selects", "test": "is reported"}
+WIDTHS = (31, 14, 14, 14, 14)
+
+
+@answers
+def tasks(name: Name = None, as_json: AsJson = False) -> None:
+    """Show the tasks by name: size, metric, licence, where the data would come from here, and what is missing."""
+    every = descriptions()
+    chosen = every if name is None else _named(name, every)
+    if as_json:
+        print_json({"tasks": {task.name: task.as_json() for task in chosen}})
+    elif len(chosen) == 1:
+        _show_one(chosen[0])
+    else:
+        _show_all(chosen, short=name is None)
+
+
+def _named(name: str, every: Sequence[Description]) -> list[Description]:
+    wanted = ALIASES.get(name, name)
+    found = [task for task in every if wanted in (task.name, family_of(task.name), task.name.partition("/")[0])]
+    exact = [task for task in found if task.name == wanted]
+    if not found:
+        raise FairtuneError(f"task '{name}': {unknown(name)}")
+    return exact or found
+
+
+def _show_all(chosen: Sequence[Description], short: bool) -> None:
+    """Two lines a task; in the short list the languages of a task go by one name."""
+    out = console()
+    out.print(
+        Text(_columns("task", "kind, classes", "train", "validation", "test", "metric"), style="bold"), soft_wrap=True
+    )
+    shown = set()
+    for task in chosen:
+        called = family_of(task.name) if short else task.name
+        if called in shown:
+            continue
+        shown.add(called)
+        same = [other for other in chosen if family_of(other.name) == called] if short else [task]
+        kind = f"{task.kind}, {len(task.labels)}" if task.labels else task.kind
+        numbers = [str(task.uses[role]) for role in ROLES]
+        line = Text(_columns(called, kind, *numbers, task.metric))
+        line.stylize("cyan", 0, len(called))
+        out.print(line, soft_wrap=True)
+        out.print(Text(f"  {_source(task)}; licence: {task.licence}", style="dim"), soft_wrap=True)
+        for missing in _missing(same):
+            out.print(Text(f"  missing: {missing}", style="yellow"), soft_wrap=True)
+    out.print()
+    if short:
+        out.print(Text(f"Languages: {one_of(LANGUAGES)}."))
+    out.print(Text("`fairtune tasks NAME` shows everything about one; in a study: `task: NAME`, or your own files."))
+
+
+def _source(task: Description) -> str:
+    return f"{task.outlook.source} ({', '.join(task.parts)})" if task.parts else task.outlook.source
+
+
+def _missing(same: Sequence[Description]) -> list[str]:
+    """What stands in the way; of many languages, what is missing for the first and for how many something is."""
+    without = [task for task in same if task.outlook.missing]
+    if not without:
+        return []
+    first = without[0].outlook.missing
+    if len(without) == 1:
+        return list(first)
+    return [f"{missing} (and likewise for {len(without) - 1} other languages)" for missing in first]
+
+
+def _columns(*cells: str) -> str:
+    *padded, last = cells
+    return "".join(f"{cell:<{width}} " for cell, width in zip(padded, WIDTHS, strict=True)) + last
+
+
+def _show_one(task: Description) -> None:
+    out = console()
+    out.print(Text.assemble((task.name, "bold"), "  ", (task.kind, "dim")))
+    out.print(Text(task.about))
+    labels = one_of(f"{number} {label}" for number, label in enumerate(task.labels))
+    facts = {
+        "columns": one_of([*task.columns, *([f"{task.label} ({labels})"] if task.label else [])]),
+        "metric": task.metric,
+        **{f"{role} {does}": f"split {task.uses[role].split}, {task.uses[role]} rows" for role, does in ROLES.items()},
+        "splits": task.remark,
+        "licence": task.licence,
+        "hub": "; ".join(task.address),
+        "mirror": one_of(task.files),
+        "source here": _source(task),
+        "missing": "; ".join(task.outlook.missing),
+    }
+    for fact, value in facts.items():
+        if value:
+            style = "yellow" if fact == "missing" else ""
+            out.print(Text.assemble((f"{fact:<21}", "dim"), (value, style)), soft_wrap=True)
+    use = f"fairtune data prepare {task.name}" if task.kind == LANGUAGE_MODEL else f"fairtune data card {task.name}"
+    out.print(Text(f"\nIn a study: `task: {task.name}`. Look at it: `{use}`."))
