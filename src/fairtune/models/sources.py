@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,13 @@ class ModelSource:
             return Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
         except Exception as error:
             raise ModelError(_unreachable(self.name, error)) from None
+
+    def fetched(self) -> ModelSource:
+        """The same model with its files here, and what only they tell."""
+        if self.folder is not None:
+            return self
+        folder = self.fetch()
+        return replace(self, folder=str(folder), positions=_positions(folder))
 
 
 def find_model(name: str) -> ModelSource:
