@@ -46,6 +46,8 @@ class Process:
             arrays = [pa.array(column, pa.large_string()) for column in columns]
             self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
             self._stdin.flush()
+            if self._reader is None:  # there is nothing to read before the first batch: Arrow sends the schema with it
+                self._reader = pa.ipc.open_stream(self._process.stdout)
             return _piece(self._reader.read_next_batch())
         except (OSError, StopIteration, pa.ArrowException):
             self._writer = None
@@ -61,8 +63,6 @@ class Process:
         self._settings = None
         self._stdin.write(settings.encode() + b"\n")
         self._writer = pa.ipc.new_stream(self._stdin, self._schema)
-        self._stdin.flush()
-        self._reader = pa.ipc.open_stream(self._process.stdout)
 
     def close(self) -> None:
         self._process.kill()
@@ -92,7 +92,6 @@ def _serve() -> None:
     )
     schema = pa.schema(fields)
     with pa.ipc.open_stream(given) as reader, pa.ipc.new_stream(answers, schema) as writer:
-        answers.flush()
         for batch in reader:
             piece = encoder.encode([column.to_pylist() for column in batch.columns])
             offsets = pa.array(np.concatenate([[0], np.cumsum(piece.lengths)]), pa.int64())
