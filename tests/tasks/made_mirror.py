@@ -19,6 +19,11 @@ def write_split(mirror: Path, folder: str, split: str, rows: list[Row]) -> Path:
     return file
 
 
+def read_split(mirror: Path, folder: str, split: str) -> list[Row]:
+    file = mirror / folder / f"{split}.jsonl.gz"
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+
+
 def sentences(split: str, n: int, secret: bool = False) -> list[Row]:
     """Rows as sst2 has them; the labels of a secret split are -1."""
     return [{"sentence": f"{split} sentence {i}", "label": -1 if secret else i % 2, "idx": i} for i in range(n)]

@@ -13,22 +13,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from local_hub import local_hub
-from made_mirror import Row, make_inference, make_sst2, pairs, sentences
+from made_mirror import Row, make_inference, make_sst2, make_task, pairs, read_split, sentences
 from pyarrow import parquet
 
 from fairtune.tasks import load_task
-from fairtune.tasks.definitions import MNLI, SST2, XNLI, DataSet
+from fairtune.tasks.definitions import COLA, DEFINITIONS, MNLI, SST2, XNLI, DataSet
 
 Read = Callable[..., dict[str, Any]]
 READ = """
 import json, sys
 from fairtune.errors import DataError
 from fairtune.tasks import load_task
-try:
-    facts = load_task(sys.argv[1]).facts()
-    print(json.dumps({"rows": facts.rows, "source": facts.source, "fingerprint": facts.fingerprint}))
-except DataError as error:
-    print(json.dumps({"error": str(error)}))
+answers = {}
+for name in sys.argv[1:]:
+    try:
+        facts = load_task(name).facts()
+        answers[name] = {"rows": facts.rows, "source": facts.source, "fingerprint": facts.fingerprint}
+    except DataError as error:
+        answers[name] = {"error": str(error)}
+print(json.dumps(answers))
 """
 
 
@@ -46,19 +49,19 @@ def publish(root: Path, data: DataSet, config: str, splits: dict[str, list[Row]]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Load a task in a fresh process whose hub cache is this test's own."""
+    """Load tasks in a fresh process whose hub cache is this test's own; of one task, its answer alone."""
 
-    def run(name: str, endpoint: str | None = None, **variables: str) -> dict[str, Any]:
+    def run(names: str, endpoint: str | None = None, **variables: str) -> dict[str, Any]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
         where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
         own = {"HF_HOME": str(tmp_path / "cache"), "FAIRTUNE_CACHE": str(tmp_path / "prepared")}
         environment = {**kept, **own, **where, **variables}
         done = subprocess.run(
-            [sys.executable, "-c", READ, name], env=environment, capture_output=True, text=True, timeout=100
+            [sys.executable, "-c", READ, *names.split()], env=environment, capture_output=True, text=True, timeout=100
         )
         assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        answers: dict[str, Any] = json.loads(done.stdout)
+        return answers if len(answers) > 1 else answers[names]
 
     return run
 
@@ -129,3 +132,36 @@ def test_a_mirror_that_lacks_the_task_leaves_it_to_the_hub(tmp_path: Path, read:
         assert read("sst2", endpoint, FAIRTUNE_MIRROR=str(mirror))["source"].startswith("hub nyu-mll/glue")
         make_sst2(mirror)
         assert read("sst2", endpoint, FAIRTUNE_MIRROR=str(mirror))["source"].startswith("local mirror; test split")
+
+
+def test_every_kind_of_task_is_the_same_from_hub_and_mirror(
+    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a validation split (imdb, ag_news), with a labelled test (mrpc), on a translation; and a test that is secret."""
+    names = ["imdb", "ag_news", "mrpc", "mnli/mismatched", "xnli/de/translate-train", "cola"]
+    mirror, root = tmp_path / "mirror", tmp_path / "hub"
+    for task in (task for task in DEFINITIONS if task.name in names):
+        make_task(mirror, task)
+        splits = {split: read_split(mirror, data.folder, split) for data, split in task.places().values()}
+        if task.data == COLA:
+            splits["test"] = [{"sentence": f"test {i}", "label": -1} for i in range(9)]
+        if task.name == "imdb":
+            splits["unsupervised"] = [{"text": "unlabelled", "label": -1}]
+        publish(root, task.data, task.data.config, splits)
+    with local_hub(root, []) as endpoint:
+        found = read(" ".join(names), endpoint)
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(mirror))
+    for name in names:
+        assert "error" not in found[name], found[name]
+        assert found[name]["fingerprint"] == load_task(name).fingerprint, name
+    assert found["cola"]["source"].startswith("hub nyu-mll/glue (cola) at bcdcba79; halves of the validation split")
+    assert found["imdb"]["source"].startswith("hub stanfordnlp/imdb (plain_text) at e6281661; test split")
+    assert found["mrpc"]["rows"] == {"train": 60, "validation": 60, "test": 60}
+
+
+def test_a_hub_whose_training_labels_are_not_known_is_refused(tmp_path: Path, read: Read) -> None:
+    splits = {**sst2(), "train": [*sentences("train", 40), *sentences("unknown", 2, secret=True)]}
+    publish(tmp_path / "hub", SST2, "sst2", splits)
+    with local_hub(tmp_path / "hub", []) as endpoint:
+        error = read("sst2", endpoint)["error"]
+    assert "split train: 2 of 42 rows have the label -1" in error
