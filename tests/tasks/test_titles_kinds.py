@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +128,9 @@ def test_a_kind_must_be_new_and_documented() -> None:
         kind(1)(undocumented)
     with pytest.raises(ValueError, match="registered twice"):
         kind(1)(fragment)
+
+
+def test_the_page_has_every_kind_with_its_weight() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "titles.md").read_text(encoding="utf-8")
+    listed = [line for line in page.splitlines() if re.match(r"\| `\w+` \| [\d.]+ \|", line)]
+    assert listed == [f"| `{kind.name}` | {kind.weight:g} | {kind.help} |" for kind in kinds().values()]

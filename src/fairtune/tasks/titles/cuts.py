@@ -18,10 +18,9 @@ def truncated_end(title: str, draws: Draws) -> str | None:
     if len(words) < 4:
         return None
     open_ended = [i for i in range(2, len(words)) if is_function_word(words[i - 1])]
-    if open_ended and draws.chance(0.6):
+    if open_ended and draws.chance(0.7):  # other cuts often leave what could well be a title
         return " ".join(words[: draws.pick(open_ended)])
-    kept = words[: draws.number(max(2, len(words) // 3), len(words) - 1)]
-    return " ".join(kept)
+    return " ".join(words[: draws.number(max(2, len(words) // 3), len(words) - 1)])
 
 
 @kind(weight=4)
@@ -80,7 +79,7 @@ def hyphenated(title: str, draws: Draws) -> str | None:
 def fragment(title: str, draws: Draws) -> str | None:
     """One to three words from anywhere on the page: a heading, a keyword, a stray piece of a line."""
     words = [word.strip(".,;:()[]\"'“”?!") for word in title.split()]
-    count = draws.weighted([(5, 1), (5, 2), (1.5, 3)])
+    count = draws.weighted([(5, 1), (5, 2), (1.2, 3)])
     starts = [i for i in range(len(words) - count + 1) if all(len(word) > 1 for word in words[i : i + count])]
     if len(words) < 5 or not starts:
         return None

@@ -21,12 +21,14 @@ class Kind:
     Args:
         weight: how often it occurs, relative to the other kinds.
         titles: how many correct titles one wrong title uses up.
+        keeps_letters: whether the letters stay as they are, and only case or spacing changes.
         help: one line, the docstring of `corrupt`.
     """
 
     name: str
     weight: float
     titles: int
+    keeps_letters: bool
     help: str
     corrupt: Corrupt
 
@@ -34,7 +36,7 @@ class Kind:
 _KINDS: dict[str, Kind] = {}
 
 
-def kind(weight: float, titles: int = 1) -> Callable[[Corrupt], Corrupt]:
+def kind(weight: float, titles: int = 1, keeps_letters: bool = False) -> Callable[[Corrupt], Corrupt]:
     """Register a corruption under its function's name; its docstring is the help text."""
 
     def add(corrupt: Corrupt) -> Corrupt:
@@ -43,17 +45,18 @@ def kind(weight: float, titles: int = 1) -> Callable[[Corrupt], Corrupt]:
             raise ValueError(f"kind '{name}' is registered twice")
         if not text or "\n" in text or weight <= 0:
             raise ValueError(f"kind '{name}' needs a docstring of one line and a weight above 0")
-        _KINDS[name] = Kind(name, weight, titles, text, corrupt)
+        _KINDS[name] = Kind(name, weight, titles, keeps_letters, text, corrupt)
         return corrupt
 
     return add
 
 
 def kinds() -> dict[str, Kind]:
-    """Every kind by name."""
-    from fairtune.tasks.titles import cuts, lines, merges, noise  # noqa: F401 - they register themselves
+    """Every kind by name, in an order that does not depend on what was imported first."""
+    from fairtune.tasks.titles import cuts, lines, merges, noise
 
-    return dict(_KINDS)
+    rooms = [module.__name__ for module in (cuts, lines, merges, noise)]
+    return dict(sorted(_KINDS.items(), key=lambda item: rooms.index(item[1].corrupt.__module__)))
 
 
 def weigh(changes: Mapping[str, float]) -> dict[str, float]:

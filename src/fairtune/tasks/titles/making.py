@@ -113,7 +113,7 @@ class _Maker:
             original = self._unused.popleft()
             dressed = dress(original, self._draws)
             text = " ".join((turn.corrupt(dressed, self._draws) or "").split())
-            if text and text != dressed and self._is_new(text, original):
+            if text and text != dressed and self._is_new(text, turn):
                 return MadeTitle(text, 0, turn.name, original)
             self._unused.append(original)
             if attempt % TRIES == 0:
@@ -123,10 +123,10 @@ class _Maker:
             "alike. Give longer titles, or more weight to other kinds."
         )
 
-    def _is_new(self, text: str, original: str) -> bool:
-        """Whether a wrong title is no other title of the source, and not made before."""
+    def _is_new(self, text: str, turn: Kind) -> bool:
+        """Whether a wrong title is no title of the source, and not made before."""
         key = comparable(text)
-        new = key not in self._made and (key not in self._sources or key == comparable(original))
+        new = key not in self._made and (turn.keeps_letters or key not in self._sources)
         if new:
             self._made.add(key)
         return new

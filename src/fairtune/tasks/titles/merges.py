@@ -13,7 +13,7 @@ def header_then_title(title: str, draws: Draws) -> str | None:
     return say("header_then_title", draws, title)
 
 
-@kind(weight=5)
+@kind(weight=6)
 def section_then_title(title: str, draws: Draws) -> str | None:
     """A heading stands before the title: "Abstract Networks of Sensors", "1 Introduction Networks of Sensors"."""
     return say("section_then_title", draws, title)

@@ -61,7 +61,7 @@ def ocr_noise(title: str, draws: Draws) -> str | None:
     return text
 
 
-@kind(weight=1.5)
+@kind(weight=1.5, keeps_letters=True)
 def lost_spacing(title: str, draws: Draws) -> str | None:
     """Words run together, or letters stand apart."""
     words = title.split()
@@ -84,7 +84,7 @@ def garbled(title: str, draws: Draws) -> str | None:
     return " ".join(damaged.split()[: draws.number(2, 8)])
 
 
-@kind(weight=0.5)
+@kind(weight=0.5, keeps_letters=True)
 def wrong_case(title: str, draws: Draws) -> str | None:
     """Capitals in the wrong places: "nETWORKS oF sENSORS". Capitals throughout are not wrong, and stay correct."""
     if draws.chance(0.5):

@@ -108,8 +108,8 @@ conference
   1 Proceedings of the {ordinal} International {meeting} on {field_or_two}
   1 Proc. {ordinal} {meeting} on {field_or_two}, {place}, {date}, pp. {pages}
   1 {ordinal} International {meeting} on {field_or_two} ({acronym}’{10..99})
-  1 {acronym} {year}
-  1 {acronym}-{acronym} {year}
+  2 {acronym} {year}
+  2 {acronym}-{acronym} {year}
   1 {acronym}’{10..99}, {date}, {place}
   1 {society} {meeting} on {field_or_two}, {place}, {date}
   1 In <Proc.|Proceedings> of {acronym}-{10..99}, pages {pages}
@@ -240,7 +240,7 @@ body_text
   1 This <paper|chapter|section|report> <describes|deals with|is about> {tail}
   1 <Figure|Fig.|Table> {1..20}<:|.|> {tail}
   2 <•|●|–|*|�> {tail}<:|;|.|>
-  1 <•|●|–> {tail} <•|●|–> {end}
+  1 <•|●|–|�> {tail}: <•|●|–|�> {end}
   1 (<i|ii|a|b|1>) {tail};
   1 {tail},
   1 the {tail}.
@@ -289,7 +289,7 @@ title_in_citation
   1 {year}: {title}
   1 {title}. {journal}
   1 {title}, {journal}, {volume}
-  1 {title}. <J|Proc|Int J|Ann|Trans> <Comput|Appl|Random|Biol|Phys> <Struct|Sci|Lett|Eng>
+  2 {title}. <J|Proc|Int J|Ann|Trans|Appl|Adv|Comput|Theor> <Comput|Appl|Biol|Phys|Math|Theory|Syst>< Sci| Lett| Eng|>
   1 {title},” <presented at|in|submitted to|Ph.D. dissertation>
   1 [{1..60}] {surname} {initials}, {start}
   1 “{title}”, {conference}
