@@ -1,0 +1,209 @@
+"""Token blocks: a corpus as one flat stream of tokens on disk, written once, mapped into memory by whoever reads it.
+
+Each document is tokenised without special tokens and followed by the tokenizer's end-of-text token (EOS). What looks like a special
+token inside a document is split like any other text, so that EOS always means the end of a document.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.errors import DataError
+from fairtune.files import write_json
+from fairtune.tasks.cache import cached, key_of
+from fairtune.tasks.corpora import Corpus
+from fairtune.tasks.task import Texts
+from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
+
+VERSION = 1
+"""Raised whenever the same documents would give another file."""
+FILE, FACTS = "tokens.bin", "blocks.json"
+BATCH_DOCUMENTS, BATCH_CHARACTERS = 1000, 1 << 18
+Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a stream holds.
+
+    Args:
+        documents: those of which at least one token is in the stream.
+        tokens: with one EOS after each document.
+        bytes: of the documents' text in UTF-8, without what stands for EOS.
+        words: of the documents' text, separated by white space.
+        cut: whether the last document was cut where the tokens asked for ended; its text counts as far as it goes.
+    """
+
+    documents: int = 0
+    tokens: int = 0
+    bytes: int = 0
+    words: int = 0
+    cut: bool = False
+
+    def plus(self, text: str, tokens: int, cut: bool = False) -> Counts:
+        return Counts(
+            self.documents + 1,
+            self.tokens + tokens,
+            self.bytes + len(text.encode()),
+            self.words + len(text.split()),
+            cut,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TokenBlocks:
+    """A split as tokens.
+
+    Args:
+        where: corpus and split, for messages.
+        stream: all tokens, read-only, on disk until they are looked at.
+        made: whether they were made just now, rather than found in the cache.
+    """
+
+    where: str
+    folder: Path
+    stream: Tokens
+    counts: Counts
+    eos: int
+    made: bool
+
+    def blocks(self, length: int) -> Tokens:
+        """The stream as rows of so many tokens, for training; not a copy. The rest that does not fill a row is left out.
+
+        Raises:
+            DataError: there is not one whole row.
+        """
+        rows = len(self.stream) // length
+        if not rows:
+            raise DataError(
+                f"{self.where}: {len(self.stream):,} tokens are less than one block of {length:,}; give more text or "
+                "use shorter blocks."
+            )
+        return self.stream[: rows * length].reshape(rows, length)
+
+    def windows(self, length: int) -> Iterator[tuple[Tokens, Tokens]]:
+        """Inputs and targets of at most so many tokens, for scoring: every token of the stream is a target exactly once, in order.
+
+        The first window begins with an EOS as input, as if a document had just ended; the last one may be shorter than the others.
+        """
+        for start in range(0, len(self.stream), length):
+            targets = self.stream[start : start + length]
+            if start:
+                yield self.stream[start - 1 : start - 1 + len(targets)], targets
+            else:
+                yield np.concatenate([np.array([self.eos], self.stream.dtype), targets[:-1]]), targets
+
+
+def token_blocks(
+    corpus: Corpus,
+    split: str,
+    tokenizer: Any,
+    tokens: int | None = None,
+    between: Callable[[], None] = lambda: None,
+) -> TokenBlocks:
+    """A split of a corpus as tokens, from the cache where they are in it.
+
+    Args:
+        tokenizer: of transformers.
+        tokens: stop after exactly so many, even within a document; None takes all.
+        between: called again and again, so that a long job can be stopped.
+
+    Raises:
+        DataError: the tokenizer has no EOS, there is no text, or it cannot be read.
+    """
+    where = f"task '{corpus.name}', {split} split"
+    if tokenizer.eos_token_id is None:
+        raise DataError(
+            f"{where}: the tokenizer has no end-of-text token (EOS), which stands between documents; use the tokenizer of "
+            "a causal language model, or set its `eos_token`."
+        )
+    eos, whole, dtype = int(tokenizer.eos_token_id), _whole(tokenizer), _dtype(tokenizer)
+    key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, dtype.str, tokens])
+    made: list[Path] = []
+
+    def build(folder: Path) -> None:
+        made.append(folder)
+        counts = _write(folder / FILE, corpus, split, whole, tokens, between, dtype)
+        if not counts.documents:
+            raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
+        write_json(
+            folder / FACTS, {**asdict(counts), "dtype": dtype.str, "eos": eos, "corpus": corpus.name, "split": split}
+        )
+
+    folder = cached("blocks", key, build, between)
+    facts = json.loads((folder / FACTS).read_bytes())
+    counts = Counts(**{name: facts[name] for name in asdict(Counts())})
+    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), counts, eos, bool(made))
+
+
+def _write(
+    file: Path, corpus: Corpus, split: str, tokenizer: Any, limit: int | None, between: Callable[[], None], dtype: Any
+) -> Counts:
+    counts, waiting = Counts(), deque[str]()
+    documents = cast("Generator[list[str]]", corpus.documents(split))
+    pieces = tokenize(_batches(documents, waiting), tokenizer, special=False, between=between)
+    with file.open("wb") as sink, closing(documents), closing(cast("Generator[Piece]", pieces)):
+        for piece in pieces:
+            stream = np.insert(piece.tokens, np.cumsum(piece.lengths), tokenizer.eos_token_id).astype(dtype)
+            before = counts.tokens
+            for length in piece.lengths.tolist():
+                text, left = waiting.popleft(), length + 1 if limit is None else limit - counts.tokens
+                if left <= length:
+                    counts = counts.plus(_covered(text, left, tokenizer), left, cut=True)
+                else:
+                    counts = counts.plus(text, length + 1)
+                if counts.tokens == limit:
+                    break
+            sink.write(stream[: counts.tokens - before].data)
+            if counts.tokens == limit:
+                break
+    return counts
+
+
+def _batches(chunks: Iterator[list[str]], waiting: deque[str]) -> Iterator[list[Texts]]:
+    """Batches of an even size, whatever the chunks; each document is also put in the queue."""
+    batch: list[Texts] = []
+    size = 0
+    for chunk in chunks:
+        for text in chunk:
+            waiting.append(text)
+            batch.append((text,))
+            size += len(text)
+            if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_CHARACTERS:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _covered(text: str, tokens: int, tokenizer: Any) -> str:
+    """The beginning of a text that its first tokens stand for; a character that is cut in two is not part of it."""
+    if not tokenizer.is_fast:
+        raise DataError("tokens: this tokenizer cannot tell which token stands for which text; leave `tokens` out.")
+    places = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    if tokens >= len(places):
+        return text
+    return text[: min(places[tokens - 1][1], places[tokens][0])]
+
+
+def _whole(tokenizer: Any) -> Any:
+    """The tokenizer, to which nothing in a text is special."""
+    same = copy.copy(tokenizer)
+    same.split_special_tokens = True
+    return same
+
+
+def _dtype(tokenizer: Any) -> np.dtype[Any]:
+    """Two bytes a token where the vocabulary fits, else four; the lowest byte first."""
+    largest = max(tokenizer.get_vocab().values())
+    return np.dtype("<u2" if largest < 1 << 16 else "<u4")
