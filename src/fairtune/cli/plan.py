@@ -53,6 +53,8 @@ def _show(plan: Plan) -> None:
     out.print(f"[bold]{plan.study.study}[/bold]  plan {plan.hash}")
     out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test", markup=False)
     out.print(f"  model  {plan.model.name} ({plan.model.identity[:12]})", markup=False)
+    for told in plan.lengths:
+        out.print(f"  length {told}", markup=False, soft_wrap=True)
     out.print(
         f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n"
     )

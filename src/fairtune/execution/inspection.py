@@ -81,7 +81,7 @@ def _examples(source: ModelSource, task: str | FileTask) -> Probe:
     loaded = load_task(task)
     split = loaded.splits["validation"]
     few = split.take(np.arange(min(PROBED, len(split))))
-    length = min(Train().max_length, source.positions or Train().max_length)
+    length = min(Train().longest, source.positions or Train().longest)
     encoded = encode(few, load_tokenizer(source.fetch()), length)
     batch = to_device(encoded, np.arange(len(few)), torch.device("cpu"))
     return Probe(loaded.labels, batch, loaded.name)

@@ -14,6 +14,7 @@ from fairtune import __version__
 from fairtune.errors import FairtuneError
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.study.audit import Difference, differences
+from fairtune.study.auto_length import resolve_lengths
 from fairtune.study.schema import Study, Train
 from fairtune.tasks import TaskFacts, load_task
 from fairtune.tasks.contamination import check_contamination
@@ -53,6 +54,7 @@ class Plan:
 
     Args:
         notes: what a reader of its results must be told.
+        lengths: what `max_length: auto` became, and why.
     """
 
     study: Study
@@ -62,6 +64,7 @@ class Plan:
     differences: tuple[Difference, ...]
     hash: str
     notes: tuple[str, ...] = ()
+    lengths: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
@@ -80,6 +83,7 @@ class Plan:
             "runs": [asdict(run) for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
             "notes": list(self.notes),
+            "lengths": list(self.lengths),
         }
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
@@ -94,9 +98,9 @@ def make_plan(study: Study) -> Plan:
     data = load_task(**study.data())
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     task = data.facts()
-    model = find_model(study.model)
+    study, model, lengths = resolve_lengths(study, data, find_model(study.model))
     for arm in study.arms:
-        longest = study.settings(arm).max_length
+        longest = study.settings(arm).longest
         if model.positions is not None and longest > model.positions:
             raise FairtuneError(
                 f"arm '{arm}': max_length is {longest}, but model '{model.name}' has {model.positions} positions; lower max_length."
@@ -119,7 +123,7 @@ def make_plan(study: Study) -> Plan:
         )
         steps = total_steps(study.settings(arm), task.rows["train"])
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps))
-    return Plan(study, task, model, tuple(runs), differences(study), plan_hash, notes)
+    return Plan(study, task, model, tuple(runs), differences(study), plan_hash, notes, lengths)
 
 
 def total_steps(train: Train, examples: int) -> int:

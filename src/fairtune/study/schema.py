@@ -30,6 +30,7 @@ from fairtune.study.values import (
     Evaluate,
     Interval,
     Margin,
+    MaxLength,
     Number,
     Seeds,
     Warmup,
@@ -64,7 +65,11 @@ class Train(Section):
         ge=10,
         description="Score at most this many examples of validation and of test, a fixed stratified sample of each.",
     )
-    max_length: Whole = Field(128, ge=4, description="Longest input in tokens; longer ones are truncated.")
+    max_length: MaxLength = Field(
+        128,
+        description="Longest input in tokens; longer ones are truncated. auto is the smallest length that covers 95 % of the "
+        "training examples; `fairtune data lengths` shows it.",
+    )
     warmup: Warmup = Field(
         0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
     )
@@ -85,6 +90,13 @@ class Train(Section):
     patience: Whole | None = Field(
         None, ge=1, description="Stop after this many evaluations without a better validation score; null never."
     )
+
+    @property
+    def longest(self) -> int:
+        """`max_length` as a number, which it is from the plan on."""
+        if isinstance(self.max_length, str):
+            raise ValueError("max_length: auto becomes a number when the study is planned")
+        return self.max_length
 
 
 def _optional(section: type[Section]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_+-]*$"
 RESERVED = ("logs", "plans", "report")
 """Folders that a study keeps beside those of its arms."""
 MOST_SEEDS = 1000
+AUTO = "auto"
+SHORTEST_INPUT = 4
 
 
 def _whole_number(value: Any) -> bool:
@@ -47,6 +49,12 @@ def _evaluate(value: Any) -> Any:
     if value == "epoch" or (_whole_number(value) and value >= 1):
         return value
     raise PydanticCustomError("evaluate", "neither an epoch nor a number of steps")
+
+
+def _max_length(value: Any) -> Any:
+    if value == AUTO or (_whole_number(value) and value >= SHORTEST_INPUT):
+        return value
+    raise PydanticCustomError("max_length", "neither a number of tokens nor auto")
 
 
 def _interval(value: Any) -> Any:
@@ -112,6 +120,11 @@ Evaluate = Annotated[
     Literal["epoch"] | int,
     PlainValidator(_evaluate),
     WithJsonSchema({"anyOf": [{"enum": ["epoch"], "type": "string"}, {"type": "integer", "minimum": 1}]}),
+]
+MaxLength = Annotated[
+    Literal["auto"] | int,
+    PlainValidator(_max_length),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": SHORTEST_INPUT}, {"enum": [AUTO], "type": "string"}]}),
 ]
 Margin = Annotated[
     float | str,

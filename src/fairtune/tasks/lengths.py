@@ -8,15 +8,17 @@ from typing import Any
 
 from fairtune.errors import DataError
 from fairtune.models.sources import ModelSource
-from fairtune.tasks.token_counts import Counts, token_counts
 from fairtune.tasks.length_costs import CostRatio, grouped_cost, model_products, padded_cost
 from fairtune.tasks.task import Task
+from fairtune.tasks.token_counts import Counts, token_counts
 
 COVERAGE = 0.95
 PERCENTILES = (50, 75, 90, 95, 99)
 CHOICES = (64, 96, 128, 256, 512)
 REFERENCE = 128
 """The choice whose cost in batches of similar length is 1."""
+HELDOUT_SAMPLE = 5_000
+"""Most examples of validation and test that are counted: nothing is decided by them, they only show whether they differ."""
 SHORTEST = 8
 """What `auto` does not go below."""
 
@@ -91,7 +93,7 @@ def measure_lengths(task: Task, model: ModelSource, coverage: float = COVERAGE) 
     model = model.fetched()
     folder = Path(str(model.folder))
     train = token_counts([task.splits["train"]], folder)
-    heldout = token_counts([task.splits["validation"], task.splits["test"]], folder)
+    heldout = token_counts([task.splits["validation"], task.splits["test"]], folder, HELDOUT_SAMPLE)
     covering = train.covering(coverage)
     usable = [length for length in CHOICES if model.positions is None or length <= model.positions]
     shown = sorted({*usable, *([covering] if model.positions is None or covering <= model.positions else [])})
