@@ -1,6 +1,6 @@
 """How well made titles teach what real extracted titles are wrong.
 
-    FAIRTUNE_MIRROR=<mirror> python benchmarks/titles.py [--rows 10000] [--seed 0] [--runs runs]
+    FAIRTUNE_MIRROR=<mirror> python benchmarks/titles.py [--rows 8000] [--seed 0] [--runs runs]
 
 Makes a training set of the mirror's correct titles (titles/acl_anthology, titles/pubmed), trains MiniLM on it as
 `studies/titles.yaml` says, and tests it on the 976 real titles of titles/citeseerx, beside the majority class and naive Bayes
@@ -37,7 +37,7 @@ Right = npt.NDArray[np.bool_]
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rows", type=int, default=10_000)
+    options.add_argument("--rows", type=int, default=8_000)
     options.add_argument("--seed", type=int, default=0, help="of the made titles")
     options.add_argument("--runs", type=Path, default=Path("runs"))
     given = options.parse_args()

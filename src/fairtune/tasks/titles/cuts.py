@@ -48,12 +48,13 @@ def truncated_start(title: str, draws: Draws) -> str | None:
 @kind(weight=2)
 def before_colon(title: str, draws: Draws) -> str | None:
     """What follows a colon, a dash or a bracket is missing, but not the sign itself: "A Survey:"."""
-    places = [i + 1 for i, letter in enumerate(title) if letter in ":–—(?" and 8 < i < len(title) - 2]
+    places = [i + 1 for i, letter in enumerate(title) if letter in ":–—(" and 8 < i < len(title) - 2]
     if not places:
         return None
     place = draws.pick(places)
     if title[place - 1] == "(":
-        place = min(len(title) - 1, place + draws.number(1, 12))
+        closed = title.find(")", place)
+        place = min(len(title) - 1 if closed < 0 else closed, place + draws.number(1, 12))
     return title[:place].rstrip()
 
 
