@@ -1,4 +1,4 @@
-"""A task called `xnli/de` goes through plan, runs, ledger and report like any other."""
+"""A task called `xnli/de` or `xnli/de/translate-train` goes through plan, runs, ledger and report like any other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from made_mirror import make_inference
+from made_mirror import make_inference, pairs, write_split
 
 
 def test_a_study_of_one_language_is_run_and_reported(tmp_path: Path, tiny_model: Path) -> None:
@@ -23,7 +23,9 @@ def test_a_study_of_one_language_is_run_and_reported(tmp_path: Path, tiny_model:
         "execution": {"devices": "cpu", "save_model": False},
     }
     (tmp_path / "german.yaml").write_text(yaml.safe_dump(study))
-    environment = {**os.environ, "FAIRTUNE_MIRROR": str(make_inference(tmp_path / "mirror"))}
+    mirror = make_inference(tmp_path / "mirror")
+    write_split(mirror, "xnli/de", "train", pairs("maschine", 30))
+    environment = {**os.environ, "FAIRTUNE_MIRROR": str(mirror)}
 
     def fairtune(*words: str) -> str:
         command = [sys.executable, "-m", "fairtune", *words]
@@ -31,7 +33,12 @@ def test_a_study_of_one_language_is_run_and_reported(tmp_path: Path, tiny_model:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    assert json.loads(fairtune("plan", "german.yaml", "--json"))["task"]["name"] == "xnli/de"
+    plan = json.loads(fairtune("plan", "german.yaml", "--json"))["task"]
+    assert plan["name"] == "xnli/de"
+    other = json.loads(fairtune("plan", "german.yaml", "--json", "--set", "task=xnli/de/translate-train"))["task"]
+    assert other["name"] == "xnli/de/translate-train"
+    assert other["hashes"]["train"] != plan["hashes"]["train"]
+    assert other["hashes"]["test"] == plan["hashes"]["test"], "splits are recorded by their hash"
     fairtune("run", "german.yaml", "--runs", "runs")
     folder = tmp_path / "runs" / "german"
     assert (folder / "frozen" / "seed-1" / "predictions.parquet").is_file()

@@ -1,0 +1,52 @@
+"""The page on tasks says what the catalogue has."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from tests.documented import DOCS, examples
+
+from fairtune.study.schema import FileTask
+from fairtune.tasks import corpora, packaged, published
+from fairtune.tasks.definitions import LANGUAGES, family_of
+from fairtune.tasks.describing import Description, descriptions
+
+PAGE = (DOCS / "tasks.md").read_text(encoding="utf-8")
+
+
+def row(task: Description) -> str:
+    """A task as a row of the page's table."""
+    name = family_of(task.name)
+    hub = " and ".join(dict.fromkeys(address.partition(",")[0] for address in task.address)) or "none: a package"
+    cells = [
+        f"`{name}`",
+        task.kind,
+        ", ".join(task.columns),
+        ", ".join(task.labels),
+        task.metric,
+        *(str(task.uses[role]) for role in ("train", "validation", "test")),
+        hub,
+        task.licence,
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def test_the_table_is_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAIRTUNE_MIRROR", raising=False)
+    wanted = dict.fromkeys(map(row, descriptions()))
+    found = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    assert found == list(wanted)
+
+
+def test_the_languages_and_shares_are_those_of_the_code() -> None:
+    assert ", ".join(LANGUAGES) in PAGE
+    assert f"{published.HELD_OUT:.0%} of the training split" in PAGE
+    assert f"{corpora.HELD_OUT:.0%} of the first {corpora.HEAD:,} rows" in PAGE
+    shares = packaged.MOVIE_SHARES
+    assert f"{1 - sum(shares.values()):.0%} / {shares['validation']:.0%} / {shares['test']:.0%}" in PAGE
+
+
+def test_the_example_of_own_files_is_one() -> None:
+    task = FileTask.model_validate(yaml.safe_load(examples("tasks.md", "yaml")["Your own files"])["task"])
+    assert task.text == ("subject", "body")
+    assert FileTask.model_validate({"kind": "language_model", "train": "notes.txt"}).text == ("text",)
