@@ -11,6 +11,8 @@ from fairtune.errors import DataError
 ENTRY = re.compile(r"@\s*([A-Za-z]+)\s*([{(])")
 NAME = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
 BARE = re.compile(r"[^\s,#{}()\"]*")
+SIGN = re.compile(r"""\\.|[{}()"]""", re.DOTALL)
+"""What opens and closes, and what a backslash takes along."""
 JOINT = re.compile(r"\s*#\s*")
 ACCENTED = re.compile(
     r"""\\(?:(?P<sign>[`'^~"=.])\s*|(?P<name>[uvHckrdb])(?:\s+|(?=\{)))(?:\{\s*\\?(?P<braced>\w)\s*\}|\\?(?P<bare>\w))"""
@@ -58,19 +60,16 @@ def _matching(text: str, start: int, where: str) -> int:
     """The place after the bracket that closes the one at `start`; braces nest, and quotes may hold a round one."""
     opened, closing = text[start], {"{": "}", "(": ")"}[text[start]]
     depth, place = 0, start
-    while place < len(text):
-        letter = text[place]
-        if letter == "\\":
-            place += 1
-        elif letter == '"' and opened == "(" and depth == 1:
-            place = _closing_quote(text, place, len(text), where) - 1
+    while (sign := SIGN.search(text, place)) is not None:
+        letter, place = sign[0], sign.end()
+        if letter == '"' and opened == "(" and depth == 1:
+            place = _closing_quote(text, sign.start(), len(text), where)
         elif letter == "{" or (letter == opened and depth == 0):
             depth += 1
         elif letter == "}" or (letter == closing and depth == 1):
             depth -= 1
             if depth == 0:
-                return place + 1
-        place += 1
+                return place
     raise DataError(f"{where}: line {_line(text, start)}: the '{opened}' that opens here is never closed.")
 
 
@@ -97,14 +96,11 @@ def _value(text: str, place: int, end: int, where: str) -> tuple[str, int]:
 
 def _closing_quote(text: str, start: int, end: int, where: str) -> int:
     depth, place = 0, start + 1
-    while place < end:
-        letter = text[place]
-        if letter == "\\":
-            place += 1
-        elif letter == '"' and depth == 0:
-            return place + 1
+    while (sign := SIGN.search(text, place, end)) is not None:
+        letter, place = sign[0], sign.end()
+        if letter == '"' and depth == 0:
+            return place
         depth += {"{": 1, "}": -1}.get(letter, 0)
-        place += 1
     raise DataError(f"{where}: line {_line(text, start)}: the quotation mark that opens here is never closed.")
 
 
