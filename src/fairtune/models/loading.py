@@ -59,8 +59,12 @@ def load_classifier(source: ModelSource, labels: tuple[str, ...]) -> LoadedModel
 
 
 @lru_cache(maxsize=4)
-def load_tokenizer(folder: Path) -> Any:
-    """The checkpoint's tokenizer; checked, since a tokenizer without its vocabulary answers without an error."""
+def load_tokenizer(folder: Path, padding: bool = True) -> Any:
+    """The checkpoint's tokenizer; checked, since a tokenizer without its vocabulary answers without an error.
+
+    Args:
+        padding: whether it must have a padding token, which token blocks do without.
+    """
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError) as error:
@@ -70,7 +74,7 @@ def load_tokenizer(folder: Path) -> Any:
         raise ModelError(
             f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
         )
-    if tokenizer.pad_token_id is None:
+    if padding and tokenizer.pad_token_id is None:
         raise ModelError(f"model {folder}: its tokenizer has no padding token.")
     return tokenizer
 

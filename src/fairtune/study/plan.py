@@ -18,6 +18,7 @@ from fairtune.study.auto_length import resolve_lengths
 from fairtune.study.schema import Study, Train
 from fairtune.tasks import TaskFacts, load_task
 from fairtune.tasks.contamination import check_contamination
+from fairtune.tasks.corpora import is_text
 
 PROTOCOL = 2
 """Raised whenever the same settings would train differently; part of every signature."""
@@ -95,6 +96,7 @@ class Plan:
 
 def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
+    _refuse_text(study)
     data = load_task(**study.data())
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     task = data.facts()
@@ -124,6 +126,21 @@ def make_plan(study: Study) -> Plan:
         steps = total_steps(study.settings(arm), task.rows["train"])
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps))
     return Plan(study, task, model, tuple(runs), differences(study), plan_hash, notes, lengths)
+
+
+def _refuse_text(study: Study) -> None:
+    """Language models are not trained yet, and what only they use has no place in a study that classifies."""
+    if is_text(study.task):
+        name = study.task if isinstance(study.task, str) else study.task.name
+        raise FairtuneError(
+            f"task '{name}' is text for language models, and training those comes with the next version; "
+            "`fairtune data prepare FILE` makes the token blocks of such a study already."
+        )
+    for arm in study.arms:
+        if study.settings(arm).tokens is not None:
+            raise FairtuneError(
+                f"arm '{arm}': tokens counts the training text of language models; for classification use examples."
+            )
 
 
 def total_steps(train: Train, examples: int) -> int:

@@ -67,7 +67,6 @@ class TokenBlocks:
     Args:
         where: corpus and split, for messages.
         stream: all tokens, read-only, on disk until they are looked at.
-        made: whether they were made just now, rather than found in the cache.
     """
 
     where: str
@@ -75,7 +74,6 @@ class TokenBlocks:
     stream: Tokens
     counts: Counts
     eos: int
-    made: bool
 
     def blocks(self, length: int) -> Tokens:
         """The stream as rows of so many tokens, for training; not a copy. The rest that does not fill a row is left out.
@@ -129,10 +127,8 @@ def token_blocks(
         )
     eos, whole, dtype = int(tokenizer.eos_token_id), _whole(tokenizer), _dtype(tokenizer)
     key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, dtype.str, tokens])
-    made: list[Path] = []
 
     def build(folder: Path) -> None:
-        made.append(folder)
         counts = _write(folder / FILE, corpus, split, whole, tokens, between, dtype)
         if not counts.documents:
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
@@ -143,7 +139,7 @@ def token_blocks(
     folder = cached("blocks", key, build, between)
     facts = json.loads((folder / FACTS).read_bytes())
     counts = Counts(**{name: facts[name] for name in asdict(Counts())})
-    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), counts, eos, bool(made))
+    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), counts, eos)
 
 
 def _write(

@@ -16,6 +16,8 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,28 @@ SEAL = "seal.json"
 RACY = 2.0
 """Seconds after a file's last change in which another change might not show in its times."""
 _log = logging.getLogger("fairtune.cache")
+
+
+@dataclass(frozen=True)
+class Use:
+    """An entry that was asked for, and whether it had to be built."""
+
+    folder: Path
+    built: bool
+
+
+_watched: ContextVar[list[Use] | None] = ContextVar("watched", default=None)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[Use]]:
+    """The entries that are asked for meanwhile."""
+    uses: list[Use] = []
+    before = _watched.set(uses)
+    try:
+        yield uses
+    finally:
+        _watched.reset(before)
 
 
 def cache_folder() -> Path:
@@ -49,19 +73,21 @@ def cached(kind: str, key: str, build: Callable[[Path], None], waiting: Callable
         build: fills the folder it is given.
         waiting: called again and again while another process builds the same entry, so that waiting can be stopped.
     """
-    folder = cache_folder() / kind / key
+    folder, built = cache_folder() / kind / key, False
     try:
-        if _is_whole(folder):
-            return folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _turn(folder, waiting):
-            if not _is_whole(folder):
-                _build(folder, build)
+        if not _is_whole(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _turn(folder, waiting):
+                if not _is_whole(folder):
+                    _build(folder, build)
+                    built = True
     except OSError as error:
         raise DataError(
             f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or mend that, or set "
             f"{VARIABLE} to a folder that can be written."
         ) from None
+    if (uses := _watched.get()) is not None:
+        uses.append(Use(folder, built))
     return folder
 
 

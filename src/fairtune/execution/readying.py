@@ -1,0 +1,119 @@
+"""Everything cached that a study needs before it trains, so that it can be made ahead: where there is network, or many cores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairtune.errors import FairtuneError
+from fairtune.models.sources import find_model
+from fairtune.study.plan import make_plan
+from fairtune.study.schema import Study, Train
+from fairtune.tasks import load_task
+from fairtune.tasks.blocks import token_blocks
+from fairtune.tasks.cache import watched
+from fairtune.tasks.cache_contents import size_of
+from fairtune.tasks.card_making import card_of
+from fairtune.tasks.corpora import is_text, load_corpus
+from fairtune.tasks.encoding import encode_task
+
+Tell = Callable[["Step"], None]
+
+
+@dataclass
+class Step:
+    """One thing that was made, or was there.
+
+    Args:
+        counts: what it holds, such as rows and tokens.
+        size: bytes in the cache.
+        made: whether any of it had to be made.
+    """
+
+    what: str
+    counts: dict[str, int] = field(default_factory=dict)
+    size: int = 0
+    seconds: float = 0.0
+    made: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def make_ready(study: Study, tell: Tell = lambda _: None) -> tuple[str, list[Step]]:
+    """Fill the cache for a study.
+
+    Args:
+        tell: called after each step.
+
+    Returns:
+        Where the data came from, and the steps.
+    """
+    steps: list[Step] = []
+
+    def done(step: Step) -> None:
+        steps.append(step)
+        tell(step)
+
+    return _text(study, done) if is_text(study.task) else _task(study, done), steps
+
+
+def _task(study: Study, tell: Tell) -> str:
+    """The task's examples, its card, the model, and the examples as tokens for each arm that needs other ones."""
+    from fairtune.models.loading import load_tokenizer
+
+    with _step("data, read and checked", tell) as step:
+        plan = make_plan(study)
+        step.counts = dict(plan.task.rows)
+        task = load_task(**study.data())
+        card_of(**study.data())
+    with _step("model", tell):
+        tokenizer = load_tokenizer(plan.model.fetch())
+    for train in _different(plan.study, "max_length", "examples", "eval_examples"):
+        sizes = {"train": train.examples, "validation": train.eval_examples, "test": train.eval_examples}
+        with _step(f"tokens, at most {train.longest} an example", tell) as step:
+            found = encode_task(task, tokenizer, train.longest, sizes)
+            step.counts = {
+                "examples": sum(map(len, found.values())),
+                "tokens": sum(len(split.tokens) for split in found.values()),
+            }
+    return plan.task.source
+
+
+def _text(study: Study, tell: Tell) -> str:
+    """Token blocks of all splits, and of the training text for each arm that uses another part of it."""
+    from fairtune.models.loading import load_tokenizer
+
+    for name in ("train_on", "dedupe"):
+        if getattr(study, name):
+            raise FairtuneError(f"{name}: this is for classification; text for language models is taken as it is.")
+    with _step("model", tell):
+        tokenizer = load_tokenizer(find_model(study.model).fetch(), padding=False)
+    corpus = load_corpus(study.task)
+    wanted = [("train", train.tokens) for train in _different(study, "tokens")] + [("validation", None), ("test", None)]
+    for split, tokens in wanted:
+        with _step(f"token blocks, {split}" + (f", the first {tokens:,}" if tokens else ""), tell) as step:
+            counts = asdict(token_blocks(corpus, split, tokenizer, tokens).counts)
+            step.counts = {name: int(count) for name, count in counts.items() if name != "cut"}
+    return corpus.source
+
+
+def _different(study: Study, *fields: str) -> list[Train]:
+    """The training settings of the arms that differ in these fields."""
+    settings = [study.settings(arm) for arm in study.arms]
+    return list({tuple(getattr(train, name) for name in fields): train for train in settings}.values())
+
+
+@contextmanager
+def _step(what: str, tell: Tell) -> Iterator[Step]:
+    step, started = Step(what), time.perf_counter()
+    with watched() as uses:
+        yield step
+    folders: set[Path] = {use.folder for use in uses}
+    step.size, step.made = sum(map(size_of, folders)), any(use.built for use in uses)
+    step.seconds = time.perf_counter() - started
+    tell(step)
