@@ -106,7 +106,7 @@ def test_one_task_is_shown_with_everything() -> None:
     ):
         assert part in shown
     assert call("mnli/matched").output == call("mnli").output
-    assert "fairtune data prepare tinystories" in call("tinystories").output
+    assert "fairtune data card mnli" in shown
 
 
 def test_json_has_every_task_with_the_same_facts() -> None:

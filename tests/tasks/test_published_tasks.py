@@ -343,8 +343,14 @@ def test_an_unknown_task_gets_a_short_list_and_the_nearest_name(name: str, words
 @pytest.mark.parametrize("name", [text.name for text in TEXTS])
 def test_text_for_language_models_cannot_be_classified(mirror: Path, name: str) -> None:
     make_everything(mirror)
-    with pytest.raises(DataError, match=f"'{name}' is text for language models.*`fairtune data prepare {name}`"):
+    with pytest.raises(DataError, match=f"'{name}' is text for language models.*`fairtune data prepare FILE`"):
         load_task(name)
+
+
+def test_own_text_for_language_models_cannot_be_classified(tmp_path: Path) -> None:
+    own = {"kind": "language_model", "train": str(tmp_path / "notes.txt")}
+    with pytest.raises(DataError, match="'files' is text for language models"):
+        load_task(own)
 
 
 def test_remarks_on_a_data_set_do_not_make_it_read_again(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:

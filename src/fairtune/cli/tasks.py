@@ -113,5 +113,5 @@ def _show_one(task: Description) -> None:
         if value:
             style = "yellow" if fact == "missing" else ""
             out.print(Text.assemble((f"{fact:<21}", "dim"), (value, style)), soft_wrap=True)
-    use = f"fairtune data prepare {task.name}" if task.kind == LANGUAGE_MODEL else f"fairtune data card {task.name}"
-    out.print(Text(f"\nIn a study: `task: {task.name}`. Look at it: `{use}`."))
+    look = "" if task.kind == LANGUAGE_MODEL else f" Look at its data: `fairtune data card {task.name}`."
+    out.print(Text(f"\nIn a study: `task: {task.name}`.{look}"))

@@ -56,7 +56,8 @@ def _load(spec: str | FileTask | Mapping[str, Any]) -> Task:
 def _is_text(name: str) -> str:
     return (
         f"task '{name}' is text for language models and has no labels, so that nothing can be classified with it; "
-        f"`fairtune data prepare {name}` makes it into token blocks. Tasks that classify: {one_of(_families())}."
+        "`fairtune data prepare FILE` makes token blocks of it for a study that names it. Tasks that classify: "
+        f"{one_of(_families())}."
     )
 
 
