@@ -43,9 +43,13 @@ def read_methods(options: Sequence[str]) -> tuple[MethodUse, ...]:
     return study.methods(ARM)
 
 
-def read_task(option: str) -> str | FileTask:
-    """A task by its name, or the user's own files as a study file gives them."""
-    where = f"--task {option}"
+def read_task(option: str, called: str = "--task") -> str | FileTask:
+    """A task by its name, or the user's own files as a study file gives them.
+
+    Args:
+        called: what messages call the option.
+    """
+    where = f"{called} {option}"
     try:
         return load_study(_study(task=_yaml(where, option))).task
     except StudyError as error:

@@ -25,18 +25,20 @@ SHORTEST = 8
 
 @dataclass(frozen=True)
 class Choice:
-    """What training with a `max_length` means for the training split.
+    """What training with a `max_length` means.
 
     Args:
-        truncated: the share of examples that are cut.
-        lost: the share of tokens that are cut away.
-        mean_tokens: tokens of an example after that.
+        truncated: the share of training examples that are cut.
+        heldout_truncated: likewise of validation and test.
+        lost: the share of training tokens that are cut away.
+        mean_tokens: tokens of a training example after that.
         grouped: cost in batches of similar length, as fairtune makes them.
         padded: cost when every example is padded to `max_length`.
     """
 
     max_length: int
     truncated: float
+    heldout_truncated: float
     lost: float
     mean_tokens: float
     grouped: CostRatio
@@ -51,7 +53,7 @@ class Lengths:
         positions: the longest input that the model takes, where its config tells.
         heldout: validation and test together.
         coverage: the share of training examples that `covering` covers.
-        choices: `covering` and the usual ones, ascending, as far as the model takes them.
+        choices: `covering` (or all that the model takes) and the usual ones, ascending, as far as the model takes them.
         beyond: the usual ones that it does not take.
     """
 
@@ -88,15 +90,14 @@ def measure_lengths(task: Task, model: ModelSource, coverage: float = COVERAGE) 
         DataError: the coverage is no share.
         ModelError: the model's tokenizer cannot be had.
     """
-    if not 0 < coverage <= 1:
-        raise DataError(f"coverage: found {coverage:g}; allowed: a share above 0 and up to 1, such as {COVERAGE:g}.")
+    check_coverage(coverage)
     model = model.fetched()
     folder = Path(str(model.folder))
-    train = token_counts([task.splits["train"]], folder)
-    heldout = token_counts([task.splits["validation"], task.splits["test"]], folder, HELDOUT_SAMPLE)
+    train = train_counts(task, folder)
+    heldout = heldout_counts(task, folder)
     covering = train.covering(coverage)
     usable = [length for length in CHOICES if model.positions is None or length <= model.positions]
-    shown = sorted({*usable, *([covering] if model.positions is None or covering <= model.positions else [])})
+    shown = sorted({*usable, min(covering, model.positions or covering)})
     products = model_products(folder)
     unit = grouped_cost(train, REFERENCE, products)
 
@@ -104,6 +105,7 @@ def measure_lengths(task: Task, model: ModelSource, coverage: float = COVERAGE) 
         return Choice(
             max_length=length,
             truncated=train.cut(length),
+            heldout_truncated=heldout.cut(length),
             lost=train.lost(length),
             mean_tokens=float(train.truncated(length).mean()),
             grouped=grouped_cost(train, length, products).ratio(unit),
@@ -121,6 +123,25 @@ def measure_lengths(task: Task, model: ModelSource, coverage: float = COVERAGE) 
         choices=tuple(map(choice, shown)),
         beyond=tuple(length for length in CHOICES if length not in usable),
     )
+
+
+def train_counts(task: Task, folder: Path) -> Counts:
+    return token_counts([task.splits["train"]], folder)
+
+
+def heldout_counts(task: Task, folder: Path) -> Counts:
+    """Validation and test together."""
+    return token_counts([task.splits["validation"], task.splits["test"]], folder, HELDOUT_SAMPLE)
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        DataError: saying what is allowed.
+    """
+    if not 0 < coverage <= 1:
+        raise DataError(f"coverage: found {coverage:g}; allowed: a share above 0 and up to 1, such as {COVERAGE:g}.")
 
 
 def auto_length(train: Counts, positions: int | None) -> int:
