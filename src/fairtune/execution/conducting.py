@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairtune.errors import LedgerError
+from fairtune.errors import LedgerError, Stopped
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.local import LocalExecutor, Message, find_devices
 from fairtune.files import write_json
 from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
 from fairtune.study.plan import Plan
+from fairtune.tasks.card_making import card_of
 
 
 class Watcher(Protocol):
@@ -93,3 +95,17 @@ def record_plan(plan: Plan, home: Path) -> None:
         raise LedgerError(
             f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs."
         ) from None
+    _record_card(plan, home / "data.json")
+
+
+def _record_card(plan: Plan, file: Path) -> None:
+    """Keep the data card. It is a help to readers: without it, a study runs all the same and says why there is none."""
+    content: dict[str, Any]
+    try:
+        content = card_of(**plan.study.data()).as_json()
+    except Stopped:
+        raise
+    except Exception as error:
+        content = {"problem": f"{type(error).__name__}: {error}"}
+    with contextlib.suppress(OSError):
+        write_json(file, content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairtune.analysis.statistics import Summary
+from fairtune.report.data_section import DataSection
 from fairtune.report.starting import CardSummary
 
 
@@ -194,6 +195,7 @@ class ReportContent:
     rows: tuple[ArmRow, ...]
     like_with_like: tuple[Versus, ...]
     audit: tuple[str, ...]
+    data: DataSection
     curves: tuple[Curve, ...]
     timing_notes: tuple[str, ...]
     cards: tuple[CardSummary, ...]

@@ -12,6 +12,7 @@ from fairtune.analysis.results import Comparison, Results, RunRecord
 from fairtune.report.bounds import beats, bound_notes, lowest_ratio
 from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, Spread, Versus
 from fairtune.report.curves import learning_curve
+from fairtune.report.data_section import read_data
 from fairtune.report.machine import describe_machine
 from fairtune.report.numbers import setting
 from fairtune.report.sentences import findings, reading_notes, starting_notes, timing_notes
@@ -33,6 +34,7 @@ def make_content(results: Results) -> ReportContent:
         rows=rows,
         like_with_like=fair,
         audit=tuple(str(difference["text"]) for difference in results.plan["differences"]),
+        data=read_data(results),
         curves=tuple(
             learning_curve(run, results.metric, int(planned["steps"]))
             for run, planned in zip(results.runs, results.plan["runs"], strict=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from fairtune.report import numbers
+from fairtune.report import data_section, numbers
 from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
 from fairtune.report.figures import curves_svg, differences_svg, scores_svg
@@ -18,12 +18,19 @@ FORMATS = (
     numbers.percent, numbers.points, numbers.between, numbers.p_value, numbers.significant, numbers.whole,
     numbers.share, numbers.gigabytes, numbers.megabytes, numbers.millions, numbers.ratio, numbers.error_size,
     numbers.trains, numbers.confidence, numbers.metric_unit, layer_rows, head_maps,
+    data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,
+    data_section.contradictions, data_section.without_card,
 )  # fmt: skip
 
 
 def unbroken(text: str) -> str:
     """Text whose short formulas (n = 3, p < .001, 95 %) are not torn apart at a line's end."""
     return re.sub(r" ([=<]) ", "\u00a0\\1\u00a0", text).replace(" %", "\u00a0%")
+
+
+def coded(text: str) -> Markup:
+    """Text, made safe, in which what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 class HtmlExporter:
@@ -40,7 +47,8 @@ class HtmlExporter:
             lstrip_blocks=True,
         )
         environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH, titles=TITLES)
-        environment.filters["unbroken"] = unbroken
+        environment.globals.update(splits=data_section.TITLES, hash_length=data_section.HASH)
+        environment.filters.update(unbroken=unbroken, coded=coded)
         # The figures are markup of our own making; matplotlib escapes the names in them.
         figures = {
             "scores": Markup(scores_svg(content)),

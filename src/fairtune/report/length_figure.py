@@ -34,8 +34,8 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
     metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
     content = BytesIO()
     with drawing(ink="black", page="white"):
-        figure = new_figure(10.4, 4.3)
-        left, right = figure.subplots(1, 2, width_ratios=(1.75, 1))
+        figure = new_figure(11.0, 4.3)
+        left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
         _draw_coverage(left, lengths)
         _draw_costs(right, lengths)
         sampled = " sampled" if lengths.train.sampled else ""
@@ -61,19 +61,12 @@ def _draw_coverage(axes: Axes, lengths: Lengths) -> None:
     _shape(axes, train, low, high)
     _curve(axes, heldout, "validation and test", low, high, color=GREY, linewidth=1.3, linestyle="--")
     _curve(axes, train, "training", low, high, color=BLUE, linewidth=2.2)
+    _top(axes, low, "truncated", ha="left")
     for length in CHOICES:
-        beyond = length in lengths.beyond
+        beyond, cut = length in lengths.beyond, train.cut(length)
         axes.plot([length, length], [0, 100], color=GREY, linewidth=0.7, alpha=0.6, zorder=1)
-        told = "beyond\nthe model" if beyond else f"{percent(train.cut(length), 1)}\ncut"
-        axes.annotate(
-            told,
-            (length, 102),
-            ha="center",
-            va="bottom",
-            fontsize=7.5,
-            color=GREY if beyond else "black",
-            annotation_clip=False,
-        )
+        told = "beyond" if beyond else percent(cut, 0 if cut >= 0.1 or cut == 0 else 1)
+        _top(axes, length, told, color=GREY if beyond else "black", fontweight="normal" if beyond else "bold")
     share = 100 * lengths.coverage
     axes.plot([low, lengths.covering, lengths.covering], [share, share, 0], color=VERMILION, linewidth=1.4, zorder=3)
     axes.plot([lengths.covering], [share], "o", color=VERMILION, markersize=6, zorder=4)
@@ -88,7 +81,14 @@ def _draw_coverage(axes: Axes, lengths: Lengths) -> None:
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.85},
     )
     _coverage_axes(axes, low, high)
-    axes.legend(loc="center left", frameon=False, fontsize=8)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(
+        handles[::-1], labels[::-1], loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False, fontsize=8
+    )
+
+
+def _top(axes: Axes, length: int, text: str, **style: Any) -> None:
+    axes.annotate(text, (length, 102), **{"ha": "center", "fontsize": 8, "annotation_clip": False, **style})
 
 
 def _curve(axes: Axes, counts: Counts, name: str, low: int, high: int, **style: Any) -> None:
@@ -110,6 +110,7 @@ def _shape(axes: Axes, counts: Counts, low: int, high: int) -> None:
         align="edge",
         color=BLUE,
         alpha=0.16,
+        label="how many have each length",
         linewidth=0,
         zorder=0,
     )
@@ -125,7 +126,7 @@ def _coverage_axes(axes: Axes, low: int, high: int) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
     axes.set_xlabel("max_length in tokens")
-    axes.set_title("examples that are not truncated", loc="left", pad=30)
+    axes.set_title("examples that max_length leaves whole", loc="left", pad=22)
     axes.grid(axis="y", color=GREY, alpha=0.15, linewidth=0.6)
 
 
@@ -133,10 +134,9 @@ def _draw_costs(axes: Axes, lengths: Lengths) -> None:
     """Bars of both ways to make batches, a pair a choice."""
     places = range(len(lengths.choices))
     counted = all(choice.grouped.flops is not None for choice in lengths.choices)
-    what = "matrix products" if counted else "tokens"
     for aside, way, colour, name in (
-        (-0.2, "grouped", BLUE, "batches of similar length (fairtune)"),
-        (0.2, "padded", ORANGE, "all padded to max_length"),
+        (-0.2, "grouped", BLUE, "batches of similar length, as fairtune makes them"),
+        (0.2, "padded", ORANGE, "every example padded to max_length"),
     ):
         ratios = [getattr(choice, way) for choice in lengths.choices]
         values = [float(ratio.flops if counted else ratio.tokens) for ratio in ratios]
@@ -157,5 +157,6 @@ def _draw_costs(axes: Axes, lengths: Lengths) -> None:
     axes.spines["bottom"].set_visible(False)
     axes.set_xticks([])
     axes.set_xlim(0, 1.15 * max(axes.get_xlim()[1], 1))
-    axes.set_title(f"{what} an epoch, beside {REFERENCE} in similar lengths", loc="left", pad=30)
-    axes.legend(loc="upper left", bbox_to_anchor=(-0.02, 1.11), ncols=1, frameon=False, fontsize=8, borderaxespad=0)
+    measure = "matrix products" if counted else "tokens"
+    axes.set_title(f"{measure} of an epoch ({REFERENCE} in similar lengths is 1)", loc="left", x=-0.16, pad=22)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, 0.02), frameon=False, fontsize=8, borderaxespad=0.3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fairtune.report.content import ArmRow, Header, ReportContent, Spread, Versus
+from fairtune.report.data_markdown import data_lines
 from fairtune.report.markdown_text import items, one_line, plain, section, table
 from fairtune.report.numbers import (
     DASH,
@@ -71,6 +72,8 @@ def _lines(content: ReportContent) -> Iterator[str]:
         yield from table(heads, [_versus_cells(versus) for versus in content.like_with_like])
     yield from section("Differences between arms other than methods")
     yield from items(map(plain, content.audit), "None: the arms differ in their methods only.")
+    yield from section("Data")
+    yield from data_lines(content.data)
     yield from section("Time and size")
     yield from table(TIME_HEADS, [_time_cells(row) for row in content.rows])
     yield ""

@@ -101,12 +101,13 @@ def _contradictions(split: Split, opposed: npt.NDArray[np.bool_], labels: tuple[
     for place in np.lexsort((first, -sizes)):
         counts = np.bincount(split.labels[rows[group == place]], minlength=len(labels))
         told = {name: int(count) for name, count in zip(labels, counts, strict=True) if count}
-        yield Contradiction(_short(" | ".join(split.texts[int(rows[first[place]])])), told)
+        texts = split.texts[int(rows[first[place]])]
+        yield Contradiction(" | ".join(_short(text, SHOWN // len(texts)) for text in texts), told)
 
 
-def _short(text: str) -> str:
-    line = " ".join(text[: 4 * SHOWN].split())
-    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
+def _short(text: str, most: int) -> str:
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _sizes(split: Split) -> tuple[Counts, Counts, int]:

@@ -10,6 +10,11 @@ from fairtune.tasks.card import DataCard, Overlap, SplitCard, as_percent
 MOST_REPEATED = 0.01
 MOST_IMBALANCE = 10
 """Rows of the largest class for one of the smallest."""
+REPEATED = {
+    "training": "training. `dedupe: true` keeps the first of each",
+    "validation": "the score that selects checkpoints. Remove them if they are a mistake",
+    "test": "the score, and makes its interval too narrow. Remove them if they are a mistake",
+}
 NAMES = {"train": "training", "validation": "validation", "test": "test"}
 
 
@@ -51,14 +56,9 @@ def _split(name: str, split: SplitCard) -> Iterator[str]:
             f"does not decide them. Look at the examples; {advice}."
         )
     if split.repeated > MOST_REPEATED * split.rows:
-        where, advice = (
-            ("training", "`dedupe: true` keeps the first of each")
-            if name == "training"
-            else ("the score", "its interval is then too narrow; remove them if they are a mistake")
-        )
         yield (
-            f"{split.repeated:,} of {split.rows:,} {name} rows ({as_percent(split.repeated / split.rows)}) repeat a text, which "
-            f"then counts more than once in {where}; {advice}."
+            f"{split.repeated:,} of {split.rows:,} {name} rows ({as_percent(split.repeated / split.rows)}) "
+            f"{'repeats' if split.repeated == 1 else 'repeat'} a text, which then counts more than once in {REPEATED[name]}."
         )
     yield from _balance(name, split)
     if split.empty:

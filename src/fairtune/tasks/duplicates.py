@@ -91,18 +91,18 @@ class Removal:
 def find_duplicates(task: Task) -> tuple[dict[str, Mask], Removal]:
     """The examples that `dedupe: true` takes out of each split, and their number by reason."""
     train, validation, test = (task.splits[name] for name in ("train", "validation", "test"))
-    gone = np.zeros(len(train), dtype=np.bool_)
-    counts = []
-    for found in (
-        shared(train.normal, test.normal),
-        shared(train.normal, validation.normal),
-        contradictory(train.normal, train.labels),
-        repeated(train.normal),
-    ):
-        counts.append(int((found & ~gone).sum()))
+    reasons = {
+        "in_test": shared(train.normal, test.normal),
+        "in_validation": shared(train.normal, validation.normal),
+        "contradictory": contradictory(train.normal, train.labels),
+        "repeated": repeated(train.normal),
+    }
+    gone, counts = np.zeros(len(train), dtype=np.bool_), {}
+    for reason, found in reasons.items():
+        counts[reason] = int((found & ~gone).sum())
         gone |= found
     reported = shared(validation.normal, test.normal)
-    return {"train": gone, "validation": reported}, Removal(*counts, int(reported.sum()))
+    return {"train": gone, "validation": reported}, Removal(**counts, validation_in_test=int(reported.sum()))
 
 
 def without_duplicates(task: Task) -> Task:
@@ -119,7 +119,8 @@ def without_duplicates(task: Task) -> Task:
         kept = {name: _filtered(task.splits[name], ~mask, aside / f"{name}.arrow") for name, mask in drop.items()}
         return replace(task, splits={**task.splits, **kept}, source=source, known=None)
 
-    return prepared(["dedupe", task.facts().hashes, source], make)
+    parts = ["dedupe", task.name, task.metric, list(task.labels), task.facts().hashes, source]
+    return prepared(parts, make)
 
 
 def _require_rest(task: Task, drop: dict[str, Mask], removal: Removal) -> None:

@@ -1,0 +1,41 @@
+"""`fairtune data card`: what a task's data is like, before anything is trained on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.cli.method_options import read_task
+
+TaskName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="A task of the catalogue, or your files, such as '{train: a.csv, test: b.csv, text: title}'.",
+        show_default=False,
+    ),
+]
+TrainOn = Annotated[
+    str | None,
+    typer.Option(
+        "--train-on", metavar="TASK", help="The task whose training split is used instead.", show_default=False
+    ),
+]
+Dedupe = Annotated[bool, typer.Option("--dedupe", help="Show the data as `dedupe: true` makes it.")]
+
+
+@answers
+def card(task: TaskName, train_on: TrainOn = None, dedupe: Dedupe = False, as_json: AsJson = False) -> None:
+    """Show rows, balance, duplicates, contradictory labels, texts that splits share, lengths and languages of a task."""
+    chosen = read_task(task)
+    from fairtune.tasks.card_making import card_of
+
+    found = card_of(chosen, train_on, dedupe)
+    if as_json:
+        print_json(found.as_json())
+        return
+    from fairtune.report.data_view import data_view
+
+    console().print(data_view(found))

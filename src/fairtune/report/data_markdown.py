@@ -1,0 +1,36 @@
+"""The data of a study as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairtune.report import data_section
+from fairtune.report.data_section import HASH, TITLES, DataSection
+from fairtune.report.markdown_text import items, plain, table
+
+
+def data_lines(data: DataSection) -> Iterator[str]:
+    """The section without its title."""
+    if data.notes:
+        yield from items(f"**Contaminated**: {plain(note)}" for note in data.notes)
+        yield ""
+    if data.card is None:
+        yield plain(data_section.without_card(data))
+        if data.hashes:
+            yield ""
+            yield from items(f"{TITLES.get(name, name)} split: `{found[:HASH]}`" for name, found in data.hashes.items())
+        return
+    yield from table(
+        ["", *TITLES.values()], [[plain(cell) for cell in row] for row in data_section.split_rows(data.card)]
+    )
+    yield ""
+    heads, rows = data_section.overlap_heads(data.card), data_section.overlap_rows(data.card)
+    yield from table(heads, [[plain(cell) for cell in row] for row in rows])
+    yield ""
+    yield from items(map(plain, data_section.remarks(data.card)))
+    examples = data_section.contradictions(data.card)
+    if examples:
+        yield ""
+        yield "Texts with contradictory labels:"
+        yield ""
+        yield from items(f"{split}: “{plain(text)}” ({plain(labels)})" for split, text, labels in examples)

@@ -1,0 +1,165 @@
+"""Training data that holds what is reported is refused when the plan is made, unless it is mended or allowed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tasks.made_mirror import write_split
+from tests.tasks.test_data_card import clean, distinct, mirrored
+
+from fairtune.errors import DataError
+from fairtune.study.loading import load_study
+from fairtune.study.plan import Plan, make_plan
+from fairtune.tasks import load_task, task_names
+from fairtune.tasks.contamination import KNOWN, check_contamination, known_of
+from fairtune.tasks.hashing import exact_and_normal
+from fairtune.tasks.sources import package_file, read_rows
+
+
+@pytest.fixture
+def plan(tiny_model: Path) -> Any:
+    def made(task: Any, **fields: Any) -> Plan:
+        return make_plan(
+            load_study(
+                {
+                    "study": "s",
+                    "task": task,
+                    "model": str(tiny_model),
+                    "arms": {"a": {}},
+                    "compare": {"to": "a"},
+                    **fields,
+                }
+            )
+        )
+
+    return made
+
+
+def leaking(folder: Path, leaked: int) -> dict[str, Any]:
+    """A task of 20 reported texts, some of which are also trained on."""
+    test = distinct("test", 20)
+    shouted = [(text.upper() + "!", label) for text, label in test[:leaked]]
+    return clean(folder, train=[*distinct("train", 40), *shouted], test=test)
+
+
+def test_more_than_a_tenth_is_refused_with_what_to_do(tmp_path: Path, plan: Any) -> None:
+    with pytest.raises(DataError) as caught:
+        plan(leaking(tmp_path, 3))
+    told = str(caught.value)
+    assert "3 of the 20 test texts (15.0 %) are in the training split" in told
+    assert all(way in told for way in ("dedupe: true", "another task", "allow_contamination: true"))
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("leaked", [0, 2])
+def test_a_tenth_is_left_to_the_card(tmp_path: Path, plan: Any, leaked: int) -> None:
+    assert plan(leaking(tmp_path, leaked)).notes == ()
+
+
+def test_allowed_it_runs_and_is_recorded(tmp_path: Path, plan: Any) -> None:
+    made = plan(leaking(tmp_path, 3), allow_contamination=True)
+    (note,) = made.as_json()["notes"]
+    assert "3 of the 20 test texts (15.0 %)" in note
+    assert "The study allows it" in note
+
+
+def test_allowing_what_is_not_there_says_nothing(tmp_path: Path, plan: Any) -> None:
+    assert plan(leaking(tmp_path, 0), allow_contamination=True).notes == ()
+
+
+def test_dedupe_mends_it(tmp_path: Path, plan: Any) -> None:
+    made = plan(leaking(tmp_path, 3), dedupe=True)
+    assert made.notes == ()
+    assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
+
+
+def test_allowing_changes_no_run(tmp_path: Path, plan: Any) -> None:
+    spec = leaking(tmp_path, 2)
+    assert plan(spec).hash == plan(spec, allow_contamination=True).hash
+
+
+def test_it_is_the_reported_split_that_counts(tmp_path: Path, plan: Any) -> None:
+    """Ten training rows that repeat one reported text are one of twenty."""
+    test = distinct("test", 20)
+    assert plan(clean(tmp_path, train=[*distinct("train", 40), *[test[0]] * 10], test=test)).notes == ()
+
+
+def small_sst2(folder: Path) -> Path:
+    """A mirror whose sst2 has one sentence in its test split that movie-reviews trains on."""
+    sentence = load_task("movie-reviews").splits["train"].texts[0][0]
+    rows = [{"sentence": f"nobody wrote this sentence {i}", "label": i % 2} for i in range(40)]
+    write_split(folder, "sst2", "train", rows)
+    write_split(folder, "sst2", "validation", [{**row, "sentence": f"validation {row['sentence']}"} for row in rows])
+    write_split(
+        folder,
+        "sst2",
+        "test",
+        [{**row, "sentence": f"test {row['sentence']}"} for row in rows] + [{"sentence": sentence, "label": 1}],
+    )
+    return folder
+
+
+def test_a_known_case_is_refused_however_little_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Any
+) -> None:
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(small_sst2(tmp_path)))
+    with pytest.raises(
+        DataError, match=r"1 of the 41 test texts .* Known of training on movie-reviews and reporting on sst2"
+    ):
+        plan("sst2", train_on="movie-reviews")
+    assert plan("sst2", train_on="movie-reviews", dedupe=True).notes == (), "nothing is left of it"
+    (note,) = plan("sst2", train_on="movie-reviews", allow_contamination=True).notes
+    assert "731 of SST-2's 872 validation sentences" in note
+    assert plan("sst2").notes == ()
+
+
+def test_known_cases_name_tasks_that_exist() -> None:
+    from fairtune.tasks.definitions import TEXTS
+
+    names = {*task_names(), *(text.name for text in TEXTS)}
+    assert {name for known in KNOWN for name in (known.trained, known.reported)} <= names
+    assert known_of("sst2", "mnli") == ()
+    assert len(known_of("sst2", None)) == 1
+
+
+def package_hashes(source: str, folder: Path) -> Any:
+    file = package_file("movie_reviews", "data/combined_movie_reviews.csv", "movie-reviews")
+    rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)
+    return exact_and_normal((text,) for batch in rows.batches(["text"]) for (text,) in batch)[1]
+
+
+def test_the_movie_reviews_hold_most_of_sst2(tmp_path: Path) -> None:
+    mirrored("sst2")
+    package, task = package_hashes("rotten_tomatoes", tmp_path), load_task("sst2")
+    found = {name: int(np.isin(task.splits[name].normal, package).sum()) for name in ("validation", "test")}
+    assert found == {"validation": 731, "test": 1_431}
+    assert (len(package), len(task.splits["validation"])) == (8_530, 872)
+    reported = load_task("movie-reviews").splits["test"]
+    assert (int(np.isin(reported.normal, task.splits["train"].normal).sum()), len(reported)) == (598, 1_242)
+
+
+@pytest.mark.parametrize(("task", "train_on"), [("sst2", "movie-reviews"), ("movie-reviews", "sst2")])
+def test_sst2_and_the_movie_reviews_are_refused_both_ways(task: str, train_on: str) -> None:
+    mirrored("sst2")
+    with pytest.raises(DataError, match="Known of training on"):
+        check_contamination(load_task(task, train_on), train_on, allowed=False)
+    assert check_contamination(load_task(task, train_on, dedupe=True), train_on, allowed=False) == ()
+
+
+def test_the_text_of_the_movie_reviews_is_the_training_split_of_imdb(tmp_path: Path) -> None:
+    mirrored("imdb")
+    package, task = package_hashes("imdb", tmp_path), load_task("imdb")
+    assert np.isin(task.splits["validation"].normal, package).all()
+    assert int(np.isin(task.splits["test"].normal, package).sum()) == 123
+
+
+@pytest.mark.skipif(not os.environ.get("FAIRTUNE_MIRROR"), reason="FAIRTUNE_MIRROR is not set")
+@pytest.mark.parametrize("name", ["sst2", "cola", "mrpc", "mnli", "xnli/de", "imdb", "ag_news", "movie-reviews"])
+def test_no_task_of_the_catalogue_is_refused_as_it_is(name: str) -> None:
+    if name != "movie-reviews":
+        mirrored(name)
+    assert check_contamination(load_task(name), None, allowed=False) == ()
