@@ -123,45 +123,45 @@ def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[
     csv.field_size_limit(LONGEST)
     with _open(file) as handle:
         reader = csv.reader(_lines(file, handle), delimiter=delimiter, strict=True)
-        header = _next_row(file, reader)
-        if header is None:
-            raise DataError(f"{file}: the file is empty.")
-        check_columns(file, header, columns)
-        places = [header.index(column) for column in columns]
-        chunk, number, line = Chunk.empty(columns), 0, reader.line_num + 1
-        while (row := _next_row(file, reader)) is not None:
-            number += 1
-            if row:
-                if len(row) != len(header):
-                    raise DataError(
-                        f"{file}: row {number} (line {line}) has {len(row)} fields, the header has {len(header)}; "
-                        "quote texts that contain the separator, and close every quote."
-                    )
-                for column, place in zip(columns, places, strict=True):
-                    chunk.values[column].append(row[place])
-                    chunk.size += len(row[place])
-                chunk.numbers.append(number)
-                if chunk.full:
-                    yield chunk
-                    chunk = Chunk.empty(columns)
-            line = reader.line_num + 1
+        began = 1
+        try:
+            header = next(reader, None)
+            if header is None:
+                raise DataError(f"{file}: the file is empty.")
+            check_columns(file, header, columns)
+            places, width = [header.index(column) for column in columns], len(header)
+            chunk, began = Chunk.empty(columns), reader.line_num + 1
+            filled = list(zip(chunk.values.values(), places, strict=True))
+            for number, row in enumerate(reader, start=1):
+                if row:
+                    if len(row) != width:
+                        raise DataError(
+                            f"{file}: row {number} (line {began}) has {len(row)} fields, the header has {width}; "
+                            "quote texts that contain the separator, and close every quote."
+                        )
+                    for values, place in filled:
+                        values.append(row[place])
+                        chunk.size += len(row[place])
+                    chunk.numbers.append(number)
+                    if chunk.full:
+                        yield chunk
+                        chunk = Chunk.empty(columns)
+                        filled = list(zip(chunk.values.values(), places, strict=True))
+                began = reader.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{file}: {_wrong_quotes(str(error), began, reader.line_num)}") from None
         yield chunk
 
 
-def _next_row(file: Path, reader: Any) -> list[str] | None:
-    """The next row; where its quotes are wrong, the line on which it began is told."""
-    began = reader.line_num + 1
-    try:
-        return cast("list[str] | None", next(reader, None))
-    except csv.Error as error:
-        wrong = str(error)
-    if "unexpected end of data" in wrong or "larger than field limit" in wrong:
+def _wrong_quotes(error: str, began: int, line: int) -> str:
+    """What is wrong with a row that began on a line."""
+    if "unexpected end of data" in error or "larger than field limit" in error:
         wrong = f"a quote that is opened in the row of line {began} is not closed"
-    elif began != reader.line_num:
-        wrong = f"{wrong} in the row that began on line {began}, where a quote may have been left open"
+    elif began != line:
+        wrong = f"{error} in the row that began on line {began}, where a quote may have been left open"
     else:
-        wrong = f"{wrong} on line {began}"
-    raise DataError(f'{file}: {wrong}; close it, and write a quote inside a text as "".')
+        wrong = f"{error} on line {began}"
+    return f'{wrong}; close it, and write a quote inside a text as "".'
 
 
 def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:

@@ -104,7 +104,7 @@ def collect(where: Path | str, chunks: Iterable[Chunk], texts: Sequence[str], la
         for chunk in chunks:
             columns = {name: _texts(where, chunk, name) for name in texts}
             if label:
-                columns[label] = pa.array(list(_labels(where, chunk, label, types)), pa.large_string())
+                columns[label] = pa.array(_labels(where, chunk, label, types), pa.large_string())
             if chunk.numbers:
                 yield pa.record_batch({**columns, NUMBER: pa.array(chunk.numbers, pa.int64())})
 
@@ -156,18 +156,26 @@ def _texts(where: Path | str, chunk: Chunk, column: str) -> Any:
     return pa.array(cleaned, pa.large_string())
 
 
-def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> Iterator[str | None]:
+def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> list[str | None]:
     """Labels as texts: 1, 1.0 and "1" are the same class."""
+    known: dict[tuple[type, Any], str | None] = {}
+    found = []
     for number, value in zip(chunk.numbers, chunk.values[column], strict=True):
-        if value is None or (isinstance(value, float) and math.isnan(value)) or not str(value).strip():
-            yield None
-            continue
         if isinstance(value, list | dict):
             raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
-        types.setdefault(_type_of(value), number)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        yield str(value).strip()
+        place = (type(value), value)
+        if place not in known:
+            known[place] = text = _label_text(value)
+            if text is not None:
+                types.setdefault(_type_of(value), number)
+        found.append(known[place])
+    return found
+
+
+def _label_text(value: Any) -> str | None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
 
 
 def _type_of(value: Any) -> str:

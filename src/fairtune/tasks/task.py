@@ -119,8 +119,9 @@ class Split:
 
     def add_to(self, digest: Any) -> None:
         """Texts and labels into a hash."""
-        for texts in self.texts:
-            digest.update(BETWEEN.join(texts).encode("utf-8", "surrogatepass") + b"\0")
+        for start in range(0, len(self), BATCH):
+            texts = map(BETWEEN.join, self.texts[start : start + BATCH])
+            digest.update("\0".join((*texts, "")).encode("utf-8", "surrogatepass"))
         digest.update(self.labels.astype("<i8").tobytes())
 
 
