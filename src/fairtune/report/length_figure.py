@@ -71,7 +71,7 @@ def _draw_coverage(axes: Axes, lengths: Lengths) -> None:
     axes.plot([low, lengths.covering, lengths.covering], [share, share, 0], color=VERMILION, linewidth=1.4, zorder=3)
     axes.plot([lengths.covering], [share], "o", color=VERMILION, markersize=6, zorder=4)
     axes.annotate(
-        f"{lengths.covering:,} tokens cover {percent(lengths.coverage, 0)}",
+        f"{lengths.covering:,} tokens cover {percent(lengths.coverage)}",
         (low, share),
         xytext=(5, -4),
         textcoords="offset points",
@@ -102,7 +102,7 @@ def _shape(axes: Axes, counts: Counts, low: int, high: int) -> None:
         counts.examples[(counts.lengths >= first) & (counts.lengths < last)].sum() / np.log(last / first)
         for first, last in pairwise(edges)
     ]
-    scale = 62 / max(heights)
+    scale = 62 / max(1, *heights)
     axes.bar(
         edges[:-1],
         [scale * h for h in heights],
@@ -145,7 +145,7 @@ def _draw_costs(axes: Axes, lengths: Lengths) -> None:
             told = f"{value:.2f} ×" if value < 9.95 else f"{value:.0f} ×"
             axes.annotate(told, (value, place + aside), (3, 0), textcoords="offset points", va="center", fontsize=7.5)
     labels = [
-        f"{choice.max_length:,} ({percent(lengths.coverage, 0)})"
+        f"{choice.max_length:,} ({percent(lengths.coverage)})"
         if choice.max_length == lengths.covering
         else f"{choice.max_length:,}"
         for choice in lengths.choices

@@ -43,7 +43,7 @@ def length_view(lengths: Lengths) -> Group:
 
 def sentences(lengths: Lengths) -> list[str]:
     """What to do, and how to read the costs."""
-    share, most = percent(lengths.coverage, 0), lengths.positions
+    share, most = percent(lengths.coverage), lengths.positions
     auto = auto_length(lengths.train, most)
     if most is not None and lengths.covering > most:
         covered = percent(1 - lengths.train.cut(most), 1)
@@ -55,7 +55,7 @@ def sentences(lengths: Lengths) -> list[str]:
     if theirs > MUCH * max(ours, 1 - COVERAGE):
         found.append(
             f"Mind: validation and test are longer than training; {auto} tokens truncate {percent(theirs, 1)} of them "
-            f"(training {percent(ours, 1)}). {lengths.heldout.covering(COVERAGE):,} tokens cover {percent(COVERAGE, 0)} of them."
+            f"(training {percent(ours, 1)}). {lengths.heldout.covering(COVERAGE):,} tokens cover {percent(COVERAGE)} of them."
         )
     flops = any(choice.grouped.flops is not None for choice in lengths.choices)
     found.append(
@@ -66,13 +66,16 @@ def sentences(lengths: Lengths) -> list[str]:
     return found
 
 
-def percent(share: float, digits: int) -> str:
+def percent(share: float, digits: int | None = None) -> str:
     """A share in words; one that is not quite none or all is never shown as that."""
+    if digits is None:
+        return f"{100 * share:.6g} %"
     least = 10.0**-digits
     if share > 0 and 100 * share < least / 2:
         return f"< {least:.{digits}f} %"
-    text = f"{100 * share:.{digits}f}"
-    return f"{100 * share:.4g} %" if float(text) == 100 and share < 1 else f"{text} %"
+    if share < 1 and 100 * share > 100 - least / 2:
+        return f"> {100 - least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
 
 
 def _table() -> Table:
@@ -96,14 +99,14 @@ def _number(counts: Counts) -> str:
 
 def histogram(counts: Counts) -> list[tuple[int, int | None, int]]:
     """First length, last length and number of examples of each bin; the last bin is open where some are far longer."""
-    most = counts.covering(0.99)
+    most = max(1, counts.covering(0.99))
     scale = 10 ** max(0, math.floor(math.log10(most / ROWS / 10)) if most > 10 * ROWS else 0)
     width = next(width * scale for width in WIDTHS if width * scale * ROWS >= most)
     bins: list[tuple[int, int | None, int]] = []
     for first in range(1, most + 1, width):
-        inside = (counts.lengths >= first) & (counts.lengths < first + width)
+        inside = (counts.lengths >= (0 if first == 1 else first)) & (counts.lengths < first + width)
         bins.append((first, first + width - 1, int(counts.examples[inside].sum())))
-    while not bins[0][2]:
+    while len(bins) > 1 and not bins[0][2]:
         del bins[0]
     end = int(bins[-1][1] or 0)
     if counts.longest > end:
@@ -118,8 +121,8 @@ def _histogram(lengths: Lengths) -> Table:
     table.add_column(no_wrap=True)
     bins = histogram(lengths.train)
     tallest = max(count for *_, count in bins)
-    marks = {**{length: str(length) for length in CHOICES}}
-    marks[lengths.covering] = f"{lengths.covering} covers {percent(lengths.coverage, 0)}"
+    marks = {length: str(length) for length in CHOICES}
+    marks[lengths.covering] = f"{lengths.covering} covers {percent(lengths.coverage)}"
     for first, last, count in bins:
         label = f"{first:,} +" if last is None else f"{first:,}" if first == last else f"{first:,} - {last:,}"
         here = [text for length, text in sorted(marks.items()) if last is not None and first <= length <= last]

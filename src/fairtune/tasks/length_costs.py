@@ -43,8 +43,8 @@ class Cost:
     flops: int | None
 
     def ratio(self, other: Cost) -> CostRatio:
-        flops = None if self.flops is None or other.flops is None else self.flops / other.flops
-        return CostRatio(self.tokens / other.tokens, flops)
+        flops = None if self.flops is None or other.flops is None else self.flops / max(1, other.flops)
+        return CostRatio(self.tokens / max(1, other.tokens), flops)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Counts:
     def lost(self, length: int) -> float:
         """The share of tokens that truncation at a length takes away."""
         over = np.maximum(self.lengths - length, 0)
-        return float((over * self.examples).sum() / (self.lengths * self.examples).sum())
+        return float((over * self.examples).sum() / max(1, (self.lengths * self.examples).sum()))
 
     def truncated(self, length: int) -> Numbers:
         """The length of every example, truncated."""
