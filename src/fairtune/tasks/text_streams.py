@@ -62,7 +62,11 @@ def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
 
     datasets.disable_progress_bars()
     try:
-        splits = datasets.load_dataset(data.repository, data.config, revision=data.revision, streaming=True)
+        builder = datasets.load_dataset_builder(data.repository, data.config, revision=data.revision)
+        if (commit := Path(builder.cache_dir).name) != data.revision:
+            # without network `datasets` takes whatever commit it fetched last
+            raise DataError(_no_way(data, no_mirror, f"in its place is {commit}"))
+        splits = builder.as_streaming_dataset()
         if split not in splits:
             raise DataError(f"{where}: no such split; splits: {one_of(splits)}.")
         yield from splits[split].iter(batch_size=HUB_ROWS)

@@ -1,0 +1,58 @@
+"""`fairtune data cache`: what is kept of data that was read and tokenised, and where."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.tasks.cache import VARIABLE, cache_folder
+from fairtune.tasks.cache_contents import clear, contents, size_text
+
+Clear = Annotated[bool, typer.Option("--clear", help="Take everything away that nobody builds just now.")]
+KINDS = {
+    "blocks": "text for language models as tokens",
+    "cards": "data cards",
+    "contents": "hashes of files",
+    "lengths": "lengths of examples in tokens",
+    "rows": "numbers of rows in files",
+    "tasks": "tasks, read and checked",
+    "tokens": "tasks as tokens",
+}
+
+
+@answers
+def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
+    """Show what the cache holds, by kind, and where it is. Whatever is taken away is made again when it is needed."""
+    folder = cache_folder()
+    if clear_it:
+        gone = clear()
+        if as_json:
+            print_json({"cache": str(folder), "removed": asdict(gone)})
+            return
+        left = f" {gone.busy} being built by another process stayed." if gone.busy else ""
+        console().print(
+            Text(f"{folder}: {gone.entries:,} entries removed, {size_text(gone.size)} freed.{left}"), soft_wrap=True
+        )
+        return
+    kinds = contents()
+    if as_json:
+        print_json({"cache": str(folder), "kinds": {kind.name: asdict(kind) for kind in kinds}})
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("kind", style="cyan", no_wrap=True)
+    table.add_column("entries", justify="right")
+    table.add_column("size", justify="right")
+    table.add_column("what")
+    for kind in kinds:
+        unfinished = f" ({kind.unfinished} unfinished)" if kind.unfinished else ""
+        table.add_row(kind.name, f"{kind.entries:,}", size_text(kind.size), Text(KINDS.get(kind.name, "") + unfinished))
+    total = size_text(sum(kind.size for kind in kinds))
+    console().print(Text(f"{folder}: {total if kinds else 'empty'}"), soft_wrap=True)
+    if kinds:
+        console().print(table)
+        console().print(f"`fairtune data cache --clear` takes it away; {VARIABLE} moves it.", markup=False)

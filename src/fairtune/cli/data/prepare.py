@@ -1,0 +1,45 @@
+"""`fairtune data prepare`: make everything that a study needs before it trains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answers, console, print_json
+from fairtune.study.loading import load_study
+from fairtune.tasks.cache import cache_folder
+from fairtune.tasks.cache_contents import size_text
+
+if TYPE_CHECKING:
+    from fairtune.execution.readying import Step
+
+
+@answers
+def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = None, as_json: AsJson = False) -> None:
+    """Read and check a study's data, fetch its model, and tokenise, so that training can begin at once: also without network."""
+    study = load_study(file, overrides or [], profile)
+    from fairtune.execution.readying import make_ready
+
+    def tell(step: Step) -> None:
+        if not as_json:
+            console().print(Text(_line(step)), soft_wrap=True)
+
+    source, steps = make_ready(study, tell)
+    made = any(step.made for step in steps)
+    if as_json:
+        facts = {"study": study.study, "model": study.model, "source": source, "cache": str(cache_folder())}
+        print_json({**facts, "made": made, "steps": [step.as_json() for step in steps]})
+        return
+    size = size_text(sum(step.size for step in steps))
+    console().print(Text(f"  from {source}"), soft_wrap=True)
+    console().print(Text(f"  in {cache_folder()}, {size} for this study"), soft_wrap=True)
+    console().print("Ready to train." if made else "Everything was there already.")
+
+
+def _line(step: Step) -> str:
+    """A step in a line: what, how much of it, where its time went."""
+    parts = [", ".join(f"{count:,} {name}" for name, count in step.counts.items())] if step.counts else []
+    parts += [size_text(step.size)] if step.size else []
+    parts += [f"made in {step.seconds:.1f} s" if step.made else "was there"]
+    return f"{step.what}: {'; '.join(parts)}"

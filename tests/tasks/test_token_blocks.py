@@ -1,0 +1,304 @@
+"""Token blocks: documents come back from them, counts are exact, and a cache that is not whole is never used."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
+
+from fairtune.errors import DataError
+from fairtune.tasks import tokenizing
+from fairtune.tasks.blocks import FILE, TokenBlocks, token_blocks
+from fairtune.tasks.corpora import Corpus, Part
+
+TOKENIZER = byte_level()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "cache"))
+
+
+def made(chunks: list[list[str]], tokens: int | None = None, tokenizer: Any = TOKENIZER) -> TokenBlocks:
+    return token_blocks(in_memory(chunks), "train", tokenizer, tokens)
+
+
+def documents_in(blocks: TokenBlocks) -> list[str]:
+    """The documents that a stream holds; the last may be cut."""
+    stream = np.asarray(blocks.stream).tolist()
+    texts, start = [], 0
+    for place, token in enumerate(stream):
+        if token == blocks.eos:
+            texts.append(TOKENIZER.decode(stream[start:place]))
+            start = place + 1
+    return texts + ([TOKENIZER.decode(stream[start:])] if start < len(stream) else [])
+
+
+def test_documents_come_back_each_followed_by_eos() -> None:
+    found = made([STORIES[:7], STORIES[7:]])
+    assert documents_in(found) == STORIES
+    assert found.stream[-1] == TOKENIZER.eos_token_id
+    assert found.counts.documents == len(STORIES) == int((found.stream == found.eos).sum())
+    assert found.counts.tokens == len(found.stream)
+    assert found.counts.bytes == sum(len(text.encode()) for text in STORIES)
+    assert found.counts.words == sum(len(text.split()) for text in STORIES)
+    assert not found.counts.cut
+
+
+def test_what_looks_like_eos_in_a_document_is_text() -> None:
+    texts = [f"a {EOS} b", EOS, "c"]
+    found = made([texts])
+    assert documents_in(found) == texts
+    assert int((found.stream == found.eos).sum()) == 3
+    assert not TOKENIZER.split_special_tokens, "the caller's tokenizer is as it was"
+
+
+def test_no_special_tokens_but_eos(tiny_model: Path) -> None:
+    from transformers import AutoTokenizer
+
+    bert = AutoTokenizer.from_pretrained(tiny_model, eos_token="[SEP]")
+    found = made([["a good film", "the plot"]], tokenizer=bert)
+    assert bert.convert_ids_to_tokens(found.stream.tolist()) == ["a", "good", "film", "[SEP]", "the", "plot", "[SEP]"]
+
+
+@pytest.mark.parametrize(("size", "kind"), [(65_536, "<u2"), (65_537, "<u4")])
+def test_two_bytes_a_token_where_the_vocabulary_fits(size: int, kind: str) -> None:
+    found = made([["w0 w7", f"w{size - 2}"]], tokenizer=of_words(size))
+    assert found.stream.dtype == np.dtype(kind)
+    assert found.stream.tolist() == [0, 7, size - 1, size - 2, size - 1]
+    assert (found.folder / FILE).stat().st_size == 5 * np.dtype(kind).itemsize
+
+
+def test_the_stream_is_mapped_and_cannot_be_changed() -> None:
+    found = made([STORIES])
+    assert isinstance(found.stream, np.memmap)
+    assert np.shares_memory(found.blocks(16), found.stream)
+    with pytest.raises(ValueError, match="read-only"):
+        found.stream[0] = 1
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 999, 1000])
+def test_tokens_stops_exactly_there_and_counts_the_text_that_is_covered(tokens: int) -> None:
+    whole = made([STORIES])
+    found = made([STORIES], tokens)
+    assert found.counts.tokens == len(found.stream) == tokens
+    assert np.array_equal(found.stream, whole.stream[:tokens])
+    texts = documents_in(found)
+    cut = found.stream[-1] != found.eos
+    assert found.counts.documents == len(texts)
+    assert texts[: len(texts) - cut] == STORIES[: len(texts) - cut]
+    covered = texts[-1].rstrip("�")  # a character whose bytes are not all there is not covered
+    assert STORIES[len(texts) - 1].startswith(covered)
+    assert found.counts.bytes == sum(len(text.encode()) for text in [*texts[:-1], covered])
+    assert found.counts.words == sum(len(text.split()) for text in [*texts[:-1], covered])
+    assert found.counts.cut == bool(cut)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "covered"), [(3, ""), (4, "🦊"), (6, "🦊"), (8, "🦊🦊"), (9, "🦊🦊"), (10, "🦊🦊a")]
+)
+def test_half_a_character_is_not_counted(tokens: int, covered: str) -> None:
+    found = made([["🦊🦊", "a"]], tokens)
+    assert found.counts.tokens == tokens
+    assert found.counts.bytes == len(covered.encode())
+
+
+def test_a_limit_beyond_the_text_takes_all_and_another_limit_is_another_entry() -> None:
+    whole, more, less = made([STORIES]), made([STORIES], 10**9), made([STORIES], 50)
+    assert np.array_equal(whole.stream, more.stream)
+    assert len({whole.folder, more.folder, less.folder}) == 3
+    assert made([STORIES], 50).folder == less.folder
+
+
+@pytest.mark.parametrize(("cores", "size"), [(1, 7), (2, 1), (3, 1000)])
+def test_the_stream_is_the_same_whatever_the_chunks_and_the_processes(
+    cores: int, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    texts = [f"{story} {i}" for i in range(3) for story in STORIES]
+    plain, limited = made([texts]), made([texts], 5000)
+    monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "other"))
+    monkeypatch.setattr(tokenizing, "FEW_CHARACTERS", 10)
+    monkeypatch.setattr("fairtune.tasks.blocks.BATCH_DOCUMENTS", 9)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    chunks = [texts[i : i + size] for i in range(0, len(texts), size)]
+    for expected, tokens in ((plain, None), (limited, 5000)):
+        found = made(chunks, tokens)
+        assert found.folder != expected.folder
+        assert found.counts == expected.counts
+        assert (found.folder / FILE).read_bytes() == (expected.folder / FILE).read_bytes()
+
+
+def test_no_more_is_read_than_the_tokens_need() -> None:
+    pulled = 0
+
+    def endless() -> Iterator[list[str]]:
+        nonlocal pulled
+        while True:
+            pulled += 100
+            yield [f"{STORIES[0]} {pulled} {i}" for i in range(100)]
+
+    found = token_blocks(Corpus("endless", "memory", {"train": Part("endless", endless)}), "train", TOKENIZER, 30_000)
+    assert found.counts.tokens == 30_000
+    assert found.counts.documents <= pulled <= found.counts.documents + 10_000
+
+
+def test_the_second_time_nothing_is_read() -> None:
+    first = made([STORIES])
+
+    def read() -> Iterator[list[str]]:
+        raise AssertionError("read again")
+
+    again = token_blocks(Corpus("made", "memory", {"train": Part("made", read)}), "train", TOKENIZER)
+    assert (again.folder, again.counts) == (first.folder, first.counts)
+    other = byte_level(300)
+    assert token_blocks(in_memory([STORIES]), "train", other).folder != first.folder, "another tokenizer"
+    assert token_blocks(in_memory([STORIES], "changed"), "train", TOKENIZER).folder != first.folder, "another text"
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 64, 100_000])
+def test_windows_score_every_token_once_and_never_look_ahead(length: int) -> None:
+    found = made([STORIES])
+    windows = list(found.windows(length))
+    assert all(len(inputs) == len(targets) <= length for inputs, targets in windows)
+    assert np.array_equal(np.concatenate([targets for _, targets in windows]), found.stream)
+    before = np.concatenate([inputs for inputs, _ in windows])
+    assert before[0] == found.eos
+    assert np.array_equal(before[1:], found.stream[:-1])
+    assert {len(targets) for _, targets in windows[:-1]} <= {length}, "only the last may be short"
+
+
+def test_blocks_are_rows_of_the_stream_without_the_rest() -> None:
+    found = made([STORIES])
+    rows = found.blocks(64)
+    assert rows.shape == (len(found.stream) // 64, 64)
+    assert np.array_equal(rows.ravel(), found.stream[: rows.size])
+
+
+def test_a_text_shorter_than_a_block_is_told() -> None:
+    found = made([["a b"]])
+    with pytest.raises(
+        DataError, match=r"task 'made', train split: \d tokens are less than one block of 512; give more"
+    ):
+        found.blocks(512)
+    assert len(list(found.windows(512))) == 1, "it can be scored all the same"
+
+
+def test_a_tokenizer_without_eos_is_told() -> None:
+    with pytest.raises(DataError, match=r"task 'made', train split: the tokenizer has no end-of-text token \(EOS\)"):
+        made([STORIES], tokenizer=byte_level(eos=None))
+
+
+@pytest.mark.parametrize("chunks", [[], [[]], [["", "  \n", "\t"]]])
+def test_an_empty_corpus_is_told_and_not_kept(chunks: list[list[str]], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"task 'made', train split: there is no text in it \(memory\)"):
+        made(chunks)
+    assert [path.suffix for path in (tmp_path / "cache" / "blocks").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "grow", "remove", "facts", "seal"])
+def test_a_damaged_cache_is_noticed_and_made_again(harm: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder = made([STORIES]).folder
+    good = (folder / FILE).read_bytes()
+    if harm == "flip":
+        (folder / FILE).write_bytes(good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    elif harm == "cut":
+        (folder / FILE).write_bytes(good[:-2])
+    elif harm == "grow":
+        (folder / FILE).write_bytes(good + b"\0\0")
+    elif harm == "remove":
+        (folder / FILE).unlink()
+    elif harm == "facts":
+        (folder / "blocks.json").write_text("{}")
+    else:
+        (folder / "seal.json").write_text('{"files": ')
+    found = made([STORIES])
+    assert (found.folder / FILE).read_bytes() == good
+    assert documents_in(found) == STORIES
+    assert "damaged" in caplog.text
+
+
+BUILD = """
+import json, sys, time
+sys.path.insert(0, {tests!r})
+from made_tokenizers import STORIES, byte_level, in_memory
+from fairtune.tasks import blocks
+from fairtune.tasks.corpora import Corpus, Part
+blocks.BATCH_DOCUMENTS = 10
+def read():
+    for i in range(0, len(STORIES), 10):
+        if sys.argv[1] == "hang" and i == 40:
+            print("half", flush=True)
+            time.sleep(100)
+        yield STORIES[i : i + 10]
+        time.sleep(0.05)
+tokenizer = byte_level()
+print("ready", flush=True)
+sys.stdin.readline()
+made = blocks.token_blocks(Corpus("made", "memory", {{"train": Part("made", read)}}), "train", tokenizer)
+print(json.dumps([str(made.folder), made.counts.tokens]), flush=True)
+"""
+
+
+def start(how: str) -> subprocess.Popen[str]:
+    """Another process that is about to build the same."""
+    code = BUILD.format(tests=str(Path(__file__).parent))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -> None:
+    process = start("hang")
+    go(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "half\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    kept = tmp_path / "cache" / "blocks"
+    assert sorted(path.suffix for path in kept.iterdir()) == [".lock", ".tmp"]
+    found = made([STORIES])
+    assert documents_in(found) == STORIES
+    assert sorted(path.suffix for path in kept.iterdir()) == ["", ".lock"], "what the killed one left is gone"
+
+
+def test_two_processes_may_build_the_same_at_once(tmp_path: Path) -> None:
+    processes = [start("build") for _ in range(2)]
+    for process in processes:
+        go(process)
+    answers = [json.loads(process.communicate()[0]) for process in processes]
+    assert answers[0] == answers[1]
+    assert documents_in(made([STORIES])) == STORIES
+    assert sorted(path.suffix for path in (tmp_path / "cache" / "blocks").iterdir()) == ["", ".lock"]
+
+
+def test_a_long_build_can_be_stopped() -> None:
+    calls = 0
+
+    def between() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+
+    corpus = in_memory([[f"{story} {i}" for story in STORIES] for i in range(60)])
+    with pytest.raises(KeyboardInterrupt):
+        token_blocks(corpus, "train", TOKENIZER, between=between)
+    assert token_blocks(corpus, "train", TOKENIZER).counts.documents == 60 * len(STORIES)
