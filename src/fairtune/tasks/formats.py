@@ -172,7 +172,7 @@ def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"{file}: line {number} is not JSON: {error}.") from None
             if not isinstance(row, dict):
                 raise DataError(f"{file}: line {number} is not a JSON mapping.")

@@ -1,0 +1,51 @@
+"""A file that changes between the runs of one study: never are runs on different data taken for one study."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.errors import LedgerError
+from fairtune.execution.conducting import conduct
+from fairtune.execution.job import make_job
+from fairtune.study.loading import load_study
+from fairtune.study.plan import make_plan
+from tests.execution.conftest import perform_here
+from tests.execution.made_runs import study_of
+
+
+def test_data_that_changes_after_the_plan_fails_the_run_with_what_to_do(
+    tiny_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    source = study_of(tiny_model, tiny_task, {"baseline": []})
+    file = Path(shutil.copy(source["task"]["train"], tmp_path / "train.csv"))
+    source["task"] = {**source["task"], "train": str(file)}
+    plan = make_plan(load_study(source))
+    file.write_text(file.read_text() + "a good film,pos\n")
+    result = perform_here(make_job(plan, plan.runs[0], tmp_path / "runs"))
+    assert result["status"] == "failed"
+    assert "the task's data changed since the study was planned; run `fairtune run` again" in result["reason"]
+
+
+def test_a_study_whose_data_changed_does_not_go_on_in_the_old_folder(
+    tiny_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    source = study_of(tiny_model, tiny_task, {"baseline": []})
+    file = Path(shutil.copy(source["task"]["train"], tmp_path / "train.csv"))
+    source["task"] = {**source["task"], "train": str(file)}
+    first = make_plan(load_study(source))
+    assert perform_here(make_job(first, first.runs[0], tmp_path / "runs"))["status"] == "finished"
+    file.write_text(file.read_text() + "a good film,pos\n")
+    second = make_plan(load_study(source))
+    assert second.hash != first.hash
+
+    class Silent:
+        def begin(self, *_: object) -> None: ...
+        def hear(self, *_: object) -> None: ...
+        def end(self) -> None: ...
+
+    with pytest.raises(LedgerError, match="task"):
+        conduct(second, tmp_path / "runs", Silent())

@@ -1,0 +1,209 @@
+"""Data as users really have it: each fault is told in one sentence with its place; what can be mended silently and safely is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tasks.test_task_files import ROWS, load, write_rows
+
+from fairtune.errors import DataError
+from fairtune.tasks import formats, load_task
+
+HEADER = b"text,label\n"
+MANY = b"".join(b"text %d,%s\n" % (i, b"ab"[i % 2 : i % 2 + 1]) for i in range(30))
+
+
+def told(file: Path, **fields: Any) -> str:
+    """What is said of a file that cannot be used."""
+    with pytest.raises(DataError) as caught:
+        load(file, **fields)
+    message = str(caught.value)
+    assert message.startswith(str(file))
+    assert "\n" not in message
+    return message
+
+
+def test_a_quote_left_open_at_the_end_is_told_with_the_line_on_which_it_was_opened(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY)
+    assert "a quote that is opened in the row of line 32 is not closed" in told(file)
+
+
+def test_a_quote_left_open_in_a_large_file_is_told_without_reading_it_all(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY * 30_000)
+    assert file.stat().st_size > 1.5 * formats.LONGEST
+    assert "a quote that is opened in the row of line 32 is not closed" in told(file)
+
+
+def test_a_quote_that_ends_in_another_row_is_told_with_both_places(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + MANY + b'"opened,a\n' + MANY + b'a "quoted" word,b\n')
+    assert "row that began on line 32" in told(file)
+    file.write_bytes(HEADER + b'"opened,a\nsecond "",b\nthird",a\nfourth,b\n')
+    task = load(file, validation=str(file), test=str(file))
+    assert task.splits["train"].texts[0] == ('opened,a\nsecond ",b\nthird',), "a text may go over lines"
+
+
+def test_a_ragged_row_is_told_with_row_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + b'"over two\nlines",a\n' + b"ok,b\n" + b"one,too many,a\n")
+    assert "row 3 (line 5) has 3 fields, the header has 2; quote texts that contain the separator" in told(file)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".txt", ".csv.gz", ".jsonl.gz"])
+def test_a_line_of_ten_megabytes_is_refused(tmp_path: Path, suffix: str) -> None:
+    line = "x" * 10_000_000
+    lines = {
+        ".csv": f"text,label\nok,a\n{line},b\n",
+        ".jsonl": json.dumps({"text": "ok", "label": "a"}) + "\n\n" + json.dumps({"text": line, "label": "b"}) + "\n",
+        ".txt": f"ok\n\n{line}\n",
+    }
+    content = lines[suffix.removesuffix(".gz")].encode()
+    file = tmp_path / f"d{suffix}"
+    file.write_bytes(gzip.compress(content, 1) if suffix.endswith(".gz") else content)
+    with pytest.raises(DataError, match=r"line 3 is longer than 4,194,304 characters.*Break the line or remove it"):
+        for _ in formats.read_chunks(file, ["text"]):
+            pass
+
+
+def test_a_long_text_that_is_no_mistake_is_read(tmp_path: Path) -> None:
+    rows = [{"text": "word " * 200_000 + str(i), "label": i % 2} for i in range(4)]
+    file = write_rows(tmp_path / "d.csv", rows)
+    assert len(load(file, validation=str(file), test=str(file)).splits["train"].texts[3][0]) == 1_000_001
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1, "good", 0], ["a number (row 1), a text (row 2)"]),
+        ([True, False, 1], ["true or false (row 1), a number (row 3)"]),
+        (["a", "b", None, 3], ["no label in"]),
+        ([["a"], "b"], ["row 1: column 'label' holds ['a']; a label is one value"]),
+        ([{"a": 1}, "b"], ["a label is one value"]),
+    ],
+)
+def test_labels_of_several_types_are_refused(tmp_path: Path, values: list[Any], words: list[str]) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text("".join(json.dumps({"text": f"t{i}", "label": v}) + "\n" for i, v in enumerate(values * 10)))
+    message = told(file, validation=str(file), test=str(file))
+    assert all(word in message for word in words), message
+
+
+def test_a_csv_file_with_numbers_and_words_as_labels_is_refused_unless_they_are_listed(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + b"one,0\ntwo,1\nthree,n/a\n" * 5)
+    other = {"validation": str(file), "test": str(file)}
+    message = told(file, **other)
+    assert "column 'label' has labels of several types: a number (row 1), a text (row 3)" in message
+    assert "list them all under `labels`" in message
+    assert load(file, **other, labels=["0", "1", "n/a"]).labels == ("0", "1", "n/a")
+
+
+def test_numbers_written_in_two_ways_are_one_class(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    values = [0, 1, 0.0, 1.0]
+    file.write_text("".join(json.dumps({"text": f"t{i}", "label": v}) + "\n" for i, v in enumerate(values * 5)))
+    assert load(file, validation=str(file), test=str(file)).labels == ("0", "1")
+
+
+def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + b"".join(b"text %d,label %d\n" % (i, i) for i in range(3000)))
+    assert "column 'label' has more than 1,000 different labels (label " in told(
+        file, validation=str(file), test=str(file)
+    )
+    file.write_bytes(HEADER + b"".join(b"text %d,label %d\n" % (i, i % 1000) for i in range(3000)))
+    assert len(load(file, validation=str(file), test=str(file)).labels) == 1000
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "cp1252"])
+def test_another_encoding_is_told_with_what_to_do(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes("text,label\nein schönes “Buch”,a\n".replace("“Buch”", "Buch").encode(encoding))
+    message = told(file)
+    assert "is not UTF-8" in message
+    assert "save it as UTF-8" in message
+
+
+def test_half_a_character_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text('{"text": "fine", "label": 1}\n{"text": "cut \\ud83d", "label": 0}\n' * 5)
+    message = told(file)
+    assert "row 2: column 'text' holds half a character" in message
+
+
+def test_json_too_deep_is_no_crash(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text('{"text": "fine", "label": 1}\n' + "[" * 200_000 + "\n")
+    assert "line 2 is not JSON" in told(file)
+
+
+def test_a_nul_byte_is_told_or_kept_but_no_crash(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_bytes(HEADER + MANY + b"a\0b,a\n")
+    task = load(file, validation=str(file), test=str(file))
+    assert task.splits["train"].texts[30] == ("a\0b",)
+
+
+def test_a_folder_of_shards_is_one_file(tmp_path: Path) -> None:
+    whole = load(write_rows(tmp_path / "whole.jsonl", ROWS), name="t")
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for place, start in enumerate(range(0, len(ROWS), 50)):
+        write_rows(folder / f"part-{place}.jsonl{'.gz' if place else ''}", ROWS[start : start + 50])
+    (folder / ".hidden").write_text("not data")
+    (folder / "_SUCCESS").write_text("")
+    (folder / "README.md").write_text("not data")
+    parts = load(folder, name="t")
+    assert parts.fingerprint == whole.fingerprint
+    assert {name: split.ids for name, split in parts.splits.items()} == {n: s.ids for n, s in whole.splits.items()}
+    write_rows(folder / "part-9.csv", ROWS)
+    assert "files of several formats (.csv, .jsonl); keep one kind" in told(folder)
+
+
+def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
+    write_rows(tmp_path / "a.jsonl", ROWS)
+    (tmp_path / "b.jsonl").write_text("{broken")
+    with pytest.raises(DataError, match=r"b\.jsonl: line 1 is not JSON"):
+        load(tmp_path)
+
+
+def test_plain_text_is_read_by_paragraph_whatever_the_line_ends(tmp_path: Path) -> None:
+    for newline in ("\n", "\r\n"):
+        file = tmp_path / "d.txt"
+        file.write_bytes("\ufeffone\nmore\n\n\n  \ntwo\n\nthree".replace("\n", newline).encode())
+        chunks = list(formats.read_chunks(file, ["text"]))
+        assert [text for chunk in chunks for text in chunk.values["text"]] == ["one\nmore", "two", "three"]
+        assert [number for chunk in chunks for number in chunk.numbers] == [1, 6, 8]
+
+
+def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_rows(tmp_path / "d.csv", ROWS)
+    first = load(file)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(formats, "READERS", dict.fromkeys(formats.READERS, refuse))
+    again = load(file)
+    assert again.facts() == first.facts()
+    assert again.splits["train"].texts[:] == first.splits["train"].texts[:]
+
+
+def test_a_file_that_changed_is_another_task(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "d.csv", ROWS)
+    first = load(file).fingerprint
+    write_rows(file, [*ROWS[:-1], {**ROWS[-1], "label": "good"}])
+    assert load(file).fingerprint != first
+    write_rows(file, ROWS)
+    assert load(file).fingerprint == first
+
+
+def test_a_name_of_the_catalogue_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="unknown format 'movie-reviews'"):
+        load_task({"train": str(tmp_path / "movie-reviews"), "text": "text"})
