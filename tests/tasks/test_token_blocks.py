@@ -103,11 +103,10 @@ def test_tokens_stops_exactly_there_and_counts_the_text_that_is_covered(tokens: 
     assert found.counts.cut == bool(cut)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "covered"), [(3, ""), (4, "🦊"), (6, "🦊"), (8, "🦊🦊"), (9, "🦊🦊"), (10, "🦊🦊a")]
-)
+@pytest.mark.parametrize(("tokens", "covered"), [(2, ""), (3, "ഷ"), (5, "ഷ"), (6, "ഷഷ"), (7, "ഷഷ"), (8, "ഷഷa")])
 def test_half_a_character_is_not_counted(tokens: int, covered: str) -> None:
-    found = made([["🦊🦊", "a"]], tokens)
+    """The tokenizer does not know this letter: each of its three bytes is a token."""
+    found = made([["ഷഷ", "a"]], tokens)
     assert found.counts.tokens == tokens
     assert found.counts.bytes == len(covered.encode())
 

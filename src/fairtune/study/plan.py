@@ -102,6 +102,10 @@ def make_plan(study: Study) -> Plan:
     task = data.facts()
     study, model, lengths = resolve_lengths(study, data, find_model(study.model))
     for arm in study.arms:
+        if study.settings(arm).tokens is not None:
+            raise FairtuneError(
+                f"arm '{arm}': tokens counts the training text of language models; for classification use examples."
+            )
         longest = study.settings(arm).longest
         if model.positions is not None and longest > model.positions:
             raise FairtuneError(
@@ -129,18 +133,12 @@ def make_plan(study: Study) -> Plan:
 
 
 def _refuse_text(study: Study) -> None:
-    """Language models are not trained yet, and what only they use has no place in a study that classifies."""
     if is_text(study.task):
         name = study.task if isinstance(study.task, str) else study.task.name
         raise FairtuneError(
             f"task '{name}' is text for language models, and training those comes with the next version; "
             "`fairtune data prepare FILE` makes the token blocks of such a study already."
         )
-    for arm in study.arms:
-        if study.settings(arm).tokens is not None:
-            raise FairtuneError(
-                f"arm '{arm}': tokens counts the training text of language models; for classification use examples."
-            )
 
 
 def total_steps(train: Train, examples: int) -> int:
