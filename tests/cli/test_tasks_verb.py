@@ -65,7 +65,7 @@ def test_every_task_is_listed_once_and_a_language_family_in_one_line() -> None:
     shown = [line.split(" ")[0] for line in call().output.splitlines() if line and not line.startswith(" ")]
     assert shown[1:-2] == [
         *("movie-reviews", "sst2", "cola", "mrpc", "mnli", "mnli/mismatched"),
-        *("xnli/<language>", "xnli/<language>/translate-train", "imdb", "ag_news"),
+        *("xnli/<language>", "xnli/<language>/translate-train", "imdb", "ag_news", "titles"),
         *("tinystories", "openwebtext", "wikitext-103", "wikitext-2", "movie-reviews/text"),
     ]
     assert "Languages: ar, bg, de" in call().output

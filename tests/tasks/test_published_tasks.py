@@ -37,7 +37,7 @@ BY_NAME = {task.name: task for task in DEFINITIONS}
 def test_the_catalogue_has_the_published_tasks_in_every_language() -> None:
     assert len(LANGUAGES) == 15
     assert [name for name in task_names() if not name.startswith("xnli/")] == [
-        *("movie-reviews", "sst2", "cola", "mrpc", "mnli", "mnli/mismatched", "imdb", "ag_news")
+        *("movie-reviews", "sst2", "cola", "mrpc", "mnli", "mnli/mismatched", "imdb", "ag_news", "titles")
     ]
     assert [name for name in task_names() if name.startswith("xnli/")] == [
         *(f"xnli/{language}" for language in LANGUAGES),
@@ -65,7 +65,7 @@ def test_every_definition_pins_a_commit_and_says_what_it_is(task: Definition) ->
         ("mrpc", ("not_equivalent", "equivalent"), "f1"),
         ("mnli", ("entailment", "neutral", "contradiction"), "accuracy"),
         ("xnli/ur", ("entailment", "neutral", "contradiction"), "accuracy"),
-        ("imdb", ("neg", "pos"), "accuracy"),
+        ("imdb", ("negative", "positive"), "accuracy"),
         ("ag_news", ("World", "Sports", "Business", "Sci/Tech"), "accuracy"),
     ],
 )
@@ -320,7 +320,7 @@ def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path, name: s
         (
             "sst-2",
             r"known: movie-reviews, sst2, cola, mrpc, mnli, mnli/mismatched, xnli/<language>, "
-            r"xnli/<language>/translate-train, imdb, ag_news; text for language models: tinystories, .*Did you mean 'sst2'\?",
+            r"xnli/<language>/translate-train, imdb, ag_news, titles; text for language models: .*Did you mean 'sst2'\?",
         ),
         ("SST2", "Did you mean 'sst2'"),
         ("tinystory", "Did you mean 'tinystories'"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.study.schema import FileTask
+from fairtune.tasks import title_task
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TEXTS, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.packaged import movie_reviews
@@ -130,4 +131,5 @@ def _from_files(spec: FileTask) -> Task:
 _CATALOGUE: dict[str, Callable[[], Task]] = {
     "movie-reviews": movie_reviews,
     **{task.name: partial(load_published, task) for task in DEFINITIONS},
+    title_task.NAME: title_task.titles,
 }

@@ -271,7 +271,7 @@ DEFINITIONS = (
         for language in LANGUAGES
         if language != "en"
     ),
-    Definition(IMDB, ("text",), ("neg", "pos"), validation=None),
+    Definition(IMDB, ("text",), ("negative", "positive"), validation=None),
     Definition(AG_NEWS, ("text",), ("World", "Sports", "Business", "Sci/Tech"), validation=None),
 )
 ALIASES = {"mnli/matched": "mnli"}

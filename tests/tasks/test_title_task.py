@@ -1,0 +1,68 @@
+"""The task `titles`: made titles train, the mirror's judged ones are reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.tasks.made_mirror import write_split
+
+from fairtune.errors import DataError
+from fairtune.tasks import load_task, title_task
+
+FIELDS = ("graph", "speech", "protein", "market", "image", "storage", "query", "network", "grammar", "sensor")
+THINGS = (
+    "learning",
+    "parsing",
+    "folding",
+    "models",
+    "retrieval",
+    "analysis",
+    "design",
+    "search",
+    "control",
+    "planning",
+)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path))
+    monkeypatch.setattr(title_task, "ROWS", 100)
+    names = [f"{a.title()} {b} for {c} and {d}" for a in FIELDS for b in THINGS for c in FIELDS[:2] for d in THINGS[:3]]
+    write_split(tmp_path, "titles", "some_source", [{"title": title} for title in names])
+    judged = [{"id": i, "title": f"Judged {i}", "label": i % 2, "original": None} for i in range(20)]
+    write_split(tmp_path, "titles", "citeseerx", judged)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("mirror")
+def test_made_titles_train_and_judged_ones_are_reported() -> None:
+    task = load_task("titles")
+    assert (task.metric, task.labels) == ("f1", ("wrong", "correct"))
+    made = len(task.splits["train"]) + len(task.splits["validation"])
+    assert made == 100
+    assert task.splits["test"].texts[3] == ("Judged 3",)
+    assert task.splits["test"].labels.tolist() == [0, 1] * 10
+    assert "100 titles made of some_source, seed 0; reported on citeseerx" in task.source
+    assert load_task("titles").fingerprint == task.fingerprint
+
+
+def test_other_correct_titles_or_other_makers_make_another_task(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_task("titles").fingerprint
+    write_split(mirror, "titles", "more", [{"title": f"On the {a} of the {b}"} for a in THINGS for b in FIELDS])
+    second = load_task("titles").fingerprint
+    assert second != first
+    monkeypatch.setattr(title_task, "SEED", 1)
+    assert load_task("titles").fingerprint not in (first, second)
+
+
+@pytest.mark.parametrize("absent", ["mirror", "judged", "correct"])
+def test_without_its_files_the_ways_out_are_named(mirror: Path, absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if absent == "mirror":
+        monkeypatch.delenv("FAIRTUNE_MIRROR")
+    else:
+        (mirror / "titles" / ("citeseerx.jsonl.gz" if absent == "judged" else "some_source.jsonl.gz")).unlink()
+    with pytest.raises(DataError, match=r"task 'titles': no data\..*make-titles OUT --from FILE.*`task:` with `train`"):
+        load_task("titles")
+    assert "names no folder with titles/citeseerx.jsonl.gz" in str(title_task.missing())
