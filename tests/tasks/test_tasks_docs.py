@@ -17,7 +17,8 @@ PAGE = (DOCS / "tasks.md").read_text(encoding="utf-8")
 def row(task: Description) -> str:
     """A task as a row of the page's table."""
     name = family_of(task.name)
-    hub = (
+    addresses = dict.fromkeys(address.partition(",")[0] for address in task.address)
+    hub = " and ".join(addresses) or f"none: {'made' if task.name == 'titles' else 'a package'}"
         " and ".join(dict.fromkeys(address.partition(",")[0] for address in task.address))
         or f"none: {'made' if task.name == 'titles' else 'a package'}"
     )

@@ -48,6 +48,17 @@ def test_made_titles_train_and_judged_ones_are_reported() -> None:
     assert load_task("titles").fingerprint == task.fingerprint
 
 
+def test_a_title_that_is_reported_is_not_trained_on(mirror: Path) -> None:
+    made = [{"title": text, "label": 1} for (text,) in load_task("titles").splits["train"].texts[:5]]
+    others = [{"title": f"Judged {i}", "label": i % 2} for i in range(20)]
+    write_split(mirror, "titles", "citeseerx", [*made, *others])
+    task = load_task("titles")
+    texts = {name: {text for (text,) in split.texts} for name, split in task.splits.items()}
+    assert not texts["train"] & texts["test"]
+    assert len(task.splits["test"]) == 25
+    assert "removed" in task.source
+
+
 def test_other_correct_titles_or_other_makers_make_another_task(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_task("titles").fingerprint
     write_split(mirror, "titles", "more", [{"title": f"On the {a} of the {b}"} for a in THINGS for b in FIELDS])

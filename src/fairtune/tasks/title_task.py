@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairtune.errors import DataError, one_of
 from fairtune.files import sha256_of
+from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.sources import file_identity, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
@@ -22,7 +23,7 @@ COLUMN = Column(("title",), "label", {"0": 0, "1": 1}, ("wrong", "correct"))
 
 
 def titles() -> Task:
-    """Made titles train and select, the mirror's judged ones are reported."""
+    """Made titles train and select, the mirror's judged ones are reported; none that is reported is trained on."""
     folder = _folder()
     judged, correct = folder / JUDGED, correct_files(folder)
 
@@ -42,7 +43,7 @@ def titles() -> Task:
         return Task(NAME, METRIC, COLUMN.names, splits, f"{source}; reported on {JUDGED.partition('.')[0]}")
 
     held = [file_identity(file) for file in (judged, *correct)]
-    return prepared([NAME, ROWS, SEED, HELD_OUT, held, _makers()], make)
+    return without_duplicates(prepared([NAME, ROWS, SEED, HELD_OUT, held, _makers()], make))
 
 
 def missing() -> str | None:
