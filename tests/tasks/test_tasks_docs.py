@@ -19,9 +19,6 @@ def row(task: Description) -> str:
     name = family_of(task.name)
     addresses = dict.fromkeys(address.partition(",")[0] for address in task.address)
     hub = " and ".join(addresses) or f"none: {'made' if task.name == 'titles' else 'a package'}"
-        " and ".join(dict.fromkeys(address.partition(",")[0] for address in task.address))
-        or f"none: {'made' if task.name == 'titles' else 'a package'}"
-    )
     cells = [
         f"`{name}`",
         task.kind,
