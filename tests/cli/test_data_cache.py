@@ -48,7 +48,7 @@ def test_kinds_are_shown_with_entries_and_sizes(filled: Path) -> None:
 
 
 def test_clearing_takes_all_entries_and_what_killed_builds_left(filled: Path, cache: Path) -> None:
-    left = filled.with_name("0123.9-ab.tmp")
+    left = filled.with_name(f"{32 * '0'}.9-ab.tmp")
     left.mkdir()
     (left / "tokens.bin").write_bytes(b"half")
     (cache / "mine").mkdir()
@@ -84,3 +84,18 @@ def test_what_another_process_builds_is_left(filled: Path) -> None:
         assert "stayed" not in call("--clear").output
     call("--clear")
     assert not filled.exists()
+
+
+def test_nothing_that_is_not_the_caches_own_is_ever_removed(cache: Path, filled: Path) -> None:  # noqa: ARG001
+    """A user may name a folder as the cache that holds other things too."""
+    others = [
+        cache / "photos" / "one.jpg",
+        cache / "tasks" / "my-notes.txt",
+        cache / "tokens" / "a" / "b",
+        cache / "thesis.tex",
+    ]
+    for other in others:
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text("precious")
+    call("--clear")
+    assert all(other.read_text() == "precious" for other in others)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,10 @@ from pathlib import Path
 
 from fairtune.errors import DataError
 from fairtune.tasks.cache import cache_folder
+
+KINDS = ("blocks", "cards", "contents", "lengths", "rows", "tasks", "tokens")
+"""Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""
+OURS = re.compile(r"[0-9a-f]{32}(\.json|\.[0-9a-z-]+(\.old)?\.tmp)?")
 
 
 @dataclass(frozen=True)
@@ -87,13 +92,12 @@ def size_text(size: int) -> str:
 
 
 def _kinds() -> list[Path]:
-    root = cache_folder()
-    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return [folder for name in KINDS if (folder := cache_folder() / name).is_dir()]
 
 
 def _paths(kind: Path) -> list[Path]:
     """Entries and unfinished builds. Locks are no entries: they stay, since a process may wait for one."""
-    return sorted(path for path in kind.iterdir() if path.suffix != ".lock")
+    return sorted(path for path in kind.iterdir() if OURS.fullmatch(path.name))
 
 
 @contextlib.contextmanager
