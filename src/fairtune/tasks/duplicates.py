@@ -49,6 +49,8 @@ def contradictory(hashes: Hashes, labels: Labels) -> Mask:
 
 def shared(hashes: Hashes, others: Hashes) -> Mask:
     """The examples that are among the others too."""
+    if len(others) > len(hashes):  # NumPy takes several times as long to look for few among many
+        others = others[np.isin(others, hashes)]
     return np.isin(hashes, others)
 
 
