@@ -196,6 +196,17 @@ def test_masks_by_hand() -> None:
     assert shared(hashes, np.array([9, 4], dtype=np.uint64)).tolist() == [False, False, False, True, False, False]
 
 
+def test_the_same_files_under_another_name_are_trained_on_others_under_that_name(tmp_path: Path) -> None:
+    spec = {**files(tmp_path, **SMALL), "labels": ["negative", "positive"]}
+    for split, rows_of in SMALL.items():
+        write(
+            tmp_path / f"{split}.csv", [(text, {"no": "negative", "yes": "positive"}[label]) for text, label in rows_of]
+        )
+    found = [load_task({**spec, "name": name}, train_on="movie-reviews") for name in ("a", "b")]
+    assert [task.name for task in found] == ["a", "b"]
+    assert len(found[0].splits["train"]) == 6_893
+
+
 def test_the_same_files_under_another_name_keep_that_name(tmp_path: Path) -> None:
     spec = files(tmp_path, **SMALL)
     found = [

@@ -73,7 +73,7 @@ def _trained_on(task: Task, other: Task) -> Task:
     splits = {**task.splits, "train": other.splits["train"]}
     source = f"{task.source}; trained on {other.name} ({other.source})"
     return prepared(
-        ["train_on", task.facts().hashes, other.facts().hashes, source],
+        ["train_on", task.name, task.metric, list(task.labels), task.facts().hashes, other.facts().hashes, source],
         lambda _: replace(task, splits=splits, source=source, known=None),
     )
 
