@@ -15,11 +15,11 @@ from typing import Any
 from fairtune.tasks.task import Texts
 
 SURE = 0.25
-"""A guess counts from this confidence on. XNLI's 15 languages are then right in 98.5 to 100 % of pairs."""
+"""A guess counts from this confidence on. XNLI's 15 languages are then right in 98 to 100 % of test pairs."""
 LEAST = 0.02
 """The share from which a language is named."""
 READ = 500
-"""Characters that are read of a text; more do not change the answer."""
+"""Characters that are read of a text: enough to tell."""
 
 
 @dataclass(frozen=True)
