@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from fairtune.tasks.cache import key_of
 from fairtune.tasks.definitions import TEXTS, PackageData, TextDefinition
 from fairtune.tasks.hashing import unit_hash
 from fairtune.tasks.sources import file_identity
-from fairtune.tasks.stores import MIRROR
+from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_streams import Read, file_texts, hub_texts, package_data_file, package_texts
 
@@ -187,10 +186,9 @@ class _Source:
 
 def _source(text: TextDefinition) -> _Source:
     """The mirror if it has the text, else the hub."""
-    named = os.environ.get(MIRROR, "").strip()
-    if not named or isinstance(text.data, PackageData):
+    folder = mirror_folder()
+    if folder is None or isinstance(text.data, PackageData):
         return _Source(text, None, f"{MIRROR} is not set")
-    folder = Path(named).expanduser()
     if not folder.is_dir():
         raise DataError(f"{MIRROR}: {folder} is not a folder; name one that is, or unset it to use the hub.")
     if (folder / text.data.folder).is_dir():

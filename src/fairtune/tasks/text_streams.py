@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from fairtune.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, PackageData
 from fairtune.tasks.formats import check_columns
 from fairtune.tasks.sources import package_file, shard_chunks
-from fairtune.tasks.stores import MIRROR, OFFLINE
+from fairtune.tasks.stores import MIRROR, forbidding
 
 Read = Callable[[], Iterator[list[str]]]
 """Reads texts from the beginning, a chunk at a time."""
@@ -78,7 +77,7 @@ def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
 
 def _no_way(data: DataSet, no_mirror: str, error: str) -> str:
     reason = error.splitlines()[0].rstrip(".")
-    offline = [name for name in OFFLINE if os.environ.get(name, "0").upper() not in ("", "0", "FALSE", "NO", "OFF")]
+    offline = forbidding()
     network = f"unset {one_of(offline)}, which forbids the network" if offline else "connect to the network"
     return (
         f"task '{data.folder}': no data. {no_mirror}, and the hub did not give {data} ({reason}). Either set {MIRROR} to a "
