@@ -51,7 +51,7 @@ def licence_line(title: str, draws: Draws) -> str | None:
 
 @kind(weight=8)
 def front_matter(title: str, draws: Draws) -> str | None:
-    """A line of a cover, a form or a thesis: "Prepared by", "Release Date", "Submitted to the Faculty of ..."."""
+    """A line of a cover, a form or a thesis: "Prepared by", "Report Date", "Submitted to the Faculty of ..."."""
     return say("front_matter", draws, title)
 
 

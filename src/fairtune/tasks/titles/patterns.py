@@ -84,7 +84,7 @@ journal
   1 <European|American|Canadian|British|Asian> Journal of {field}
   4 <Annals of|Advances in|Current Opinion in|Lecture Notes in|Progress in|Reviews of|Frontiers in> {field_or_two}
   1 {society} Transactions on {field_or_two}
-  4 {field} <Letters|Review|Today|Quarterly|Bulletin|Research|and Related Fields>
+  4 {field} <Letters|Review|Today|Quarterly|Bulletin|Research>
   1 {field_or_two}
   1 BMC {field}
   1 Journal of {field}, {field}, and {field}
@@ -95,7 +95,7 @@ volume
   1 Vol. {1..160}, No. {1..12}, {month} {year}
   1 {1..160} ({year}) {pages}
   1 {1..160}({1..12}), {pages}
-  1 V{1..160} N{1..12}
+  1 vol {1..160} no {1..12}
   1 {year}, {1..160}:{pages}
   1 Volume {1..160}<, Number| – No.|, Issue> {1..12}
   1 {1..160}, {pages} ({year})
@@ -159,7 +159,7 @@ journal_line
   0.5 {journal} journal homepage: {url}
   0.5 {host} {journal}
   0.5 {journal} – <Manuscript Draft|in press|Preprint|accepted for publication|to appear>
-  0.5 {journal} {1..40} ({year}) <***-***|000–000|1–22|xxx-xxx>
+  0.5 {journal} {1..40} ({year}) <000–000|1–22|xxx-xxx>
 author_line
   8 {authors^}
   1 {authors} {email}
@@ -207,9 +207,8 @@ licence_line
   1 This is an Open Access article distributed under the terms of the Creative Commons Attribution License
   1 Downloaded from<| {url}| {host} on {date}>
   1 All rights reserved. No part of this publication may be reproduced
-  2 License<:|> <GPL-2|GPL (>= 2)|LGPL|BSD|MIT|Apache 2.0|Creative Commons>< Version {1..4}.{1..9}|>
+  2 License<:|> <GPL-2|GPL|LGPL|BSD|MIT|Apache 2.0|Creative Commons>< Version {1..4}.{1..9}|>
   1 This document is subject to copyright
-  1 Intellectual Property Rights Notice for <{field} Documentation|this Document>
   1 Approved for public release; distribution is unlimited.< {date}|>
   1 Reprinted from {journal}, {volume}
   1 The views expressed in this <paper|report> are those of the authors
@@ -225,15 +224,13 @@ front_matter
   1 {field} {form}
   1 <A thesis|A dissertation|Thesis> submitted to the {university} for the degree of {degree}
   1 Submitted in partial fulfillment of the requirements for the degree of {degree} in {field}
-  1 <Supervisor|Advisor|Supervising committee|Examiner>: {person}, {institution}
-  1 <Presented|Submitted|Report|Testimony> to the {society} {field} <Committee|Board|Council|Panel>
+  1 <Supervisor|Advisor|Examiner>: {person}, {institution}
+  1 <Submitted|Report> to the {society} {field} <Committee|Board|Council|Panel>
   1 <Prepared|Written|Compiled|Produced> <by|for> the {institution}
   1 {field^} <Report|Preprint|Working Paper|Technical Report|Monograph> Series
   1 {society} Special Interest Group on {field}
   1 This <document|report|work|project> was <produced|prepared|supported|funded> by the {institution}
   1 <Professor|Director|Chair|Head|Dean> of {field}, {university}
-  1 <National|International|Annual|Regional> <Reports|Statistics|Conferences|Programs> on {field_or_two}
-  1 <Future|Past|Upcoming> {acronym} <Conferences|Meetings|Events>
 body_text
   1 In this paper we <present|study|propose|describe> {tail}
   1 {tail}. We <show|construct|prove|consider|find>
@@ -245,7 +242,7 @@ body_text
   1 {tail},
   1 the {tail}.
   1 Key words: {tail}
-  1 <Previous|Up|Next|Home|Back> <Article|Contents|Page|Citations> {section}
+  1 <Home|Back|Print|Search> <Page|Help|Site Map> {section}
   1 <We|They|It|There> <show|found|is|are> that the {tail}
 """
 
@@ -300,7 +297,7 @@ title_then_note
   1 {title} {identifier} {date}
   2 {title} <Prepared by|Submitted by|Prepared for|Edited by|Sponsored by|Developed by>< {institution}|>
   1 {title} Available <at|from|online> {url}
-  2 {title} <PhD Thesis|Master’s Thesis|Research Proposal|Final Report|Diploma Thesis|Version 1.0|Seminar Paper>
+  2 {title} <PhD Thesis|Master’s Thesis|Final Report|Diploma Thesis|Version 1.0|Seminar Paper>
   1 {title} <Advisor:|Committee:|Prepared by> {authors}
   1 {title} {date}< {place}|>
   1 {title} Abstract <We|This paper|In this paper we|The>
@@ -309,6 +306,5 @@ title_then_note
   2 {identifier} {title}
   1 <IN PRESS|To appear in|Submitted to|Accepted by>: {journal} {title}
   1 {title} {url}
-  1 This document <in directory|is available at> {url} {title}
-  1 {title}, {year}-{year} {field} Working Paper Series No<| {1..99}>
+  1 {title} {field} Working Paper<| {1..99}>
 """

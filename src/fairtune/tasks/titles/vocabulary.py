@@ -76,7 +76,7 @@ FIELDS = _phrases(
     Neuroscience|Nuclear Physics|Number Theory|Nursing|Oceanography|Operations Research|Optics|Organic Chemistry
     Parallel Computing|Pattern Recognition|Pediatrics|Pharmacology|Philosophy|Physics|Physiology|Plant Science
     Political Science|Probability|Psychiatry|Psychology|Public Health|Public Policy|Quantum Physics
-    Radiation Oncology|Radiology|Remote Sensing|Robotics|Signal Processing|Social Sciences|Sociology
+    Radiology|Remote Sensing|Robotics|Signal Processing|Social Sciences|Sociology
     Software Engineering|Solid State Physics|Statistics|Surgery|Systems Engineering|Telecommunications
     Theoretical Computer Science|Transportation|Urban Studies|Veterinary Science|Visual Computing|Wireless Networks
     Zoology"""
@@ -106,26 +106,26 @@ SECTIONS = _phrases(
     Discussion and Conclusions|Conclusions and Recommendations|Recommendations|Example|Examples|Exercises
     Problem Statement|Future Work|Experiments|Experimental Results|Evaluation|Implementation|Applications|Proof
     Theorem|Proposition|Remarks|Concluding Remarks|Editorial|Letter to the Editor|Letters|Commentary|Erratum
-    Corrigendum|Book Review|Review Article|Review Articles|Original Article|Original Paper|Research Article
+    Corrigendum|Book Review|Review Article|Original Article|Original Paper|Research Article
     Research Paper|Short Communication|Rapid Communication|Technical Note|Case Report|Guest Editorial|Invited Paper
     Position Paper|Working Paper|Extended Abstract|Supplementary Material|Supporting Information|Online Appendix
     Biography|Biographies|About the Author|About the Authors|Contributors|Disclaimer|Dedication|Errata|Figures
-    Tables|Article Outline|Data|Model|The Model|Theory|Analysis|Case Study|Procedure|Participants
+    Tables|Data|Model|The Model|Theory|Analysis|Case Study|Procedure|Participants
     Statement of the Problem|Questions|Answers|Highlights|Author Index|Subject Index|List of Symbols
     List of Abbreviations|Chapter 1|Chapter One|Part I|Section 2|Note|Notes|News|Review"""
 )
 FORM_WORDS = _phrases(
-    """Agenda|Approved by|Associate Director|Associate Members|Author(s)|Board of Directors|Call for Papers
+    """Agenda|Approved by|Author(s)|Board of Directors|Call for Papers
     Call for Participation|Committee Members|Contact Information|Contract Number|Course Outline|Date|Deliverable
-    Device Features|Distribution List|Distribution Statement|Document Control|Document History|Draft|Edited by
-    Editorial Board|Editorial Statement|Examination Committee|Fact Sheet|Final Report|For Immediate Release
+    Distribution Statement|Document Control|Document History|Draft|Edited by
+    Editorial Board|Examination Committee|Fact Sheet|Final Report|For Immediate Release
     For Internal Use Only|Frequently Asked Questions|Further Information|General Description|Instructions to Authors
     Instructor|Lecture Notes|Meeting Minutes|Members|Mission Statement|Name of Author|Newsletter|Notice
-    Organizing Committee|Performing Organization|Posters|Prepared by|Prepared for|Press Release|Price List
+    Organizing Committee|Posters|Prepared by|Prepared for|Press Release|Price List
     Principal Investigator|Program Committee|Program Schedule|Project Number|Quick Start|Reading List|Received
-    Registration Form|Release Date|Report Date|Report Documentation Page|Requirements|Research Staff|Revised
+    Registration Form|Report Date|Report Documentation Page|Requirements|Research Staff|Revised
     Revision History|Slides|Specifications|Sponsored by|Status Report|Student Handbook|Submitted to|Supervisor
-    Syllabus|Team Members|Technical Data|Title|Title Page|Topics|Upcoming Conferences|User Manual|User's Guide
+    Syllabus|Technical Data|Title|Title Page|Topics|User Manual|User's Guide
     Version History|Welcome|Work Package|Workshop Program"""
 )
 FUNCTION_WORDS = frozenset(
