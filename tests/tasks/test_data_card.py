@@ -219,7 +219,7 @@ def mirrored(*tasks: str) -> None:
 def test_imdb_has_123_texts_in_both_halves_as_it_was_published() -> None:
     mirrored("imdb")
     card = card_of("imdb")
-    assert card.splits["test"].classes == {"neg": 12_500, "pos": 12_500}
+    assert card.splits["test"].classes == {"negative": 12_500, "positive": 12_500}
     by_training = {found.first: found.exactly for found in card.overlaps if found.second == "test"}
     assert sum(by_training.values()) == 123, "the published training split is train and validation here"
     assert card_of("imdb", dedupe=True).overlaps[0].shared == 0
