@@ -14,7 +14,7 @@ from fairtune.tasks.cache import key_of
 from fairtune.tasks.definitions import TEXTS, PackageData, TextDefinition
 from fairtune.tasks.hashing import unit_hash
 from fairtune.tasks.sources import file_identity
-from fairtune.tasks.stores import MIRROR, mirror_folder
+from fairtune.tasks.stores import MIRROR, mirror_folder, mirrored
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_streams import Read, file_texts, hub_texts, package_data_file, package_texts
 
@@ -153,7 +153,7 @@ class _Source:
     """Where a published text is.
 
     Args:
-        mirror: its folder in the mirror, if it is there.
+        mirror: the mirror, if it has the text.
         why: why it is not.
     """
 
@@ -169,13 +169,7 @@ class _Source:
         if self.mirror is None:
             identity = f"hub {data.repository} {data.config} {data.revision} {split} {column}"
             return Part(identity, partial(hub_texts, data, split, column, self.why), shares, head)
-        file = self.mirror / f"{split}.jsonl.gz"
-        if not file.is_file():
-            there = sorted(path.name for path in self.mirror.glob("*.jsonl.gz"))
-            raise DataError(
-                f"task '{self.text.name}': the mirror lacks {data.folder}/{file.name} ({file}); in that folder: "
-                f"{one_of(there) or 'no .jsonl.gz files'}. Add it, or unset {MIRROR} to read the text from the hub."
-            )
+        file = mirrored(self.text.name, self.mirror, data, split)
         return Part(key_of([file_identity(file), column]), partial(file_texts, file, column), shares, head)
 
     def __str__(self) -> str:
@@ -192,5 +186,5 @@ def _source(text: TextDefinition) -> _Source:
     if not folder.is_dir():
         raise DataError(f"{MIRROR}: {folder} is not a folder; name one that is, or unset it to use the hub.")
     if (folder / text.data.folder).is_dir():
-        return _Source(text, folder / text.data.folder, "")
+        return _Source(text, folder, "")
     return _Source(text, None, f"{MIRROR} is {folder}, which has no folder {text.data.folder}")

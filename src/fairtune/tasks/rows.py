@@ -142,18 +142,27 @@ def _texts(where: Path | str, chunk: Chunk, column: str) -> Any:
     try:
         return pa.array(values, pa.large_string())
     except (pa.ArrowException, UnicodeEncodeError, TypeError):
-        cleaned = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
-    for number, value in zip(chunk.numbers, cleaned, strict=True):
-        if value is not None and not isinstance(value, str):
-            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}, not a text.")
+        return pa.array(checked_texts(where, column, values, chunk.numbers), pa.large_string())
+
+
+def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str | None]:
+    """Values that are texts which can be tokenised, or nothing at all.
+
+    Raises:
+        DataError: the first that is neither, with its row.
+    """
+    texts = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    for number, text in zip(numbers, texts, strict=True):
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(text)[:60]}, not a text.")
         try:
-            (value or "").encode()
+            (text or "").encode()
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
                 "was cut in the middle of an emoji or the like. Mend or remove it."
             ) from None
-    return pa.array(cleaned, pa.large_string())
+    return texts
 
 
 def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> list[str | None]:

@@ -72,6 +72,46 @@ def forbidding() -> list[str]:
     return [name for name in OFFLINE if os.environ.get(name, "0").upper() not in ("", "0", "FALSE", "NO", "OFF")]
 
 
+def mirrored(name: str, folder: Path, data: DataSet, split: str, instead: str | None = None) -> Path:
+    """The file of a split in a mirror.
+
+    Args:
+        name: the task, for messages.
+        instead: a task that does not need the file.
+
+    Raises:
+        DataError: it is not there.
+    """
+    file = folder / mirror_file(data, split)
+    if not file.is_file():
+        there = sorted(path.name for path in file.parent.glob("*.jsonl.gz"))
+        other = f"; or take the task '{instead}', which does not need it" if instead else ""
+        raise DataError(
+            f"task '{name}': the mirror lacks {mirror_file(data, split)} ({file}); in that folder: "
+            f"{one_of(there) or 'no .jsonl.gz files'}. Add it, or unset {MIRROR} to read the task from the hub{other}."
+        )
+    return file
+
+
+def no_way(
+    name: str, no_mirror: str, data: DataSet, error: Exception | str, files: Sequence[str], own: str
+) -> DataError:
+    """Neither the mirror nor the hub gives the data: why, and the ways out.
+
+    Args:
+        no_mirror: why the mirror does not.
+        files: what a mirror would need.
+        own: how a user's own files are given.
+    """
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    offline = forbidding()
+    network = f"unset {one_of(offline)}, which forbids the network" if offline else "connect to the network"
+    return DataError(
+        f"task '{name}': no data. {no_mirror}, and the hub did not give {data} ({reason}). Either set {MIRROR} to a folder with "
+        f"{one_of(files)}; or {network}, so that the hub can be read; or give your own files: `task:` with {own}."
+    )
+
+
 class Mirror:
     """A folder with `<task>/<split>.jsonl.gz`, columns named as on the hub."""
 
@@ -82,30 +122,16 @@ class Mirror:
         return "local mirror"
 
     def identity(self, data: DataSet, split: str) -> str:
-        return file_identity(self.file(data, split))
+        return file_identity(self._file(data, split))
 
     def read(self, data: DataSet, split: str, texts: Sequence[str], label: str | None, aside: Path) -> Rows:
-        file = self.file(data, split)
+        file = self._file(data, split)
         rows = read_rows(file, texts, label, aside / f"{data.folder.replace('/', '-')}-{split}.rows")
         remember_rows(file, len(rows))
         return rows
 
-    def file(self, data: DataSet, split: str) -> Path:
-        """The file of a split.
-
-        Raises:
-            DataError: it is not there.
-        """
-        file = self._folder / mirror_file(data, split)
-        if not file.is_file():
-            there = sorted(path.name for path in file.parent.glob("*.jsonl.gz"))
-            instead = self._task.instead
-            other = f"; or take the task '{instead}', which does not need it" if instead else ""
-            raise DataError(
-                f"task '{self._task.name}': the mirror lacks {mirror_file(data, split)} ({file}); in that folder: "
-                f"{one_of(there) or 'no .jsonl.gz files'}. Add it, or unset {MIRROR} to read the task from the hub{other}."
-            )
-        return file
+    def _file(self, data: DataSet, split: str) -> Path:
+        return mirrored(self._task.name, self._folder, data, split, self._task.instead)
 
 
 class Hub:
@@ -145,19 +171,13 @@ class Hub:
                     data.repository, data.config, revision=data.revision, keep_in_memory=False
                 )
             except Exception as error:  # network, offline mode, no such data set, a full disk: each its own kind
-                raise DataError(self._no_way(data, str(error).strip() or type(error).__name__)) from None
+                raise self._no_way(data, error) from None
             commits = {Path(file["filename"]).parent.name for split in found.values() for file in split.cache_files}
             if commits != {data.revision}:  # without network `datasets` takes whatever commit it fetched last
-                raise DataError(self._no_way(data, f"in its place is {one_of(sorted(commits))}"))
+                raise self._no_way(data, f"in its place is {one_of(sorted(commits))}")
             self._loaded[data] = found
         return self._loaded[data]
 
-    def _no_way(self, data: DataSet, error: str) -> str:
-        reason = error.splitlines()[0].rstrip(".")
-        offline = forbidding()
-        network = f"unset {one_of(offline)}, which forbids the network" if offline else "connect to the network"
-        return (
-            f"task '{self._task.name}': no data. {self._no_mirror}, and the hub did not give {data} ({reason}). "
-            f"Either set {MIRROR} to a folder with {one_of(wanted_files(self._task))}; or {network}, so that the hub can be "
-            f"read; or give your own files: `task:` with `train`, `text` and `label`."
-        )
+    def _no_way(self, data: DataSet, error: Exception | str) -> DataError:
+        files = wanted_files(self._task)
+        return no_way(self._task.name, self._no_mirror, data, error, files, "`train`, `text` and `label`")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from fairtune.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, PackageData
 from fairtune.tasks.formats import check_columns
+from fairtune.tasks.rows import checked_texts
 from fairtune.tasks.sources import package_file, shard_chunks
-from fairtune.tasks.stores import MIRROR, forbidding
+from fairtune.tasks.stores import mirror_file, no_way
 
 Read = Callable[[], Iterator[list[str]]]
 """Reads texts from the beginning, a chunk at a time."""
@@ -64,7 +64,7 @@ def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
         builder = datasets.load_dataset_builder(data.repository, data.config, revision=data.revision)
         if (commit := Path(builder.cache_dir).name) != data.revision:
             # without network `datasets` takes whatever commit it fetched last
-            raise DataError(_no_way(data, no_mirror, f"in its place is {commit}"))
+            raise _no_way(data, no_mirror, f"in its place is {commit}")
         splits = builder.as_streaming_dataset()
         if split not in splits:
             raise DataError(f"{where}: no such split; splits: {one_of(splits)}.")
@@ -72,35 +72,14 @@ def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
     except DataError:
         raise
     except Exception as error:  # network, offline mode, no such data set or commit: each its own kind
-        raise DataError(_no_way(data, no_mirror, str(error).strip() or type(error).__name__)) from None
+        raise _no_way(data, no_mirror, error) from None
 
 
-def _no_way(data: DataSet, no_mirror: str, error: str) -> str:
-    reason = error.splitlines()[0].rstrip(".")
-    offline = forbidding()
-    network = f"unset {one_of(offline)}, which forbids the network" if offline else "connect to the network"
-    return (
-        f"task '{data.folder}': no data. {no_mirror}, and the hub did not give {data} ({reason}). Either set {MIRROR} to a "
-        f"folder with {data.folder}/train.jsonl.gz and its other splits; or {network}, so that the hub can be read; or give "
-        "your own files: `task:` with `kind: language_model` and `train`."
-    )
+def _no_way(data: DataSet, no_mirror: str, error: Exception | str) -> DataError:
+    files = [f"{mirror_file(data, 'train')} and its other splits"]
+    return no_way(data.folder, no_mirror, data, error, files, "`kind: language_model` and `train`")
 
 
 def _checked(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str]:
     """Texts that can be tokenised; nothing at all is an empty text."""
-    texts = []
-    for number, value in zip(numbers, values, strict=True):
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            texts.append("")
-            continue
-        if not isinstance(value, str):
-            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}, not a text.")
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
-                "was cut in the middle of an emoji or the like. Mend or remove it."
-            ) from None
-        texts.append(value)
-    return texts
+    return [text or "" for text in checked_texts(where, column, values, numbers)]
