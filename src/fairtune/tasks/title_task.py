@@ -13,7 +13,7 @@ from fairtune.tasks.sources import file_identity, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import Task
-from fairtune.tasks.titles import make_titles, read_titles
+from fairtune.tasks.titles import MadeTitle, make_titles, read_titles
 
 NAME, METRIC = "titles", "f1"
 JUDGED = "citeseerx.jsonl.gz"
@@ -30,7 +30,7 @@ def titles() -> Task:
     def make(aside: Path) -> Task:
         made = aside / "made.jsonl"
         with made.open("w", encoding="utf-8") as handle:
-            for row in make_titles(read_titles(correct), ROWS, SEED):
+            for row in made_titles():
                 handle.write(json.dumps({"title": row.title, "label": row.label}) + "\n")
         rows = read_rows(made, COLUMN.text, COLUMN.label, aside / "made.rows")
         parts = by_hash(rows, COLUMN.text, {"validation": HELD_OUT})
@@ -44,6 +44,11 @@ def titles() -> Task:
 
     held = [file_identity(file) for file in (judged, *correct)]
     return without_duplicates(prepared([NAME, ROWS, SEED, HELD_OUT, held, _makers()], make))
+
+
+def made_titles() -> list[MadeTitle]:
+    """The titles that are made of the mirror's correct ones, each with its kind; row i of the split is the i-th of them."""
+    return make_titles(read_titles(correct_files(_folder())), ROWS, SEED)
 
 
 def missing() -> str | None:
