@@ -17,7 +17,9 @@ from fairtune.tasks.task import Texts
 SURE = 0.25
 """A guess counts from this confidence on. XNLI's 15 languages are then right in 98 to 100 % of test pairs."""
 LEAST = 0.02
-"""The share from which a language is named."""
+"""The share from which a language is named ..."""
+FEWEST = 3
+"""... and the texts, unless those are half of all."""
 READ = 500
 """Characters that are read of a text: enough to tell."""
 
@@ -42,7 +44,8 @@ def languages_of(examples: Iterable[Texts]) -> Languages:
     texts = ("\n".join(example)[:READ] for example in examples)
     found = Counter(_language(text) for text in texts if any(map(str.isalpha, text)))
     total = found.total()
-    named = {name: count for name, count in sorted(found.items()) if name and count >= LEAST * total}
+    least = max(LEAST * total, min(FEWEST, total / 2))
+    named = {name: count for name, count in sorted(found.items()) if name and count >= least}
     shares = {name: count / total for name, count in sorted(named.items(), key=lambda item: -item[1])}
     return Languages(total, shares, (total - sum(named.values())) / total if total else 0.0)
 
