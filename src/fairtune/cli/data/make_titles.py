@@ -86,9 +86,7 @@ def make(
     for name, count in counts.items():
         table.add_row(Text(name), f"{count:,}", Text(_short(examples.get(name, ""))))
     console().print(table)
-    console().print(
-        Text(f"{out}: {len(made):,} rows, from {len(titles):,} titles, seed {seed}"), soft_wrap=True
-    )
+    console().print(Text(f"{out}: {len(made):,} rows, from {len(titles):,} titles, seed {seed}"), soft_wrap=True)
 
 
 def _weights(given: list[str]) -> dict[str, float]:
