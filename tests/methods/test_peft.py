@@ -184,12 +184,11 @@ def require_same_answers(model: Any, job: Any) -> None:
     """A model that was read back answers as the run recorded it."""
     from transformers import AutoTokenizer
 
-    from fairtune.study.schema import FileTask
     from fairtune.tasks import load_task
 
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
     stored = read_predictions(job.run.predictions, "test")
-    split = load_task(FileTask.model_validate(job.task)).splits["test"]
+    split = load_task(**job.task).splits["test"]
     texts = dict(zip(split.ids, split.texts, strict=True))
     with torch.inference_mode():
         batch = tokenizer([texts[i][0] for i in stored.ids], padding=True, return_tensors="pt")
