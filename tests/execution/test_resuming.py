@@ -90,7 +90,9 @@ def test_a_cut_projection_is_saved_and_resumed_to_the_same_bits(toy: ToyStudy, t
 
 
 @pytest.mark.parametrize(("point", "phase"), [(2, "tokenising"), (10, "training"), (15, "evaluating")])
-def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(toy: ToyStudy, point: int, phase: str) -> None:
+def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
+    toy: ToyStudy, point: int, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fairtune.errors import Stopped
 
     whole, stopped = toy.job("whole"), toy.job("stopped")
@@ -106,7 +108,8 @@ def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(toy: ToyStudy, point
     if phase == "tokenising":
         from fairtune.tasks import encoding
 
-        encoding._encoded.clear()
+        encoding._opened.clear()
+        monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "empty"))
     with pytest.raises(Stopped):
         perform_here(stopped, between)
     before = [e for e in all_events(stopped.run.events) if e["event"] == "step"]
