@@ -174,8 +174,7 @@ def _task(spec: str) -> Task:
 
 def _encoded(task: Task, source: ModelSource, train: Train, between: Callable[[], None]) -> dict[str, Encoded]:
     """The task as tokens, its splits cut down to the study's samples."""
-    sizes = {"train": train.examples, "validation": train.eval_examples, "test": train.eval_examples}
-    return encode_task(task, load_tokenizer(source.fetch()), train.longest, sizes, between)
+    return encode_task(task, load_tokenizer(source.fetch()), train.longest, train.sizes, between)
 
 
 class _Memory:

@@ -74,9 +74,8 @@ def _task(study: Study, tell: Tell) -> str:
     with _step(f"model {plan.model.name}", tell) as step:
         tokenizer, step.made = load_tokenizer(plan.model.fetch()), plan.model.folder is None
     for train in _different(plan.study, "max_length", "examples", "eval_examples"):
-        sizes = {"train": train.examples, "validation": train.eval_examples, "test": train.eval_examples}
         with _step(f"tokens, at most {train.longest} an example", tell) as step:
-            found = encode_task(task, tokenizer, train.longest, sizes)
+            found = encode_task(task, tokenizer, train.longest, train.sizes)
             step.counts = {
                 "examples": sum(map(len, found.values())),
                 "tokens": sum(len(split.tokens) for split in found.values()),

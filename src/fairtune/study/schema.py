@@ -92,6 +92,11 @@ class Train(Section):
     )
 
     @property
+    def sizes(self) -> dict[str, int | None]:
+        """How many examples of each split are used, where not all."""
+        return {"train": self.examples, "validation": self.eval_examples, "test": self.eval_examples}
+
+    @property
     def longest(self) -> int:
         """`max_length` as a number, which it is from the plan on."""
         if isinstance(self.max_length, str):

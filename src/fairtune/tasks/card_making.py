@@ -24,7 +24,7 @@ from fairtune.tasks.hashing import Hashes, exact_and_normal
 from fairtune.tasks.languages import Languages, languages_of
 from fairtune.tasks.task import BATCH, SPLITS, TEXT_COLUMNS, Split, Task
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same splits would give another card."""
 CONTENT = "card.json"
 SAMPLE = 1000
