@@ -69,3 +69,10 @@ def test_what_the_other_lacks_is_told(tmp_path: Path) -> None:
     (tmp_path / "mirror" / "xnli" / "de" / "train.jsonl.gz").unlink()
     with pytest.raises(DataError, match=r"task 'xnli/de/translate-train': the mirror lacks xnli/de/train\.jsonl\.gz"):
         load_task("mnli", train_on="xnli/de/translate-train")
+
+
+def test_an_unknown_name_is_told_of_train_on_and_not_of_the_task() -> None:
+    with pytest.raises(
+        DataError, match=r"^train_on: task 'movie-review': not in the catalogue.*Did you mean 'movie-reviews'"
+    ):
+        load_task("movie-reviews", train_on="movie-review")

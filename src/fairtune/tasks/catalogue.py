@@ -39,11 +39,11 @@ def load_task(spec: str | FileTask | Mapping[str, Any], train_on: str | None = N
     """
     task = _load(spec)
     if train_on is not None:
-        task = _trained_on(task, _load(train_on))
+        task = _trained_on(task, _load(train_on, "train_on: task"))
     return without_duplicates(task) if dedupe else task
 
 
-def _load(spec: str | FileTask | Mapping[str, Any]) -> Task:
+def _load(spec: str | FileTask | Mapping[str, Any], called: str = "task") -> Task:
     if not isinstance(spec, str):
         return _from_files(spec if isinstance(spec, FileTask) else FileTask.model_validate(spec))
     name = ALIASES.get(spec, spec)
@@ -51,7 +51,7 @@ def _load(spec: str | FileTask | Mapping[str, Any]) -> Task:
         return _CATALOGUE[name]()
     if any(text.name == name for text in TEXTS):
         raise DataError(_is_text(name))
-    raise DataError(f"task '{spec}': {unknown(spec)}")
+    raise DataError(f"{called} '{spec}': {unknown(spec)}")
 
 
 def _is_text(name: str) -> str:
