@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fairtune.models.loading import load_tokenizer
+from fairtune.tasks import encoding
 from fairtune.tasks.encoding import encode, encode_task
 from fairtune.tasks.task import Split, Task
 from fairtune.tasks.tokenizing import BATCH
@@ -79,3 +80,52 @@ def test_a_task_is_tokenised_once_a_process_and_anew_for_another_length_or_sampl
     assert all(first[name] is again[name] for name in first)
     assert encode_task(task, tokenizer, 5)["train"].lengths.max() == 5
     assert encode_task(task, tokenizer, 16, {"train": 1})["train"].lengths.tolist() in ([7], [5])
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with nothing in it, and a process that has opened nothing."""
+    monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path))
+    monkeypatch.setattr(encoding, "_opened", {})
+    return tmp_path
+
+
+def pairs_task() -> Task:
+    split = make_split([("a good film", "was good"), ("the worst book", "bad")])
+    return Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")
+
+
+def same(one: Any, other: Any) -> bool:
+    arrays = (
+        (one.tokens, other.tokens),
+        (one.types, other.types),
+        (one.starts, other.starts),
+        (one.labels, other.labels),
+    )
+    return one.ids == other.ids and all(np.array_equal(a, b) for a, b in arrays)
+
+
+def test_another_process_tokenises_nothing_again(
+    tokenizer: Any, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = encode_task(pairs_task(), tokenizer, 16)
+    assert len(list((fresh_cache / "tokens").glob("*/tokens.arrow"))) == 1, "equal splits have one entry"
+    encoding._opened.clear()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("tokenised again")
+
+    monkeypatch.setattr(encoding, "tokenize", refuse)
+    again = encode_task(pairs_task(), tokenizer, 16)
+    assert all(same(first[name], again[name]) for name in first)
+
+
+def test_damaged_tokens_are_made_again(tokenizer: Any, fresh_cache: Path) -> None:
+    first = encode(pairs_task().splits["train"], tokenizer, 16)
+    encode_task(pairs_task(), tokenizer, 16)
+    encoding._opened.clear()
+    (file,) = (fresh_cache / "tokens").glob("*/tokens.arrow")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    assert same(encode_task(pairs_task(), tokenizer, 16)["train"], first)
