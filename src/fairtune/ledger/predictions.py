@@ -1,10 +1,14 @@
-"""Predictions on disk: example id, label and scores of every example that was scored, from which every figure is recomputed."""
+"""Predictions on disk: what every figure is recomputed from.
+
+A classifier leaves id, label and scores of every example; a language model leaves sums over each document.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +17,8 @@ from pyarrow import parquet
 
 from fairtune.errors import LedgerError
 from fairtune.files import write_atomically
+
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -24,27 +30,81 @@ class Predictions:
     scores: npt.NDArray[np.float32]
 
 
-def write_predictions(path: Path, splits: Mapping[str, Predictions]) -> None:
-    table = pa.table(
-        {
-            "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),
-            "id": pa.array([i for part in splits.values() for i in part.ids], pa.string()),
-            "label": pa.array(np.concatenate([part.labels for part in splits.values()]), pa.int64()),
-            "scores": pa.array([row for part in splits.values() for row in part.scores], pa.list_(pa.float32())),
-        }
-    )
+@dataclass(frozen=True)
+class TextScores:
+    """How well a language model predicted the documents of one split.
+
+    Args:
+        nll: losses in nats, summed over the document's tokens and the EOS after it.
+        tokens: with EOS.
+        bytes, words: of the text alone.
+        correct: tokens that were the most likely one.
+    """
+
+    ids: tuple[str, ...]
+    nll: npt.NDArray[np.float64]
+    tokens: Counts
+    bytes: Counts
+    words: Counts
+    correct: Counts
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(getattr(self, name)) for name in ("ids", *SUMS)}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns of different lengths: {lengths}")
+
+
+COUNTS = ("tokens", "bytes", "words", "correct")
+SUMS = ("nll", *COUNTS)
+CLASSIFIED = {"split", "id", "label", "scores"}
+TEXT = {"split", "id", *SUMS}
+
+
+def write_predictions(path: Path, splits: Mapping[str, Predictions | TextScores]) -> None:
+    """Write what the splits of one run scored, all of one kind."""
+    parts = list(splits.values())
+    columns: dict[str, Any] = {
+        "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),
+        "id": pa.array([i for part in parts for i in part.ids], pa.string()),
+    }
+    texts = [part for part in parts if isinstance(part, TextScores)]
+    classified = [part for part in parts if isinstance(part, Predictions)]
+    if texts and classified:
+        raise TypeError("one file holds predictions of a classifier or of a language model, not both")
+    if texts:
+        columns["nll"] = pa.array(np.concatenate([part.nll for part in texts]), pa.float64())
+        for name in COUNTS:
+            columns[name] = pa.array(np.concatenate([getattr(part, name) for part in texts]), pa.int64())
+    else:
+        columns["label"] = pa.array(np.concatenate([part.labels for part in classified]), pa.int64())
+        columns["scores"] = pa.array([row for part in classified for row in part.scores], pa.list_(pa.float32()))
     content = pa.BufferOutputStream()
-    parquet.write_table(table, content)
+    parquet.write_table(pa.table(columns), content)
     write_atomically(path, content.getvalue().to_pybytes())
 
 
-def read_predictions(path: Path, split: str) -> Predictions:
+def read_predictions(path: Path, split: str) -> Predictions | TextScores:
+    """What a run scored on a split; the kind is told by the columns. A split that is not there has no rows."""
     try:
         table = parquet.read_table(path, filters=[("split", "=", split)])
-    except (OSError, pa.ArrowException) as error:
+        columns = set(table.column_names)
+        if columns >= TEXT:
+            return _texts(table)
+        if columns >= CLASSIFIED:
+            return _classified(table)
+        raise ValueError(f"columns {', '.join(sorted(columns))} are not those of predictions")
+    except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise LedgerError(f"{path}: these predictions cannot be read ({reason}); move the run's folder away.") from None
+
+
+def _classified(table: Any) -> Predictions:
     scores = np.stack(table["scores"].to_numpy(zero_copy_only=False)) if len(table) else np.zeros((0, 0))
     return Predictions(
         tuple(table["id"].to_pylist()), table["label"].to_numpy().astype(np.int64), scores.astype(np.float32)
     )
+
+
+def _texts(table: Any) -> TextScores:
+    counts = {name: table[name].to_numpy().astype(np.int64) for name in COUNTS}
+    return TextScores(tuple(table["id"].to_pylist()), table["nll"].to_numpy().astype(np.float64), **counts)
