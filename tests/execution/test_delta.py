@@ -24,7 +24,7 @@ from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.splits import fixed_sample

@@ -20,7 +20,7 @@ from made_tokenizers import STORIES
 from pyarrow import parquet
 
 from fairtune.errors import DataError
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.tasks import corpora
 from fairtune.tasks.corpora import Corpus, corpus_names, load_corpus
 from fairtune.tasks.definitions import OPENWEBTEXT, TINYSTORIES, DataSet

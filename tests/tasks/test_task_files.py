@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from fairtune.errors import DataError
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.task import Task
 

@@ -11,7 +11,7 @@ from fairtune.methods.arms import named_arms
 from fairtune.methods.registry import MethodUse, registered
 from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
 ARM = "inspected"

@@ -17,7 +17,8 @@ from fairtune.models.attention import attention_layers
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
-from fairtune.study.schema import FileTask, Train
+from fairtune.study.file_task import FileTask
+from fairtune.study.schema import Train
 from fairtune.tasks import load_task
 from fairtune.tasks.encoding import encode
 from fairtune.training.evaluation import to_device

@@ -197,7 +197,7 @@ def _by_line(problem: Problem) -> tuple[str, int]:
 
 
 def _with_absolute_files(study: Study, base: FilePath) -> Study:
-    """Relative files of a task and a relative model folder start at the study file, wherever the command is typed."""
+    """Relative files of a task and relative folders of model and tokenizer start at the study file, wherever the command is typed."""
     changes: dict[str, Any] = {}
     if not isinstance(study.task, str):
         files = {
@@ -206,6 +206,8 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
             if (file := getattr(study.task, split))
         }
         changes["task"] = study.task.model_copy(update=files)
-    if study.model.startswith((".", "~/", "/")) or (base / study.model).is_dir():
-        changes["model"] = str((base / FilePath(study.model).expanduser()).resolve())
+    for name in ("model", "tokenizer"):
+        given = getattr(study, name)
+        if isinstance(given, str) and (given.startswith((".", "~/", "/")) or (base / given).is_dir()):
+            changes[name] = str((base / FilePath(given).expanduser()).resolve())
     return study.model_copy(update=changes)

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    PlainValidator,
-    Tag,
-    WithJsonSchema,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, create_model
 
-from fairtune.errors import one_of
 from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
+from fairtune.study.file_task import FileTask
+from fairtune.study.model_schema import Model, Tokenizer
+from fairtune.study.section import Section
 from fairtune.study.token_counts import Tokens
 from fairtune.study.values import (
     NAME,
     ArmName,
-    Columns,
     Devices,
     Evaluate,
     Interval,
@@ -36,15 +25,6 @@ from fairtune.study.values import (
     Warmup,
     Whole,
 )
-
-Metric = Literal["accuracy", "macro_f1", "f1", "mcc"]
-
-
-class Section(BaseModel):
-    """A part of a study file: unknown keys are refused, nothing changes after reading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
 
 class Train(Section):
     """How a run is trained. Every field may also stand in an arm, for that arm alone."""
@@ -68,7 +48,13 @@ class Train(Section):
     max_length: MaxLength = Field(
         128,
         description="Longest input in tokens; longer ones are truncated. auto is the smallest length that covers 95 % of the "
-        "training examples; `fairtune data lengths` shows it.",
+        "training examples; `fairtune data lengths` shows it. For a language model, the tokens of a block: its context "
+        "if absent or auto.",
+    )
+    attention: Literal["causal", "bidirectional"] | None = Field(
+        None,
+        description="What the tokens of a GPT-like classifier see. causal: only earlier ones, as the model was made, also if "
+        "null; bidirectional: all of them.",
     )
     warmup: Warmup = Field(
         0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
@@ -132,55 +118,6 @@ class _ArmBase(Section):
 Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_optional(Train))
 
 
-class Holdout(Section):
-    """Shares of the training file held out, by a hash of each text, for splits that have no file of their own."""
-
-    validation: Number = Field(0.1, gt=0, lt=1, description="Share that selects the best checkpoint.")
-    test: Number = Field(0.2, gt=0, lt=1, description="Share that is reported.")
-
-
-class FileTask(Section):
-    """A task made of the user's own files: CSV, TSV, JSONL, Parquet or plain text, each also .gz, or folders of such files."""
-
-    name: str = Field("files", pattern=NAME, description="What reports call the task.")
-    kind: Literal["classify", "language_model"] = Field(
-        "classify", description="Whether texts are classified, or are the text that a language model learns."
-    )
-    train: str = Field(description="File or folder with the training examples; relative paths start at the study file.")
-    validation: str | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
-    test: str | None = Field(None, description="File that is reported; held out if absent.")
-    text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
-    label: str = Field("label", description="Column with the label.")
-    labels: tuple[str, ...] | None = Field(
-        None, min_length=2, description="Label values in order of their class number; found in the data if absent."
-    )
-    metric: Metric = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
-    holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _labels_as_text(cls, value: Any) -> Any:
-        return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
-
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> FileTask:
-        if self.kind == "language_model":
-            given = [field for field in ("label", "labels", "metric") if field in self.model_fields_set]
-            if given:
-                raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
-            if len(self.text) > 1:
-                raise ValueError(f"text: found {one_of(self.text)}; a language model reads one column")
-            return self
-        for split in ("train", "validation", "test"):
-            file = str(getattr(self, split) or "").lower().removesuffix(".gz")
-            if file.endswith(".txt"):
-                raise ValueError(
-                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet, for a language "
-                    "model say `kind: language_model`"
-                )
-        return self
-
-
 class Compare(Section):
     """What the verdicts compare."""
 
@@ -191,6 +128,9 @@ class Compare(Section):
         "metric's own unit (0.01 is one point of accuracy).",
     )
     confidence: Number = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
+    target_loss: Number | None = Field(
+        None, gt=0, description="Report after how many steps a language model's validation loss is down to this."
+    )
 
 
 class Execution(Section):
@@ -214,8 +154,14 @@ class Study(Section):
     task: Annotated[Annotated[str, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)] = (
         Field(description="A task of the catalogue by name, or your own files.")
     )
-    model: str = Field(
-        min_length=1, description="`minilm` (embedded), a folder, or a hub id with an optional `@revision`."
+    model: Model = Field(
+        description="`minilm` (embedded), a folder, a hub id with an optional `@revision`, or a preset that is trained from "
+        "scratch, such as gpt-mini."
+    )
+    tokenizer: Tokenizer | None = Field(
+        None,
+        description="The tokenizer of a folder or a hub id, or one that is trained on the training text; null takes the "
+        "checkpoint's own.",
     )
     train_on: str | None = Field(
         None,
@@ -233,6 +179,12 @@ class Study(Section):
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
+    prompts: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
+        None,
+        min_length=1,
+        description="Texts that the language models of all arms go on with in the report; null takes the beginnings of some "
+        "validation texts.",
+    )
     arms: Annotated[dict[ArmName, Arm], BeforeValidator(resolve_arms)] = Field(
         min_length=1,
         description="The ways to train that are compared, by name; or a list of named arms, taken as they are.",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.files import write_json
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.tasks.cache import cached, key_of
 from fairtune.tasks.card import Contradiction, DataCard, Lengths, Overlap, SplitCard
 from fairtune.tasks.card_warnings import warnings_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import DataError, nearest, one_of
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.tasks import title_task
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TEXTS, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import DataError, nearest, one_of
-from fairtune.study.schema import FileTask
+from fairtune.study.file_task import FileTask
 from fairtune.tasks.cache import key_of
 from fairtune.tasks.definitions import TEXTS, PackageData, TextDefinition
 from fairtune.tasks.hashing import unit_hash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, overload
 
@@ -130,7 +130,9 @@ class TaskFacts:
     """What a plan records of a task.
 
     Args:
+        rows: examples of each split; documents, if the task is text for language models.
         hashes: the identity of each split.
+        counts: of such text, by split: documents, tokens, bytes and words.
     """
 
     name: str
@@ -141,6 +143,7 @@ class TaskFacts:
     source: str
     fingerprint: str
     hashes: dict[str, str]
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
