@@ -32,9 +32,9 @@ def sees_ahead(model: nn.Module) -> bool:
     rows, device = int(embeddings.weight.shape[0]), embeddings.weight.device
     ids = (torch.arange(PROBE, device=device) + rows // 2).clamp(max=rows - 1).repeat(2, 1)
     ids[1, -1] = 0
-    with _evaluating(base), torch.no_grad():
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            hidden: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
+    generators = [device] if device.type == "cuda" else []
+    with _evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
+        hidden: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
     earlier = hidden[:, :-1].float()
     noise = 32 * torch.finfo(hidden.dtype).eps * float(earlier.abs().max())
     return float((earlier[0] - earlier[1]).abs().max()) > noise
@@ -53,7 +53,7 @@ def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Att
         return None
     kind, config = type(model).__name__, cast(Any, _base(model)).config
     own: Attention = "causal" if getattr(config, "is_causal", True) else "bidirectional"
-    with _marked(config, causal=True):
+    with _marked(config, None):  # by its architecture; told to be causal, BERT would be
         gpt_like = not sees_ahead(model)
     if not gpt_like:
         if attention is None:
@@ -66,7 +66,7 @@ def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Att
         raise ModelError(f"attention: {attention} is not known for {kind}, whose head is no `score` of one token.")
     wanted = attention or own
     if wanted == "bidirectional":
-        with _marked(config, causal=False):
+        with _marked(config, False):
             works = sees_ahead(model)
         if not works:
             raise ModelError(
@@ -149,12 +149,12 @@ def _positions(real: Tensor) -> Tensor:
 
 
 @cache
-def _takes_positions(base: type[nn.Module]) -> bool:
+def _takes_positions(base: Any) -> bool:
     return "position_ids" in inspect.signature(base.forward).parameters
 
 
 @cache
-def _at_last_token(kind: type[nn.Module]) -> type[nn.Module]:
+def _at_last_token(kind: Any) -> type[nn.Module]:
     """The class by the same name, since transformers writes it into a saved model's config."""
     same = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     return type(kind.__name__, (LastTokenClassifier, kind), same)
@@ -172,16 +172,16 @@ def _base(model: nn.Module) -> Any:
 
 
 @contextmanager
-def _marked(config: Any, causal: bool) -> Iterator[None]:
-    """`config.is_causal` for a while."""
-    before = vars(config).get("is_causal")
-    config.is_causal = causal
+def _marked(config: Any, causal: bool | None) -> Iterator[None]:
+    """`config.is_causal` for a while; None is to be without it."""
+    before = vars(config).pop("is_causal", None)
+    if causal is not None:
+        config.is_causal = causal
     try:
         yield
     finally:
-        if before is None:
-            del config.is_causal
-        else:
+        vars(config).pop("is_causal", None)
+        if before is not None:
             config.is_causal = before
 
 
