@@ -212,7 +212,7 @@ def test_a_hub_model_that_is_nowhere_is_told(cache: Path) -> None:
     for line, name in zip(lines, ("org/none", "org/name@no-such-branch", "minilmm", "not a name"), strict=True):
         assert f"model '{name}': no folder of that name, not in the hub's cache" in line
         assert "HF_HUB_OFFLINE is set." in line
-        assert "Use `minilm`, the path of a folder, or a hub id" in line
+        assert "Use `minilm`, a preset, the path of a folder, or a hub id" in line
     assert "Did you mean 'minilm'?" in lines[2]
 
 

@@ -1,16 +1,17 @@
 """The init-diff card: which tensors differ from the checkpoint at step 0 and by how much, and which are trainable.
 
-The reference is the checkpoint's file itself, not a copy of what was loaded, so that a fault of loading shows too.
+The reference is the checkpoint's file itself, not a copy of what was loaded, so that a fault of loading shows too. A model that is
+trained from scratch is drawn once more, from the same state of the generator.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from safetensors import safe_open
@@ -74,22 +75,21 @@ class Card:
 
 
 def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
-    """Compare a prepared model with the checkpoint it was loaded from."""
+    """Compare a prepared model with what it was loaded from or drawn as."""
     same, changed, new, unverified = 0, [], [], []
     trainable = {name for name, p in model.named_parameters() if p.requires_grad}
-    aliases = {name for name, _ in model.named_parameters(remove_duplicate=False)} - dict(
-        model.named_parameters()
-    ).keys()
+    shared = _shared_names(model)
     prefix = str(getattr(loaded.network, "base_model_prefix", ""))
-    with _Checkpoint(loaded.folder) as checkpoint:
+    with _reference(loaded) as checkpoint:
         for own_name, tensor in model.state_dict().items():
-            name = checkpoint_name(own_name, loaded.from_checkpoint)
-            if name is None or (own_name in aliases and name not in loaded.from_checkpoint):
+            names = _known_first(shared.get(own_name, [own_name]), loaded.from_checkpoint)
+            if not names:
                 continue
+            name = names[0]
             if name not in loaded.from_checkpoint:
                 new.append(name)
                 continue
-            reference = checkpoint.get(name, prefix)
+            reference = next((found for n in names if (found := checkpoint.get(n, prefix)) is not None), None)
             if reference is None:
                 unverified.append(name)
                 continue
@@ -100,9 +100,9 @@ def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
             else:
                 changed.append(_change(name, found, reference, _trains(own_name, trainable)))
     frozen = tuple(
-        name
+        known
         for own, p in model.named_parameters()
-        if not p.requires_grad and (name := checkpoint_name(own)) is not None
+        if not p.requires_grad and (known := checkpoint_name(own)) is not None
     )
     return Card(same, tuple(changed), tuple(new), tuple(unverified), frozen, count_parameters(model))
 
@@ -115,6 +115,22 @@ def frozen_fingerprint(model: nn.Module) -> str:
             digest.update(name.encode())
             digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _shared_names(model: nn.Module) -> dict[str, list[str]]:
+    """All names of each parameter by its first; by its others, none, so that a tied tensor counts once."""
+    first: dict[int, str] = {}
+    names: dict[str, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names[name] = []
+        names[first.setdefault(id(parameter), name)].append(name)
+    return names
+
+
+def _known_first(names: list[str], known: Collection[str]) -> list[str]:
+    """The checkpoint's names of a tensor, those that it has before others; none for a copy that nothing uses."""
+    found = [name for own in names if (name := checkpoint_name(own, known)) is not None]
+    return sorted(found, key=lambda name: name not in known)
 
 
 def _trains(name: str, trainable: set[str]) -> bool | Literal["partly"]:
@@ -135,6 +151,29 @@ def _change(name: str, found: Tensor, reference: Tensor, trainable: bool | Liter
         cosine=float(torch.nn.functional.cosine_similarity(a, b, dim=0)),
         trainable=trainable,
     )
+
+
+def _reference(loaded: LoadedModel) -> _Checkpoint | _Rebuilt:
+    if loaded.rebuilt is not None:
+        return _Rebuilt(loaded.rebuilt)
+    return _Checkpoint(cast(Path, loaded.folder))
+
+
+class _Rebuilt:
+    """Tensors of a preset, drawn independently of those that are compared with them."""
+
+    def __init__(self, rebuild: Callable[[], Mapping[str, Tensor]]) -> None:
+        self._rebuild = rebuild
+
+    def __enter__(self) -> _Rebuilt:
+        self._tensors = self._rebuild()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tensors = {}
+
+    def get(self, name: str, prefix: str) -> Tensor | None:  # noqa: ARG002 - a checkpoint's names need it
+        return self._tensors.get(name)
 
 
 class _Checkpoint:

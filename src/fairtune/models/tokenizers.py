@@ -1,0 +1,223 @@
+"""Where a tokenizer comes from: the checkpoint, a folder, the hub, or the training text. And whether it fits a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairtune.errors import DataError, ModelError
+from fairtune.files import write_json
+from fairtune.models.sources import ModelSource, with_vocabulary
+from fairtune.tasks.cache import cached, key_of
+
+VERSION = 1
+"""Raised whenever the same text would give another tokenizer."""
+READ = 200_000_000
+"""Characters of the training text, from its beginning, that a tokenizer is trained on: more would change little and take hours."""
+END, PAD = "<|endoftext|>", "<|pad|>"
+SMALLEST = 256 + len((END, PAD))
+HUB_FILES = ["*.json", "*.txt", "*.model"]
+FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
+         "merges.txt", "*.model")  # fmt: skip
+"""What decides a tokenizer's answers, beside its model's type."""
+FACTS = "vocabulary.json"
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """The text that a tokenizer may be trained on.
+
+    Args:
+        identity: equal for equal documents.
+        documents: reads them, some at a time.
+    """
+
+    identity: str
+    documents: Callable[[], Iterator[list[str]]]
+
+
+@dataclass(frozen=True)
+class TokenizerSource:
+    """A tokenizer, found or trained: a folder that `AutoTokenizer` loads.
+
+    Args:
+        name: as the study gives it, the checkpoint's, or `bpe-8000` for one that was trained.
+        identity: sha256 of its files, wherever they lie.
+        vocabulary: how many rows an embedding needs for it: its largest id and one.
+    """
+
+    name: str
+    identity: str
+    folder: str
+    vocabulary: int
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def find_tokenizer(
+    spec: str | int | None, model: ModelSource, text: TrainingText, between: Callable[[], None] = lambda: None
+) -> TokenizerSource:
+    """Find a model's tokenizer, or train one.
+
+    Args:
+        spec: None is the checkpoint's own; a text is a folder or a hub id with an optional @revision; a number is the size of
+            the vocabulary of one to train.
+        between: called again and again, so that training can be stopped.
+
+    Raises:
+        ModelError: there is none, it cannot be loaded, or the size is too small.
+        DataError: there is no text to train it on.
+    """
+    if isinstance(spec, int):
+        return _trained(spec, text, between)
+    if spec is not None:
+        folder = Path(spec).expanduser()
+        if folder.is_dir():
+            return _in_folder(folder.name, folder.resolve())
+        if folder.exists() or spec.startswith((".", "/", "~")) or spec.count("/") > 1:
+            what = "a file" if folder.exists() else "missing"
+            raise ModelError(f"tokenizer '{spec}': that is {what}, not a folder with a tokenizer (tokenizer.json).")
+        return _in_folder(spec, _from_hub(spec))
+    if model.folder is not None:
+        return _in_folder(model.name, Path(model.folder))
+    if model.hub_id is not None:
+        return _in_folder(model.name, _from_hub(f"{model.hub_id}@{model.revision}"))
+    raise ModelError(
+        f"model '{model.name}': a preset has no tokenizer; write `tokenizer: {{train: 8000}}` to train one on the training text, "
+        "or name a hub id such as `tokenizer: openai-community/gpt2`."
+    )
+
+
+def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
+    """The model for this tokenizer: a preset takes its vocabulary from there.
+
+    Raises:
+        ModelError: the model has fewer rows of embeddings than the tokenizer needs.
+    """
+    needed = tokenizer.vocabulary
+    if model.vocabulary is None:
+        return model if model.preset is None else with_vocabulary(model, needed)
+    if model.vocabulary < needed:
+        mend = (
+            f"leave vocab_size out or raise it to {needed}"
+            if model.preset is not None
+            else "use the checkpoint's own tokenizer (leave `tokenizer` out) or a smaller one"
+        )
+        raise ModelError(
+            f"tokenizer '{tokenizer.name}' needs {needed:,} rows of embeddings, but model '{model.name}' has "
+            f"{model.vocabulary:,}; {mend}."
+        )
+    return model
+
+
+def _in_folder(name: str, folder: Path) -> TokenizerSource:
+    files = _files(folder)
+    if not files:
+        raise ModelError(f"tokenizer '{name}': {folder} has no tokenizer files ({', '.join(FILES)}).")
+    identity = _identity(folder, files)
+
+    def build(entry: Path) -> None:
+        from fairtune.models.loading import load_tokenizer  # only here, as it imports torch
+
+        tokenizer = load_tokenizer(folder, padding=False)
+        write_json(entry / FACTS, {"vocabulary": max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))})
+
+    facts = json.loads((cached("tokenizer", key_of([VERSION, identity]), build) / FACTS).read_bytes())
+    return TokenizerSource(name, identity, str(folder), int(facts["vocabulary"]))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(file for pattern in FILES for file in folder.glob(pattern))
+
+
+def _identity(folder: Path, files: list[Path]) -> str:
+    """sha256 over the files and the model's type, by which transformers picks a class where the files name none."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
+    try:
+        digest.update(str(json.loads((folder / "config.json").read_bytes()).get("model_type")).encode())
+    except (OSError, ValueError, AttributeError):
+        digest.update(b"no model")
+    return digest.hexdigest()
+
+
+def _from_hub(name: str) -> Path:
+    """A tokenizer's folder in the hub's cache, fetched if it is not there."""
+    from huggingface_hub import snapshot_download
+
+    hub_id, _, revision = name.partition("@")
+    try:
+        found = Path(
+            snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
+        )
+        if _files(found):
+            return found
+    except (OSError, ValueError):  # not there, or not a hub id
+        pass
+    try:
+        return Path(snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES))
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(
+            f"tokenizer '{name}': no folder of that name, not in the hub's cache, and the hub did not give it ({reason}). Use the "
+            "path of a folder, a hub id such as openai-community/gpt2 with network, or `{train: 8000}`."
+        ) from None
+
+
+def _trained(size: int, text: TrainingText, between: Callable[[], None]) -> TokenizerSource:
+    if size < SMALLEST:
+        raise ModelError(
+            f"tokenizer: {size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model."
+        )
+
+    def build(folder: Path) -> None:
+        write_json(folder / FACTS, {"vocabulary": _train(size, text, between, folder)})
+
+    folder = cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, between)
+    reached = int(json.loads((folder / FACTS).read_bytes())["vocabulary"])
+    name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
+    return TokenizerSource(name, _identity(folder, _files(folder)), str(folder), reached)
+
+
+def _train(size: int, text: TrainingText, between: Callable[[], None], folder: Path) -> int:
+    """Train a byte-level BPE as GPT-2's: any text is tokens, and comes back from them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[END, PAD],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    read = _Beginning(text, between)
+    tokenizer.train_from_iterator(read, trainer)
+    if not read.characters:
+        raise DataError("tokenizer: there is no training text to train it on; every document is blank or held out.")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": END, "eos_token": END, "pad_token": PAD}
+    write_json(folder / "tokenizer_config.json", {**config, "clean_up_tokenization_spaces": False})
+    return int(tokenizer.get_vocab_size())
+
+
+class _Beginning:
+    """The documents of a text, as far as a tokenizer is trained on them."""
+
+    def __init__(self, text: TrainingText, between: Callable[[], None]) -> None:
+        self.text, self.between, self.characters = text, between, 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for documents in self.text.documents():
+            self.between()
+            self.characters += sum(map(len, documents))
+            yield documents
+            if self.characters >= READ:
+                return
