@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairtune.models.sources import ModelSource
+from fairtune.models.tokenizers import TokenizerSource
 from fairtune.study.schema import Study
 from fairtune.study.values import AUTO
 from fairtune.tasks.lengths import COVERAGE, auto_length, heldout_counts, train_counts
@@ -12,17 +13,46 @@ from fairtune.tasks.task import Task
 from fairtune.tasks.token_counts import Counts
 
 
-def resolve_lengths(study: Study, task: Task, model: ModelSource) -> tuple[Study, ModelSource, tuple[str, ...]]:
-    """The study with numbers for lengths, its model with the files that counting needed, and what to tell of it."""
+MOST_TOKENS = 1024
+"""A block is no longer than this unless the study says so, whatever the model could take."""
+
+
+def resolve_lengths(
+    study: Study, task: Task, model: ModelSource, tokenizer: TokenizerSource | None = None
+) -> tuple[Study, ModelSource, tuple[str, ...]]:
+    """The study with numbers for lengths, its model with the files that counting needed, and what to tell of it.
+
+    Args:
+        tokenizer: where it is not the model's own.
+    """
     chosen = [arm for arm in study.arms if study.settings(arm).max_length == AUTO]
     if not chosen:
         return study, model, ()
     model = model.fetched()
-    folder = Path(str(model.folder))
+    folder = Path(tokenizer.folder if tokenizer else str(model.folder))
     train, heldout = train_counts(task, folder), heldout_counts(task, folder)
     length = auto_length(train, model.positions)
-    arms = {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in chosen}
-    return study.model_copy(update={"arms": {**study.arms, **arms}}), model, (_told(length, train, heldout),)
+    return _with_length(study, chosen, length), model, (_told(length, train, heldout),)
+
+
+def block_lengths(study: Study, model: ModelSource) -> tuple[Study, tuple[str, ...]]:
+    """The study of a language model with numbers for the lengths of blocks: the model's context where none is given."""
+    stated = "max_length" in study.train.model_fields_set
+    chosen = [
+        arm
+        for arm in study.arms
+        if study.settings(arm).max_length == AUTO or not (stated or study.arms[arm].max_length is not None)
+    ]
+    if not chosen:
+        return study, ()
+    length = min(model.positions or MOST_TOKENS, MOST_TOKENS)
+    whole = "the model's context" if length == model.positions else f"the model takes {model.positions or 'any number'}"
+    return _with_length(study, chosen, length), (f"max_length: blocks of {length:,} tokens, {whole}",)
+
+
+def _with_length(study: Study, arms: list[str], length: int) -> Study:
+    changed = {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in arms}
+    return study.model_copy(update={"arms": {**study.arms, **changed}})
 
 
 def _told(length: int, train: Counts, heldout: Counts) -> str:

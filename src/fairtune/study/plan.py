@@ -11,20 +11,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairtune import __version__
-from fairtune.errors import FairtuneError
-from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.sources import ModelSource
+from fairtune.models.tokenizers import TokenizerSource
 from fairtune.study.audit import Difference, differences
-from fairtune.study.auto_length import resolve_lengths
+from fairtune.study.grounds import Grounds, find_grounds
 from fairtune.study.schema import Study, Train
-from fairtune.tasks import TaskFacts, load_task
-from fairtune.tasks.contamination import check_contamination
-from fairtune.tasks.corpora import is_text
+from fairtune.tasks import TaskFacts
+from fairtune.tasks.corpora import KIND as TEXT
 
 PROTOCOL = 2
 """Raised whenever the same settings would train differently; part of every signature."""
 
-_UNUSED = {"tokens"}
-"""Settings that no run of this version has: text for language models is not trained on yet."""
+UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention"}}
+"""Settings that mean nothing for a kind of task, so that no run of it has them."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,8 @@ class Plan:
 
     Args:
         notes: what a reader of its results must be told.
-        lengths: what `max_length: auto` became, and why.
+        lengths: what `max_length` became where it was not a number, and why.
+        tokenizer: None where it is the checkpoint's own and the task is to classify.
     """
 
     study: Study
@@ -69,6 +69,7 @@ class Plan:
     hash: str
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
+    tokenizer: TokenizerSource | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
@@ -79,10 +80,11 @@ class Plan:
             "study": self.study.study,
             "task": asdict(self.task),
             "model": self.model.as_json(),
+            "tokenizer": self.tokenizer.as_json() if self.tokenizer else None,
             "order": self.study.order,
             "seeds": list(self.study.seeds),
             "arms": {arm: self._arm_json(arm) for arm in self.study.arms},
-            "compare": self.study.compare.model_dump(mode="json"),
+            "compare": _compared(self.study),
             "execution": self.study.execution.model_dump(mode="json"),
             "runs": [asdict(run) for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
@@ -99,49 +101,36 @@ class Plan:
 
 def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
-    _refuse_text(study)
-    data = load_task(**study.data())
-    notes = check_contamination(data, study.train_on, study.allow_contamination)
-    task = data.facts()
-    study, model, lengths = resolve_lengths(study, data, find_model(study.model))
-    for arm in study.arms:
-        if study.settings(arm).tokens is not None:
-            raise FairtuneError(
-                f"arm '{arm}': tokens counts the training text of language models; for classification use examples."
-            )
-        longest = study.settings(arm).longest
-        if model.positions is not None and longest > model.positions:
-            raise FairtuneError(
-                f"arm '{arm}': max_length is {longest}, but model '{model.name}' has {model.positions} positions; lower max_length."
-            )
-    keys = {(arm, seed): _settings(study, arm, seed, task, model) for arm in study.arms for seed in study.seeds}
+    grounds = find_grounds(study)
+    study, task, model = grounds.study, grounds.task, grounds.model
+    keys = {(arm, seed): _settings(grounds, arm, seed) for arm in study.arms for seed in study.seeds}
     plan_hash = _hash(
         {
             "runs": [[arm, seed, settings] for (arm, seed), settings in keys.items()],
             "order": study.order,
-            "compare": study.compare.model_dump(mode="json"),
+            "compare": _compared(study),
         }
     )
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings = keys[arm, seed]
         key = _hash(settings)
+        tokenizer = f"|tokenizer:{grounds.tokenizer.identity[:8]}" if grounds.tokenizer else ""
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"|model:{model.name}@{model.identity[:8]}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+            f"|model:{model.name}@{model.identity[:8]}{tokenizer}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
-        steps = total_steps(study.settings(arm), task.rows["train"])
+        steps = total_steps(study.settings(arm), grounds.examples[arm])
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps))
-    return Plan(study, task, model, tuple(runs), differences(study), plan_hash, notes, lengths)
+    return Plan(
+        study, task, model, tuple(runs), differences(study), plan_hash, grounds.notes, grounds.lengths, grounds.tokenizer
+    )
 
 
-def _refuse_text(study: Study) -> None:
-    if is_text(study.task):
-        name = study.task if isinstance(study.task, str) else study.task.name
-        raise FairtuneError(
-            f"task '{name}' is text for language models, and training those comes with the next version; "
-            "`fairtune data prepare FILE` makes the token blocks of such a study already."
-        )
+def _compared(study: Study) -> dict[str, Any]:
+    """What verdicts compare; a target that is not stated is left out, as in plans from before there was one."""
+    found = study.compare.model_dump(mode="json")
+    return {name: value for name, value in found.items() if name != "target_loss" or value is not None}
 
 
 def total_steps(train: Train, examples: int) -> int:
@@ -156,15 +145,23 @@ def steps_per_epoch(train: Train, examples: int) -> int:
     return math.ceil(math.ceil(used / train.batch_size) / train.accumulate)
 
 
-def _settings(study: Study, arm: str, seed: int, task: TaskFacts, model: ModelSource) -> dict[str, Any]:
-    return {
+def _settings(grounds: Grounds, arm: str, seed: int) -> dict[str, Any]:
+    study, task, model, tokenizer = grounds.study, grounds.task, grounds.model, grounds.tokenizer
+    train = study.settings(arm)
+    unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
+    settings = {
         "protocol": PROTOCOL,
         "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric},
         "model": {"name": model.name, "identity": model.identity},
-        "train": study.settings(arm).model_dump(mode="json", exclude=_UNUSED),
+        "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
         "seed": seed,
     }
+    if task.kind == TEXT:
+        settings["task"]["kind"] = TEXT
+    if tokenizer is not None:
+        settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
+    return settings
 
 
 def _ordered(study: Study, plan_hash: str) -> Iterable[tuple[int, str, int]]:

@@ -25,9 +25,10 @@ from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same documents would give another file."""
-FILE, FACTS = "tokens.bin", "blocks.json"
+FILE, SIZES, FACTS = "tokens.bin", "documents.bin", "blocks.json"
+SIZE = np.dtype("<u4")
 BATCH_DOCUMENTS, BATCH_CHARACTERS = 1000, 1 << 18
 Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
@@ -67,11 +68,13 @@ class TokenBlocks:
     Args:
         where: corpus and split, for messages.
         stream: all tokens, read-only, on disk until they are looked at.
+        documents: for each document its tokens (with EOS), bytes and words, as `counts` has their sums.
     """
 
     where: str
     folder: Path
     stream: Tokens
+    documents: npt.NDArray[np.uint32]
     counts: Counts
     eos: int
 
@@ -129,7 +132,7 @@ def token_blocks(
     key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, dtype.str, tokens])
 
     def build(folder: Path) -> None:
-        counts = _write(folder / FILE, corpus, split, whole, tokens, between, dtype)
+        counts = _write(folder, corpus, split, whole, tokens, between, dtype)
         if not counts.documents:
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
         write_json(
@@ -139,28 +142,36 @@ def token_blocks(
     folder = cached("blocks", key, build, between)
     facts = json.loads((folder / FACTS).read_bytes())
     counts = Counts(**{name: facts[name] for name in asdict(Counts())})
-    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), counts, eos)
+    sizes = np.memmap(folder / SIZES, SIZE, mode="r").reshape(-1, 3)
+    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), sizes, counts, eos)
 
 
 def _write(
-    file: Path, corpus: Corpus, split: str, tokenizer: Any, limit: int | None, between: Callable[[], None], dtype: Any
+    folder: Path, corpus: Corpus, split: str, tokenizer: Any, limit: int | None, between: Callable[[], None], dtype: Any
 ) -> Counts:
     counts, waiting = Counts(), deque[str]()
     documents = cast("Generator[list[str]]", corpus.documents(split))
     pieces = tokenize(_batches(documents, waiting), tokenizer, special=False, between=between)
-    with file.open("wb") as sink, closing(documents), closing(cast("Generator[Piece]", pieces)):
+    with (
+        (folder / FILE).open("wb") as sink,
+        (folder / SIZES).open("wb") as sizes,
+        closing(documents),
+        closing(cast("Generator[Piece]", pieces)),
+    ):
         for piece in pieces:
             stream = np.insert(piece.tokens, np.cumsum(piece.lengths), tokenizer.eos_token_id).astype(dtype)
-            before = counts.tokens
+            before, found = counts.tokens, [counts]
             for length in piece.lengths.tolist():
                 text, left = waiting.popleft(), length + 1 if limit is None else limit - counts.tokens
                 if left <= length:
                     counts = counts.plus(_covered(text, left, tokenizer), left, cut=True)
                 else:
                     counts = counts.plus(text, length + 1)
+                found.append(counts)
                 if counts.tokens == limit:
                     break
             sink.write(stream[: counts.tokens - before].data)
+            sizes.write(np.diff([(c.tokens, c.bytes, c.words) for c in found], axis=0).astype(SIZE).data)
             if counts.tokens == limit:
                 break
     return counts

@@ -1,0 +1,70 @@
+"""Text for a language model together with the tokenizer that makes tokens of it: what a study trains on and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairtune.tasks.blocks import TokenBlocks, token_blocks
+from fairtune.tasks.cache import key_of
+from fairtune.tasks.corpora import KIND, Corpus
+from fairtune.tasks.task import SPLITS, TaskFacts
+
+if TYPE_CHECKING:
+    from fairtune.study.schema import Train
+
+METRIC = "perplexity"
+
+
+@dataclass(frozen=True)
+class TextTask:
+    """A corpus in tokens.
+
+    Args:
+        tokenizer: the folder that it is in.
+        between: called again and again, so that a long job can be stopped.
+    """
+
+    corpus: Corpus
+    tokenizer: Path
+    between: Callable[[], None] = lambda: None
+
+    def blocks(self, split: str, train: Train) -> TokenBlocks:
+        """A split as tokens, from the cache where they are in it; of the training split as many as the settings say."""
+        from fairtune.models.loading import load_tokenizer
+
+        tokenizer = load_tokenizer(self.tokenizer, padding=False)
+        limit = train.tokens if split == "train" else None
+        return token_blocks(self.corpus, split, tokenizer, limit, self.between)
+
+    def examples(self, train: Train) -> int:
+        """How many blocks there are to train on.
+
+        Raises:
+            DataError: not one, or there is nothing to validate on or to report.
+        """
+        for split in ("validation", "test"):
+            self.blocks(split, train)
+        return len(self.blocks("train", train).blocks(train.longest))
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of every document of every split."""
+        return key_of([KIND, *(self.corpus.identity(split) for split in SPLITS)])
+
+    def facts(self, train: Train) -> TaskFacts:
+        """What a plan records, with the counts that an arm of these settings has."""
+        counts = {split: asdict(self.blocks(split, train).counts) for split in SPLITS}
+        return TaskFacts(
+            name=self.corpus.name,
+            kind=KIND,
+            metric=METRIC,
+            labels=(),
+            rows={split: int(found["documents"]) for split, found in counts.items()},
+            source=self.corpus.source,
+            fingerprint=self.fingerprint,
+            hashes={split: self.corpus.identity(split) for split in SPLITS},
+            counts=counts,
+        )
