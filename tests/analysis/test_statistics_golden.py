@@ -13,6 +13,7 @@ import pytest
 from fairtune.analysis import statistics
 from fairtune.analysis.resampling import bootstrap_variance
 from fairtune.analysis.statistics import PairedDifference, holm, paired_difference, seeds_needed, summarise
+from fairtune.analysis.totals import Classified
 from fairtune.analysis.verdicts import judge
 
 
@@ -82,7 +83,12 @@ def simulate(
 def compare(data: dict[str, Any], metric: str = "accuracy", confidence: float = 0.95) -> PairedDifference:
     labels = data["labels"]
     by_seed = [np.mean(a == labels) - np.mean(b == labels) for a, b in zip(data["ours"], data["theirs"], strict=True)]
-    return paired_difference(labels, data["ours"], data["theirs"], 2, metric, by_seed, confidence)
+    return paired_difference(*classified(data), metric, by_seed, confidence)
+
+
+def classified(data: dict[str, Any]) -> tuple[list[Classified], list[Classified]]:
+    ours, theirs = ([Classified(data["labels"], p, 2) for p in data[arm]] for arm in ("ours", "theirs"))
+    return ours, theirs
 
 
 @pytest.fixture
@@ -164,7 +170,7 @@ def test_the_variance_is_that_of_repeating_the_whole_study_or_somewhat_more(seed
     for data in trials:
         right = [[np.mean(p == data["labels"]) for p in data[arm]] for arm in ("ours", "theirs")]
         means.append(np.mean(right[0]) - np.mean(right[1]))
-        variances.append(bootstrap_variance(data["labels"], data["ours"], data["theirs"], 2, "accuracy", draws=200))
+        variances.append(bootstrap_variance(*classified(data), "accuracy", draws=200))
     assert 0.8 < np.mean(variances) / np.var(means, ddof=1) < 2
 
 

@@ -30,10 +30,11 @@ def test_figures_come_from_predictions_not_from_results_of_runs(ledger: MadeLedg
     assert changed.scores[0] == pytest.approx(276 / 400)
 
 
-def test_a_worse_arm_is_called_so_with_its_evidence(content: ReportContent) -> None:
+def test_an_inferior_arm_is_called_so_with_its_evidence(content: ReportContent) -> None:
     found = finding(content, "oelm-freeze")
-    assert found.word == "worse"
-    assert found.text.startswith("worse than baseline by 19.92 points (95 % interval −")
+    assert found.word == "inferior"
+    assert found.text.startswith("inferior to baseline by 19.92 points (95 % interval −")
+    assert found.text.endswith("a loss beyond the margin, 1.26 points, is shown.")
     assert "n = 3" in found.text
     assert "p " in found.text
 
@@ -41,7 +42,7 @@ def test_a_worse_arm_is_called_so_with_its_evidence(content: ReportContent) -> N
 def test_a_confound_is_named_and_the_fair_comparison_stands_beside_it(content: ReportContent) -> None:
     (caution,) = finding(content, "oelm-freeze").cautions
     assert "lr (0.0001, not 2e-05)" in caution
-    assert "Like with like: worse than baseline-fast by 18.50 points" in caution
+    assert "Like with like: inferior to baseline-fast by 18.50 points" in caution
     assert [(v.arm, v.reference, v.confounds) for v in content.like_with_like] == [("oelm-freeze", "baseline-fast", ())]
 
 

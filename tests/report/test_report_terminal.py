@@ -24,14 +24,14 @@ def test_has_a_line_an_arm_with_figures_and_verdict(results: Results) -> None:
     assert "84.00 ± 1.24" in lines["baseline"]
     assert "reference" in lines["baseline"]
     assert "-19.92 [-" in lines["oelm-freeze"]
-    assert "worse *" in lines["oelm-freeze"]
+    assert "inferior *" in lines["oelm-freeze"]
     assert "no verdict *" in lines["later"]
 
 
 def test_notes_name_confounds_like_with_like_and_failures(results: Results) -> None:
     text = " ".join(shown(results).split())
     assert "* oelm-freeze: lr is 0.0001, baseline has 2e-05" in text
-    assert "like with like: oelm-freeze: worse than baseline-fast by 18.50 points" in text
+    assert "like with like: oelm-freeze: inferior to baseline-fast by 18.50 points" in text
     assert "failed: focal/seed-1: the loss is nan at step 3 of 20" in text
     assert "not finished: 3 of 15 runs" in text
 

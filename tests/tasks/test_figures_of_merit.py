@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
-from fairtune.analysis.resampling import _counts, metric_from_counts
+from fairtune.analysis.totals import Classified, metric_from_totals
 from fairtune.tasks.metrics import classification_metrics, predicted_classes
 
 
@@ -53,9 +53,9 @@ def test_metrics_equal_scikit_learn_and_the_bootstraps_counts(classes: int, seed
     assert found["macro_f1"] == pytest.approx(sklearn_metrics.f1_score(labels, predicted, average="macro"))
     assert found["mcc"] == pytest.approx(sklearn_metrics.matthews_corrcoef(labels, predicted))
     assert set(found) == {"accuracy", "macro_f1", "mcc"} | ({"f1"} if classes == 2 else set())
-    counts = _counts(labels, predicted, classes, np.ones((1, 200)))
+    counts = Classified(labels, predicted, classes).totals(np.ones((1, 200)))
     for metric, value in found.items():
-        assert metric_from_counts(metric)(counts)[0] == pytest.approx(value)
+        assert metric_from_totals(metric)(counts)[0] == pytest.approx(value)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc"])
@@ -63,7 +63,7 @@ def test_a_weighted_draw_is_the_metric_of_the_repeated_examples(metric: str) -> 
     generator = np.random.default_rng(1)
     labels, predicted = generator.integers(0, 2, 40), generator.integers(0, 2, 40)
     weights = generator.multinomial(40, np.full(40, 1 / 40), size=5)
-    drawn = metric_from_counts(metric)(_counts(labels, predicted, 2, weights.astype(float)))
+    drawn = metric_from_totals(metric)(Classified(labels, predicted, 2).totals(weights.astype(float)))
     for value, weight in zip(drawn, weights, strict=True):
         rows = np.repeat(np.arange(40), weight)
         assert value == pytest.approx(classification_metrics(labels[rows], np.eye(2)[predicted[rows]])[metric])
@@ -73,4 +73,4 @@ def test_a_weighted_draw_is_the_metric_of_the_repeated_examples(metric: str) -> 
 def test_counts_of_one_class_alone_give_a_number(metric: str) -> None:
     labels = predicted = np.zeros(10, dtype=np.int64)
     expected = {"accuracy": 1.0, "macro_f1": 0.5, "f1": 0.0, "mcc": 0.0}[metric]
-    assert metric_from_counts(metric)(_counts(labels, predicted, 2, np.ones((3, 10)))).tolist() == [expected] * 3
+    assert metric_from_totals(metric)(Classified(labels, predicted, 2).totals(np.ones((3, 10)))).tolist() == [expected] * 3

@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.statistics import PairedDifference, Summary, paired_difference, summarise
+from fairtune.analysis.progress import steps_to_loss
+from fairtune.analysis.records import RunRecord, difference_of
+from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
+from fairtune.analysis.totals import scored
 from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.errors import LedgerError
 from fairtune.files import read_json
-from fairtune.ledger.events import counted_events
-from fairtune.ledger.folders import RunFolder, is_locked, require_study, run_folder, run_folders
-from fairtune.ledger.predictions import Predictions, read_predictions
-from fairtune.tasks.metrics import classification_metrics, predicted_classes
+from fairtune.ledger.folders import is_locked, require_study, run_folder, run_folders
+from fairtune.tasks.metrics import METRICS, TITLES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-@dataclass(frozen=True)
-class RunRecord:
-    """One planned run as the ledger has it.
-
-    Args:
-        status: finished, failed, running, interrupted or waiting.
-    """
-
-    arm: str
-    seed: int
-    position: int
-    status: str
-    folder: RunFolder
-    result: dict[str, Any]
-
-    @cached_property
-    def test(self) -> Predictions:
-        return read_predictions(self.folder.predictions, "test")
-
-    @cached_property
-    def metrics(self) -> dict[str, float]:
-        return classification_metrics(self.test.labels, self.test.scores)
-
-    @cached_property
-    def events(self) -> list[dict[str, Any]]:
-        return counted_events(self.folder.events)
+__all__ = ["Comparison", "Results", "RunRecord", "load_results"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +53,11 @@ class Results:
         if plan is None:
             raise LedgerError(f"{self.folder}: its study.json cannot be read; run the study again to write it anew.")
         self.study, self.plan = study, plan
+
+    @property
+    def kind(self) -> str:
+        """What the study trains: `classify` or `language_model`."""
+        return str(self.plan["task"]["kind"])
 
     @property
     def metric(self) -> str:
@@ -132,13 +113,33 @@ class Results:
     def finished(self, arm: str) -> list[RunRecord]:
         return [run for run in self.runs if run.arm == arm and run.status == "finished"]
 
-    def summary(self, arm: str, metric: str | None = None) -> Summary:
-        return summarise([run.metrics[metric or self.metric] for run in self.finished(arm)], self.confidence)
+    def summary(self, arm: str, metric: str | None = None, which: Literal["test", "final"] = "test") -> Summary:
+        """An arm's figures on the test split.
+
+        Args:
+            which: with the weights that were best on validation, or with those of the last step (language models only).
+        """
+        runs, name = self.finished(arm), metric or self.metric
+        return summarise([(run.metrics if which == "test" else run.last)[name] for run in runs], self.confidence)
 
     def step_seconds(self, arm: str) -> float | None:
         """Median over seeds of the median optimizer step."""
         found = [run.result["step_seconds"]["median"] for run in self.finished(arm)]
         return float(np.median(found)) if found else None
+
+    def tokens_per_second(self, arm: str) -> float | None:
+        """Median over seeds of the real tokens that went through training, by the seconds of optimizer steps."""
+        spent = [(run.result.get("tokens"), run.result.get("seconds", {}).get("step")) for run in self.finished(arm)]
+        found = [tokens / seconds for tokens, seconds in spent if tokens and seconds]
+        return float(np.median(found)) if found else None
+
+    def steps_to_target(self, arm: str) -> dict[int, int | None] | None:
+        """For each finished seed the step at which validation first reached the target loss, None if it never did.
+
+        None altogether where the study states no target.
+        """
+        target = self.plan["compare"].get("target_loss")
+        return None if target is None else {run.seed: steps_to_loss(run.events, target) for run in self.finished(arm)}
 
     def trainable_share(self, arm: str) -> float | None:
         found = self.finished(arm)
@@ -149,8 +150,8 @@ class Results:
         """The margin in the metric's unit; a share is taken of the reference arm's mean."""
         margin: str | float | None = self.plan["compare"]["margin"]
         if isinstance(margin, str):
-            finished = self.finished(self.reference)
-            return float(margin[:-1]) / 100 * abs(self.summary(self.reference).mean) if finished else None
+            mean = self.summary(self.reference).mean
+            return float(margin[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
         return margin
 
     @cached_property
@@ -159,7 +160,7 @@ class Results:
         pairs = [(arm, self.reference) for arm in self.arms if arm != self.reference]
         pairs += [(arm, control) for arm in self.arms if (control := self._control(arm)) is not None]
         found = [self._paired(arm, other) for arm, other in pairs]
-        verdicts = judge(found, self.margin, self.confidence)
+        verdicts = judge(found, self.margin, self.confidence, METRICS[self.metric].lower_is_better)
         return [
             Comparison(arm, other, f, v, self._confounds(arm, other), self._slowdown(arm, other))
             for (arm, other), f, v in zip(pairs, found, verdicts, strict=True)
@@ -189,50 +190,31 @@ class Results:
         theirs = {run.seed: run for run in self.finished(other)}
         pairs = [(run, theirs[run.seed]) for run in self.finished(arm) if run.seed in theirs]
         if not pairs:
-            nan = float("nan")
-            return PairedDifference(0, nan, None, None, None, nan, nan, nan, self.confidence)
-        labels, ids = pairs[0][0].test.labels, pairs[0][0].test.ids
-        if any(run.test.ids != ids or not np.array_equal(run.test.labels, labels) for pair in pairs for run in pair):
-            raise LedgerError(
-                f"{self.folder}: runs of {arm} and {other} were scored on different examples; they cannot be compared."
-            )
+            return no_difference(0, self.confidence)
+        if reason := difference_of([run.test for pair in pairs for run in pair]):
+            raise LedgerError(f"{self.folder}: runs of {arm} and {other} {reason}; they cannot be compared.")
+        diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[self.metric])]
+        if diverged:
+            names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
+            trouble = f"the {TITLES[self.metric]} of {names} is not a finite number"
+            return no_difference(len(pairs), self.confidence, trouble=trouble)
         return paired_difference(
-            labels,
-            [predicted_classes(ours.test.scores) for ours, _ in pairs],
-            [predicted_classes(other_run.test.scores) for _, other_run in pairs],
-            pairs[0][0].test.scores.shape[1],
+            [scored(our_run.test) for our_run, _ in pairs],
+            [scored(other_run.test) for _, other_run in pairs],
             self.metric,
-            [ours.metrics[self.metric] - other_run.metrics[self.metric] for ours, other_run in pairs],
+            [our_run.metrics[self.metric] - other_run.metrics[self.metric] for our_run, other_run in pairs],
             self.confidence,
         )
 
     def table(self) -> pd.DataFrame:
-        """One row an arm: n, mean, sd, interval, difference to the reference, p, seconds a step, trainable share."""
-        import pandas as pd
+        """One row an arm: n, mean, sd, interval, difference to the reference, p, seconds a step, trainable share.
 
-        rows = []
-        for arm in self.arms:
-            summary, comparison = self.summary(arm), self.comparison(arm)
-            found = comparison.found if comparison else None
-            rows.append(
-                {
-                    "arm": arm,
-                    "n": summary.n,
-                    "mean": summary.mean,
-                    "sd": summary.sd,
-                    "low": summary.low,
-                    "high": summary.high,
-                    "difference": found.difference if found else None,
-                    "difference_low": found.low if found else None,
-                    "difference_high": found.high if found else None,
-                    "p": comparison.verdict.p if comparison else None,
-                    "verdict": str(comparison.verdict) if comparison else "reference",
-                    "confounds": ", ".join(comparison.confounds) if comparison else "",
-                    "seconds_per_step": self.step_seconds(arm),
-                    "trainable_share": self.trainable_share(arm),
-                }
-            )
-        return pd.DataFrame(rows).set_index("arm")
+        Of language models also: the mean of the last weights (`mean` is that of the best), steps to the target loss,
+        tokens a second.
+        """
+        from fairtune.analysis.table import arm_table
+
+        return arm_table(self)
 
     def __repr__(self) -> str:
         done = sum(run.status == "finished" for run in self.runs)

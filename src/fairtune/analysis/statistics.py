@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
-from fairtune.analysis.resampling import Classes, bootstrap_variance
+from fairtune.analysis.resampling import bootstrap_variance
+from fairtune.analysis.totals import Scored
+from fairtune.tasks.metrics import TITLES
 
 MOST_SEEDS = 200
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One arm's figures over its seeds; sd and interval need two of them."""
+    """One arm's figures over its seeds; sd and interval need two of them, all finite."""
 
     n: int
     mean: float
@@ -28,7 +30,7 @@ class Summary:
 def summarise(values: Sequence[float], confidence: float) -> Summary:
     """Mean, sample standard deviation and Student's interval."""
     n, mean = len(values), float(np.mean(values)) if values else math.nan
-    if n < 2:
+    if n < 2 or not math.isfinite(mean):
         return Summary(n, mean, None, None, None)
     sd = float(np.std(values, ddof=1))
     half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * sd / math.sqrt(n)
@@ -37,12 +39,15 @@ def summarise(values: Sequence[float], confidence: float) -> Summary:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference between two arms over the seeds they share.
+    """The difference between two arms over the seeds they share, ours - theirs in the metric's unit.
 
     Args:
         seed_variance: variance of the mean difference that comes from seeds.
         total_variance: the same from seeds and examples together.
         df: degrees of freedom of Student's t for the interval and p (Welch and Satterthwaite).
+        unit: what was resampled besides seeds.
+        most_freedom: degrees of freedom that the number of units allows.
+        trouble: why there is no interval, where it is not for want of seeds.
     """
 
     n: int
@@ -54,6 +59,9 @@ class PairedDifference:
     total_variance: float
     df: float
     confidence: float
+    unit: str = "example"
+    most_freedom: float = math.inf
+    trouble: str = ""
 
     def chance_below(self, bound: float) -> float | None:
         """p of the one-sided test that the true difference is not above a bound."""
@@ -61,15 +69,20 @@ class PairedDifference:
             return None
         return _upper_tail(self.difference - bound, self.total_variance, self.df)
 
+    def mirrored(self) -> PairedDifference:
+        """Theirs - ours: a gain where a lower metric is better."""
+        low, high = (None if self.high is None else -self.high), (None if self.low is None else -self.low)
+        return replace(self, difference=-self.difference, low=low, high=high)
+
+
+def no_difference(n: int, confidence: float, difference: float = math.nan, trouble: str = "") -> PairedDifference:
+    """A comparison that cannot be made."""
+    nan = math.nan
+    return PairedDifference(n, difference, None, None, None, nan, nan, nan, confidence, trouble=trouble)
+
 
 def paired_difference(
-    labels: Classes,
-    ours: list[Classes],
-    theirs: list[Classes],
-    classes: int,
-    metric: str,
-    by_seed: Sequence[float],
-    confidence: float,
+    ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, by_seed: Sequence[float], confidence: float
 ) -> PairedDifference:
     """Mean paired difference with an interval that counts the luck of seeds and of examples.
 
@@ -80,20 +93,26 @@ def paired_difference(
     """
     n, difference = len(by_seed), float(np.mean(by_seed))
     if n < 2:
-        return PairedDifference(n, difference, None, None, None, math.nan, math.nan, math.nan, confidence)
-    seed_variance = float(np.var(by_seed, ddof=1)) / n
-    # Arms that agree on every example may still differ on the next: never surer than one example that goes the other way.
-    one_example = 1 / len(labels) ** 2
-    total = max(bootstrap_variance(labels, ours, theirs, classes, metric), seed_variance, one_example)
-    df = _freedom(n, seed_variance, total)
+        return no_difference(n, confidence, difference)
+    sample = ours[0]
+    if sample.drawn < 1:
+        trouble = f"the test split has one {sample.unit} only; two or more are needed"
+        return no_difference(n, confidence, difference, trouble)
+    with np.errstate(over="ignore"):
+        seed_variance = float(np.var(by_seed, ddof=1)) / n
+    total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)
+    if not math.isfinite(total):
+        return no_difference(n, confidence, difference, f"the {TITLES[metric]} is too large to be compared")
+    df = _freedom(n, seed_variance, total, sample.most_freedom)
     half = _quantile(confidence, df) * math.sqrt(total)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
+    low, high = difference - half, difference + half
     return PairedDifference(
-        n, difference, difference - half, difference + half, p, seed_variance, total, df, confidence
+        n, difference, low, high, p, seed_variance, total, df, confidence, sample.unit, sample.most_freedom
     )
 
 
-def _freedom(n: int, seed_variance: float, total_variance: float) -> float:
+def _freedom(n: int, seed_variance: float, total_variance: float, most: float = math.inf) -> float:
     """Degrees of freedom of the total variance (Satterthwaite): few where seeds dominate, more where examples do.
 
     Capped at four times those of the seeds, since a few seeds that agree by chance must not look like many; and two seeds
@@ -101,7 +120,7 @@ def _freedom(n: int, seed_variance: float, total_variance: float) -> float:
     """
     if n == 2:
         return 1.0
-    return (n - 1) * (min(4.0, (total_variance / seed_variance) ** 2) if seed_variance > 0 else 4.0)
+    return min(most, (n - 1) * (min(4.0, (total_variance / seed_variance) ** 2) if seed_variance > 0 else 4.0))
 
 
 def _quantile(confidence: float, df: float) -> float:
@@ -137,6 +156,6 @@ def seeds_needed(found: PairedDifference, distance: float) -> int | None:
     for n in range(max(2, found.n), MOST_SEEDS + 1):
         seeds = one_seed / n
         total = seeds + examples
-        if _quantile(found.confidence, _freedom(n, seeds, total)) * math.sqrt(total) < distance:
+        if _quantile(found.confidence, _freedom(n, seeds, total, found.most_freedom)) * math.sqrt(total) < distance:
             return n
     return None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fairtune.analysis.statistics import PairedDifference, holm, seeds_needed
 
-BETTER, WORSE, NOT_INFERIOR, NOT_SEPARABLE, NONE = "better", "worse", "not inferior", "not separable", "no verdict"
+BETTER, WORSE, INFERIOR = "better", "worse", "inferior"
+NOT_INFERIOR, NOT_SEPARABLE, NONE = "not inferior", "not separable", "no verdict"
 
 
 @dataclass(frozen=True)
@@ -27,45 +28,76 @@ class Verdict:
         return f"{self.word} ({self.note})" if self.note else self.word
 
 
-def judge(found: Sequence[PairedDifference], margin: float | None, confidence: float) -> list[Verdict]:
+def judge(
+    found: Sequence[PairedDifference], margin: float | None, confidence: float, lower_is_better: bool = False
+) -> list[Verdict]:
     """A verdict for each comparison, all corrected together.
 
     Args:
         margin: a loss that would not matter, in the metric's unit.
     """
-    corrected = holm([f.p for f in found])
-    # A one-sided test at half the risk, as is usual for non-inferiority; doubled so that one threshold serves both.
-    within = holm(
-        [None if margin is None or (p := f.chance_below(-margin)) is None else min(1.0, 2 * p) for f in found]
+    gains = [f.mirrored() if lower_is_better else f for f in found]
+    evidence = zip(
+        gains,
+        holm([gain.p for gain in gains]),
+        holm([_chance_beyond(gain, margin) for gain in gains]),
+        holm([_chance_within(gain, margin) for gain in gains]),
+        strict=True,
     )
     risk = 1 - confidence
-    return [_judge(f, p, w, margin, risk) for f, p, w in zip(found, corrected, within, strict=True)]
+    behind = "higher" if lower_is_better else "lower"
+    return [_judge(gain, p, beyond, within, margin, risk, behind) for gain, p, beyond, within in evidence]
+
+
+def _chance_beyond(gain: PairedDifference, margin: float | None) -> float | None:
+    """p of a loss of the margin or more: a one-sided test at half the risk, as is usual for non-inferiority.
+
+    Doubled, so that one threshold serves both this and the two-sided test.
+    """
+    p = None if margin is None else gain.chance_below(-margin)
+    return None if p is None else min(1.0, 2 * p)
+
+
+def _chance_within(gain: PairedDifference, margin: float | None) -> float | None:
+    """p of a loss of the margin or less, in the same way."""
+    p = None if margin is None else gain.mirrored().chance_below(margin)
+    return None if p is None else min(1.0, 2 * p)
 
 
 def _judge(
-    found: PairedDifference, p: float | None, within: float | None, margin: float | None, risk: float
+    gain: PairedDifference,
+    p: float | None,
+    beyond: float | None,
+    within: float | None,
+    margin: float | None,
+    risk: float,
+    behind: str,
 ) -> Verdict:
+    if gain.trouble:
+        return Verdict(NONE, None, gain.trouble)
     if p is None:
-        count = "no run" if found.n == 0 else "one run only"
+        count = "no run" if gain.n == 0 else "one run only"
         return Verdict(NONE, None, f"{count} to compare; two seeds or more are needed")
-    if p < risk and found.difference > 0:
+    if p < risk and gain.difference > 0:
         return Verdict(BETTER, p, "")
+    if beyond is not None and beyond < risk:
+        return Verdict(NOT_INFERIOR, p, f"{behind}, but by less than the margin" if p < risk else "")
     if within is not None and within < risk:
-        return Verdict(NOT_INFERIOR, p, "lower, but by less than the margin" if p < risk else "")
+        return Verdict(INFERIOR, p, "")
     if p < risk:
-        return Verdict(WORSE, p, "")
-    return Verdict(NOT_SEPARABLE, p, _missing(found, margin))
+        return Verdict(WORSE, p, "" if margin is None else "the loss is not shown to exceed the margin")
+    return Verdict(NOT_SEPARABLE, p, _missing(gain, margin))
 
 
-def _missing(found: PairedDifference, margin: float | None) -> str:
+def _missing(gain: PairedDifference, margin: float | None) -> str:
     """How many more seeds could settle it, if the difference stays as it is."""
-    targets = [abs(found.difference)]
+    targets = [abs(gain.difference)]
     if margin is not None:
-        targets.append(found.difference + margin)
-    needed = [n for target in targets if (n := seeds_needed(found, target)) is not None]
+        targets.append(gain.difference + margin)
+    needed = [n for target in targets if (n := seeds_needed(gain, target)) is not None]
     if not needed:
-        return "more seeds alone will not settle it; it takes more test examples"
-    more = min(needed) - found.n
+        return f"more seeds alone will not settle it; it takes more test {gain.unit}s"
+    more = min(needed) - gain.n
     return (
         f"about {more} more {'seed' if more == 1 else 'seeds'} could settle it"
         if more > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtune.analysis.verdicts import BETTER, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
+from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
 from fairtune.report.content import ArmRow, Finding, Header, Machine, Versus
 from fairtune.report.numbers import between, confidence, distance, metric_unit, p_equals, percent, points
 from fairtune.report.starting import CardSummary
@@ -57,6 +57,7 @@ def versus_text(header: Header, versus: Versus) -> str:
     told = {
         BETTER: f"better than {other} {by}.",
         WORSE: f"worse than {other} {by}.",
+        INFERIOR: f"inferior to {other} {by}: a loss beyond the margin, {distance(header.margin)} points, is shown.",
         NOT_INFERIOR: f"not inferior to {other}: the difference is {points(versus.difference)} points {evidence}, "
         f"and a loss of the margin, {distance(header.margin)} points, is ruled out.",
         NOT_SEPARABLE: f"not separable from {other}: the difference is {points(versus.difference)} points {evidence}.",
@@ -131,11 +132,12 @@ def reading_notes(header: Header) -> tuple[str, ...]:
             f" ({header.stated_margin} of {header.reference}'s mean)" if "%" in (header.stated_margin or "") else ""
         )
         notes.append(
-            f"“Not inferior” means that a loss of {distance(header.margin)} points{stated} or more is ruled out. "
+            f"“Not inferior” means that a loss of {distance(header.margin)} points{stated} or more is ruled out, “inferior” that "
+            "one of more than that is shown, and “worse” that there is a loss, not shown to be of more than that. "
             "The margin is part of the plan and was fixed before the first run."
         )
     elif header.stated_margin is not None:
         notes.append(f"The margin, {header.stated_margin} of {header.reference}'s mean, is known once that has run.")
     else:
-        notes.append("The study states no margin, so no arm can be called “not inferior”.")
+        notes.append("The study states no margin, so no arm can be called “not inferior” or “inferior”.")
     return tuple(notes)

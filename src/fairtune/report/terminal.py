@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.analysis.results import Results
-from fairtune.analysis.verdicts import BETTER, NOT_INFERIOR, WORSE
+from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.gathering import arm_rows, like_with_like, make_header
 from fairtune.report.numbers import (
@@ -27,7 +27,7 @@ from fairtune.report.numbers import (
 )
 from fairtune.report.sentences import versus_text
 
-STYLES = {BETTER: "green", WORSE: "red", NOT_INFERIOR: "blue"}
+STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
 
 
 def verdict_table(results: Results) -> Group:

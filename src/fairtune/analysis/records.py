@@ -1,0 +1,91 @@
+"""One run as the ledger has it, its figures recomputed from what it stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fairtune.errors import LedgerError
+from fairtune.ledger.events import counted_events
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
+from fairtune.tasks.metrics import classification_metrics, text_metrics
+
+SAME_EXAMPLES = (("ids", "labels"),)
+SAME_TEXT = (("ids", "bytes", "words"), ("tokens",))
+"""What runs that are compared have in common; another tokenizer makes other tokens of the same documents."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One planned run as the ledger has it.
+
+    Args:
+        status: finished, failed, running, interrupted or waiting.
+    """
+
+    arm: str
+    seed: int
+    position: int
+    status: str
+    folder: RunFolder
+    result: dict[str, Any]
+
+    @cached_property
+    def test(self) -> Predictions | TextScores:
+        """The test split, scored with the weights that were best on validation."""
+        return self._scored("test")
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        return metrics_of(self.test)
+
+    @cached_property
+    def final(self) -> dict[str, float] | None:
+        """Figures of the test split with the weights of the last step; classifiers leave none."""
+        return None if isinstance(self.test, Predictions) else metrics_of(self._scored("final"))
+
+    @property
+    def last(self) -> dict[str, float]:
+        """`final`, which must be there."""
+        if self.final is None:
+            raise LedgerError(
+                f"{self.folder.path}: classifiers leave no figures of their last weights; only language models do."
+            )
+        return self.final
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        return counted_events(self.folder.events)
+
+    def _scored(self, split: str) -> Predictions | TextScores:
+        found = read_predictions(self.folder.predictions, split)
+        if not found.ids:
+            raise LedgerError(
+                f"{self.folder.predictions}: nothing was scored as '{split}'; move the run's folder away."
+            )
+        return found
+
+
+def metrics_of(found: Predictions | TextScores) -> dict[str, float]:
+    if isinstance(found, TextScores):
+        return text_metrics(**{name: getattr(found, name) for name in SUMS})
+    return classification_metrics(found.labels, found.scores)
+
+
+def difference_of(found: Sequence[Predictions | TextScores]) -> str | None:
+    """Why runs cannot be compared, None if they can: they must have been scored on the same things."""
+    first = found[0]
+    text = isinstance(first, TextScores)
+    for names in SAME_TEXT if text else SAME_EXAMPLES:
+        if any(_columns(other, names) != _columns(first, names) for other in found[1:]):
+            tokens = "split the documents into different tokens"
+            return tokens if names == ("tokens",) else f"were scored on different {'documents' if text else 'examples'}"
+    return None
+
+
+def _columns(found: Predictions | TextScores, names: Sequence[str]) -> list[Any]:
+    """Columns as plain values; those of another kind are missing, and so differ."""
+    return [list(getattr(found, name, ())) for name in names]

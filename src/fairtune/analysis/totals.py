@@ -1,0 +1,155 @@
+"""What a run scored, as totals of which a metric is a function: any weighting of its examples gives the metric at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.ledger.predictions import SUMS, Predictions, TextScores
+from fairtune.tasks.metrics import METRICS, predicted_classes, text_figures
+
+Floats = npt.NDArray[np.float64]
+Classes = npt.NDArray[np.int64]
+
+
+class Scored(Protocol):
+    """What one run scored, by unit of resampling."""
+
+    @property
+    def unit(self) -> str:
+        """What is resampled, in a word."""
+
+    @property
+    def units(self) -> int:
+        """How many there are."""
+
+    @property
+    def drawn(self) -> int:
+        """How many of them a draw takes."""
+
+    @property
+    def least_variance(self) -> float:
+        """No difference between two arms is surer than this."""
+
+    @property
+    def most_freedom(self) -> float:
+        """Degrees of freedom that the units allow."""
+
+    def totals(self, weights: Floats) -> Floats:
+        """Totals of every draw, [draws, ...], from weights [draws, units]."""
+
+
+@dataclass(frozen=True)
+class Classified:
+    """Predicted classes; the totals are confusion counts [draws, true class, predicted class]."""
+
+    labels: Classes
+    predicted: Classes
+    classes: int
+    unit: str = "example"
+    most_freedom: float = math.inf
+
+    @property
+    def units(self) -> int:
+        return len(self.labels)
+
+    @property
+    def drawn(self) -> int:
+        return len(self.labels)
+
+    @property
+    def least_variance(self) -> float:
+        """Arms that agree on every example may still differ on the next: one example that goes the other way."""
+        return 1 / len(self.labels) ** 2
+
+    @cached_property
+    def _cells(self) -> tuple[Classes, Classes, Classes]:
+        """Examples in the order of their cells, the cells that occur, and where each begins."""
+        cells = self.labels * self.classes + self.predicted
+        order = np.argsort(cells, kind="stable")
+        found, starts = np.unique(cells[order], return_index=True)
+        return order, found, starts
+
+    def totals(self, weights: Floats) -> Floats:
+        order, found, starts = self._cells
+        counts = np.zeros((len(weights), self.classes * self.classes))
+        counts[:, found] = np.add.reduceat(weights[:, order], starts, axis=1)
+        return counts.reshape(len(weights), self.classes, self.classes)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Sums by document, [documents, (nll, tokens, bytes, words, correct)]; a document's tokens are not independent.
+
+    Corpora may have few documents, so one fewer is drawn than there are, as for seeds, and they bound the freedom.
+    """
+
+    sums: Floats
+    unit: str = "document"
+    least_variance: float = 0.0
+
+    @property
+    def units(self) -> int:
+        return len(self.sums)
+
+    @property
+    def drawn(self) -> int:
+        return len(self.sums) - 1
+
+    @property
+    def most_freedom(self) -> float:
+        return len(self.sums) - 1
+
+    def totals(self, weights: Floats) -> Floats:
+        return np.asarray(weights @ self.sums)
+
+
+def scored(found: Predictions | TextScores) -> Scored:
+    """What a run stored, ready to be resampled."""
+    if isinstance(found, TextScores):
+        return Documents(np.stack([np.asarray(getattr(found, name), dtype=np.float64) for name in SUMS], axis=1))
+    return Classified(found.labels, predicted_classes(found.scores), found.scores.shape[1])
+
+
+def metric_from_totals(metric: str) -> Callable[[Floats], Floats]:
+    """A metric as a function of the totals of its kind."""
+    if METRICS[metric].kind == "language_model":
+        return partial(_text_figure, metric)
+    return {"accuracy": _accuracy, "macro_f1": _macro_f1, "f1": _f1, "mcc": _mcc}[metric]
+
+
+def _text_figure(metric: str, totals: Floats) -> Floats:
+    return text_figures(totals)[metric]
+
+
+def _accuracy(counts: Floats) -> Floats:
+    return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
+
+
+def _f1_by_class(counts: Floats) -> Floats:
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    total = counts.sum(axis=-1) + counts.sum(axis=-2)
+    return np.asarray(np.divide(2 * hits, total, out=np.zeros_like(total), where=total > 0))
+
+
+def _macro_f1(counts: Floats) -> Floats:
+    return np.asarray(_f1_by_class(counts).mean(axis=-1))
+
+
+def _f1(counts: Floats) -> Floats:
+    return np.asarray(_f1_by_class(counts)[..., 1])
+
+
+def _mcc(counts: Floats) -> Floats:
+    total = counts.sum(axis=(-2, -1))
+    hits = np.trace(counts, axis1=-2, axis2=-1)
+    true, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
+    above = hits * total - (true * predicted).sum(axis=-1)
+    below = np.sqrt((total**2 - (predicted**2).sum(axis=-1)) * (total**2 - (true**2).sum(axis=-1)))
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
