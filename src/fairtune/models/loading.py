@@ -160,12 +160,13 @@ def _tell_tokens(network: PreTrainedModel, tokenizer: Any) -> None:
     """Tell a model which tokens are special; after it was built, or a Llama's row of the padding would be zero and never learn."""
     if tokenizer is None:
         return
+    generation = getattr(network, "generation_config", None)  # which a classifier has not
     for name in SPECIAL:
         token = getattr(tokenizer, name)
         if token is not None:
             setattr(network.config, name, token)
-            if network.generation_config is not None:
-                setattr(network.generation_config, name, token)
+            if generation is not None:
+                setattr(generation, name, token)
     embeddings: Any = network.get_input_embeddings()
     if tokenizer.pad_token_id == tokenizer.eos_token_id == getattr(embeddings, "padding_idx", None):
         embeddings.padding_idx = None  # an EOS that also pads is a word of the text, and learns
