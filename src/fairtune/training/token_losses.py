@@ -1,0 +1,253 @@
+"""Losses of tokens from the last hidden states, a few rows at a time: the logits of a batch are never held whole.
+
+The logits are by far the largest tensor of a small language model: 2,048 tokens of a vocabulary of 50,257 take 393 MiB in
+fp32, and the plain way holds them three times (logits, their log-softmax, its gradient). Here a chunk of rows becomes logits,
+then losses, then the gradient, in one buffer, and the gradient goes at once into those of the weight and of the hidden
+states. The matrix products are the same three; what lies between them is fewer passes over less memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+IGNORED = -100
+# A chunk's logits in fp32. Larger ones bring little more speed; smaller ones make thin products and re-read the weight and
+# its gradient too often, which a GPU, quick at products, feels sooner.
+CPU_BUFFER_BYTES, GPU_BUFFER_BYTES = 64 << 20, 256 << 20
+FEWEST_ROWS = 64
+
+Needs = tuple[bool, bool, bool]
+
+
+def linear_cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    """The mean cross-entropy of `hidden @ weight.T + bias` against `targets`, in fp32 (fp64 if hidden is).
+
+    The products are in autocast's type where that is on. It can be differentiated once; a second time is refused.
+
+    Args:
+        hidden: [tokens, width].
+        weight: [vocabulary, width].
+        targets: [tokens]; -100 is ignored, and the mean is over the others. The mean over none is 0, with gradients of 0.
+    """
+    enabled = torch.is_grad_enabled()  # inside the function it is always off
+    needs = tuple(enabled and one is not None and one.requires_grad for one in (hidden, weight, bias))
+    loss: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, needs)  # type: ignore[no-untyped-call]
+    return loss
+
+
+@torch.no_grad()
+def token_losses(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Every token's loss in fp32, and whether the likeliest token is the target; an ignored one has 0 and False."""
+    keep, targets = targets != IGNORED, targets.clamp(min=0)
+    logits = _Logits(hidden, weight, bias)
+    losses = torch.empty(targets.shape, dtype=logits.precise, device=hidden.device)
+    correct = torch.empty_like(keep)
+    for rows in logits.chunks():
+        correct[rows] = logits.scores.argmax(1) == targets[rows]
+        losses[rows] = logits.exponentiate(targets[rows, None])[0]
+    return losses.masked_fill_(~keep, 0.0).float(), correct.logical_and_(keep)
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """Makes the gradients of the summed loss in the forward pass; the backward pass scales them."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, needs: Needs) -> Tensor:
+        keep, targets = targets != IGNORED, targets.clamp(min=0)
+        logits = _Logits(hidden, weight, bias)
+        losses = torch.empty(targets.shape, dtype=logits.precise, device=hidden.device)
+        gradients = [
+            torch.empty(one.shape, dtype=logits.precise, device=one.device) if one is not None and need else None
+            for one, need in zip((hidden, weight, bias), needs, strict=True)
+        ]
+        for rows in logits.chunks():
+            target = targets[rows, None]
+            losses[rows], total = logits.exponentiate(target)
+            if any(needs):
+                logits.scores.scatter_(1, target, logits.scores.gather(1, target) - total)
+                logits.differentiate(rows, keep[rows, None] / total, *gradients)
+        count = keep.sum().clamp_(min=1)
+        ctx.save_for_backward(count, *gradients)
+        ctx.types = [None if one is None else one.dtype for one in (hidden, weight, bias)]
+        return losses.masked_fill_(~keep, 0.0).sum() / count
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # create_graph: the gradients made above would count as constants
+            raise RuntimeError(
+                "linear_cross_entropy can be differentiated once only; use the model's own loss for more."
+            )
+        count, *gradients = ctx.saved_tensors
+        # The mean comes in only here, in fp32 and together with the loss scale that `grad_output` carries: 16-bit
+        # gradients divided by the number of tokens before would have underflowed.
+        scale = grad_output / count
+        found = (
+            None if one is None else (one * scale).to(kind) for one, kind in zip(gradients, ctx.types, strict=True)
+        )
+        return *found, None, None
+
+
+class _Logits:
+    """The logits of a linear head, a chunk of rows at a time, always in the same buffer.
+
+    Attributes:
+        precise: the type of losses and sums.
+        scores: the present chunk: logits, then what the methods make of them.
+    """
+
+    def __init__(self, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+        device = hidden.device.type
+        self.precise = torch.float64 if hidden.dtype == torch.float64 else torch.float32
+        cast = torch.is_autocast_enabled(device) and hidden.dtype != torch.float64
+        kind = torch.get_autocast_dtype(device) if cast else hidden.dtype
+        self.hidden, self.weight = hidden.detach().to(kind), weight.detach().to(kind)
+        self.bias = None if bias is None else bias.detach().to(kind)
+        most = (CPU_BUFFER_BYTES if device == "cpu" else GPU_BUFFER_BYTES) // (4 * len(weight))
+        self.tokens = len(hidden)
+        chunks = max(1, math.ceil(self.tokens / max(most, FEWEST_ROWS)))
+        self.rows = math.ceil(self.tokens / chunks)  # all alike, so that none is thin
+        self._whole = hidden.new_empty((self.rows, len(weight)), dtype=self.precise)
+        self._whole_short = None if kind == self.precise else torch.empty_like(self._whole, dtype=kind)
+
+    def chunks(self) -> Iterator[slice]:
+        """Fill `scores` with the logits of each chunk in turn; there is always one, be it empty."""
+        for start in range(0, max(self.tokens, 1), max(self.rows, 1)):
+            rows = slice(start, min(start + self.rows, self.tokens))
+            self.part = self.hidden[rows]
+            self.scores = self._whole[: len(self.part)]
+            self.short = None if self._whole_short is None else self._whole_short[: len(self.part)]
+            product = self.scores if self.short is None else self.short
+            torch.mm(self.part, self.weight.t(), out=product)
+            if self.bias is not None:
+                product.add_(self.bias)
+            if self.short is not None:
+                self.scores.copy_(self.short)
+            yield rows
+
+    def exponentiate(self, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Turn the scores into the exponentials of their distance to the row's largest; the losses, and each row's sum."""
+        wanted, largest = self.scores.gather(1, target), self.scores.amax(1, keepdim=True)
+        total = self.scores.sub_(largest).exp_().sum(1, keepdim=True)
+        return (largest - wanted + total.log()).squeeze(1), total
+
+    def differentiate(
+        self, rows: slice, share: Tensor, of_hidden: Tensor | None, of_weight: Tensor | None, of_bias: Tensor | None
+    ) -> None:
+        """Bring the chunk into the gradients; the gradient of its logits is the scores times `share`, [rows, 1]."""
+        old = 0 if rows.start == 0 else 1
+        if self.short is not None:
+            # Values without their share go up to the size of the vocabulary, too much for fp16.
+            self.short.copy_(self.scores.mul_(share))
+            if of_hidden is not None:
+                of_hidden[rows] = self.short @ self.weight
+            if of_weight is not None:
+                torch.add(self.short.t() @ self.part, of_weight, alpha=old, out=of_weight)
+            if of_bias is not None:
+                torch.add(self.scores.sum(0), of_bias, alpha=old, out=of_bias)
+            return
+        if of_hidden is not None:  # the share is given to [rows, width], which spares a pass over [rows, vocabulary]
+            torch.mm(self.scores, self.weight, out=of_hidden[rows]).mul_(share)
+        if of_weight is not None:
+            of_weight.addmm_(self.scores.t(), self.part * share, beta=old)
+        if of_bias is not None:
+            of_bias.addmv_(self.scores.t(), share.squeeze(1), beta=old)
+
+
+@dataclass(frozen=True)
+class LanguageHead:
+    """A causal language model in its two halves: what makes the last hidden states, and the linear layer on them.
+
+    Both are looked up at each use, as a method may replace them.
+    """
+
+    model: Any
+
+    def hidden(self, **inputs: Tensor) -> Tensor:
+        """The last hidden states, [rows, length, width]; the caller sees to autocast."""
+        states: Tensor = self.model.base_model(**inputs, use_cache=False).last_hidden_state
+        return states
+
+    @property
+    def weight(self) -> Tensor:
+        weight: Tensor = self.model.get_output_embeddings().weight
+        return weight
+
+    @property
+    def bias(self) -> Tensor | None:
+        bias: Tensor | None = self.model.get_output_embeddings().bias
+        return bias
+
+
+def language_head(model: nn.Module, batch: Mapping[str, Tensor]) -> LanguageHead | None:
+    """The halves of a causal language model, if the loss from them is the model's own; else None.
+
+    Found by trial on a small part of `batch`, not by name: the head is made to answer with known logits, and these must come
+    out of the model as they are and give its loss. Models that scale or cap their logits, or add to the loss, have no halves.
+
+    Args:
+        model: of transformers, with or without adapters of PEFT.
+    """
+    if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
+        return None
+    inner: Any = model.get_base_model() if hasattr(model, "get_base_model") else model  # type: ignore[operator]
+    head = inner.get_output_embeddings() if hasattr(inner, "get_output_embeddings") else None
+    if head is None or inner.base_model is inner or type(head).forward is not nn.Linear.forward:
+        return None
+    if any(module._forward_hooks or module._forward_pre_hooks for module in (model, inner, head)):
+        return None
+    found = LanguageHead(inner)
+    ids = batch["input_ids"][:2, :8]
+    small = {name: part[:2, :8] for name, part in batch.items() if part.shape == batch["input_ids"].shape}
+    with _evaluating(model), torch.no_grad():
+        return found if _is_all_of(model, found, head, small | {"labels": ids}) else None
+
+
+def _is_all_of(model: nn.Module, found: LanguageHead, head: nn.Linear, batch: dict[str, Tensor]) -> bool:
+    """Whether the hidden states, the linear layer and a plain mean loss are all that the model does."""
+    labels, device = batch["labels"], batch["labels"].device.type
+    known = torch.arange(labels.numel() * len(head.weight), device=labels.device) * 37 % 201 - 100.0
+    known = known.view(*labels.shape, -1)  # whole numbers, exact in 16 bits too
+    seen: dict[str, Any] = {}
+
+    def keep_hidden(_: nn.Module, __: Any, output: Any) -> None:
+        seen["hidden"] = output[0]
+
+    def answer(_: nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        seen["input"] = arguments[0]
+        seen["autocast"] = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+        return known.to(output.dtype) if output.shape == known.shape else output
+
+    hooks = found.model.base_model.register_forward_hook(keep_hidden), head.register_forward_hook(answer)
+    try:
+        outputs: Any = model(**batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not {"hidden", "input"} <= seen.keys() or not torch.equal(seen["hidden"], seen["input"]):
+        return False
+    expected = nn.functional.cross_entropy(known[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+    if not torch.equal(outputs.logits.float(), known) or not torch.allclose(outputs.loss.float(), expected, rtol=1e-4):
+        return False
+    enabled, kind = seen["autocast"]
+    with torch.autocast(device, dtype=kind, enabled=enabled):
+        alone = found.hidden(**{name: part for name, part in batch.items() if name != "labels"})
+    return alone.shape == seen["hidden"].shape and torch.allclose(alone, seen["hidden"], rtol=1e-3, atol=1e-4)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode; afterwards every module is in the mode in which it was."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
