@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fairtune.errors import RunFailure
+from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.card import frozen_fingerprint, make_card
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.loading import LoadedModel, load_classifier, load_language_model
 from fairtune.models.sources import find_model
 
 WEIGHT = "bert.encoder.layer.1.output.dense.weight"
@@ -25,6 +26,7 @@ def loaded(tiny_model: Path) -> LoadedModel:
 
 def test_an_untouched_baseline_is_proved_against_the_file(loaded: LoadedModel) -> None:
     card = make_card(loaded.network, loaded)
+    assert loaded.folder is not None
     assert card.same == len(load_file(loaded.folder / "model.safetensors"))
     assert (card.changed, card.unverified, card.frozen) == ((), (), ())
     assert set(card.new) == {"classifier.weight", "classifier.bias"}
@@ -120,3 +122,48 @@ def test_the_fingerprint_of_what_is_frozen_sees_every_bit(loaded: LoadedModel) -
     with torch.no_grad():
         parameter[0, 0] = torch.nextafter(parameter[0, 0], torch.tensor(10.0))
     assert frozen_fingerprint(loaded.network) != before
+
+
+@pytest.fixture(params=["gpt-mini", "llama-mini"])
+def scratch(request: pytest.FixtureRequest) -> LoadedModel:
+    torch.manual_seed(11)
+    return load_language_model(find_model({"preset": request.param, "vocab_size": 300, "context": 16}))
+
+
+def test_a_baseline_from_scratch_is_proved_by_drawing_it_again(scratch: LoadedModel) -> None:
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    card = make_card(scratch.network, scratch)
+    assert torch.equal(torch.get_rng_state(), before), "drawing again leaves the generator alone"
+    tensors = scratch.network.state_dict()
+    assert card.same == len(tensors) - 1, "the tied head is the embedding"
+    assert (card.changed, card.new, card.unverified, card.frozen) == ((), (), (), ())
+    card.require_untouched()
+    assert card.parameters.total == sum(p.numel() for p in scratch.network.parameters())
+
+
+def test_the_smallest_change_of_a_model_from_scratch_shows(scratch: LoadedModel) -> None:
+    embeddings = scratch.network.get_input_embeddings().weight
+    with torch.no_grad():
+        embeddings[3, 4] = torch.nextafter(embeddings[3, 4], torch.tensor(10.0))
+    card = make_card(scratch.network, scratch)
+    assert len(card.changed) == 1, "once, though the head has it too"
+    with pytest.raises(RunFailure, match="1 tensors differ"):
+        card.require_untouched()
+
+
+def test_a_model_drawn_from_another_seed_is_another() -> None:
+    source = find_model({"preset": "gpt-mini", "vocab_size": 300, "context": 16})
+    one, other = load_language_model(source), load_language_model(source)
+    assert len(make_card(other.network, one).changed) == 2 + 4 * 4, "embeddings and the matrices of each layer"
+
+
+def test_orthogonal_queries_and_keys_of_a_model_from_scratch_are_the_only_change(scratch: LoadedModel) -> None:
+    prepared = create_method(parse_method_use("orthogonal_qk"), 1).prepare(scratch.network)
+    card = make_card(prepared, scratch)
+    assert (card.new, card.unverified) == ((), ())
+    kind = "c_attn.weight" if "GPT2" in type(scratch.network).__name__ else ("q_proj.weight", "k_proj.weight")
+    assert card.changed
+    assert all(change.name.endswith(kind) for change in card.changed)
+    assert {change.trainable for change in card.changed} == {"partly" if kind == "c_attn.weight" else False}
+    assert card.parameters.frozen == {"c_attn.weight": 526_336}.get(str(kind), 327_680)

@@ -194,8 +194,9 @@ class _Checkpoint:
         self._stack.close()
 
     def _names(self, name: str, prefix: str) -> Iterator[str]:
-        """A base model's file lacks the prefix that a model with a head adds; old files say gamma and beta."""
-        for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
+        """A base model's file lacks the prefix that a model with a head adds; old files have other names for norms and heads."""
+        old_head = name.replace("lm_head.", "embed_out.")
+        for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}", old_head):
             yield candidate
             if "LayerNorm." in candidate:
                 yield candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace(

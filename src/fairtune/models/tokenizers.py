@@ -24,6 +24,7 @@ HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
          "merges.txt", "*.model")  # fmt: skip
 """What decides a tokenizer's answers, beside its model's type."""
+WORDS = ("tokenizer.json", "vocab.json", "vocab.txt")
 FACTS = "vocabulary.json"
 
 
@@ -156,9 +157,9 @@ def _from_hub(name: str) -> Path:
         found = Path(
             snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
         )
-        if _files(found):
+        if any(file.name in WORDS or file.suffix == ".model" for file in _files(found)):
             return found
-    except (OSError, ValueError):  # not there, or not a hub id
+    except (OSError, ValueError):  # not there, not a hub id
         pass
     try:
         return Path(snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES))
