@@ -153,6 +153,20 @@ def test_the_answer_is_the_same_every_time() -> None:
     assert compare(data) == compare(data)
 
 
+@pytest.mark.parametrize(
+    ("metric", "variance"),
+    [
+        ("accuracy", 0.0002820514442406388),
+        ("macro_f1", 0.0002830907537751659),
+        ("f1", 0.00030048867611630564),
+        ("mcc", 0.0011380136657694513),
+    ],
+)
+def test_the_bootstrap_draws_what_it_always_drew(metric: str, variance: float) -> None:
+    found = compare(simulate(np.random.default_rng(7), 3, 300, 0.2), metric)
+    assert found.total_variance == pytest.approx(variance, rel=1e-12), "old studies keep their figures"
+
+
 def test_more_examples_and_more_seeds_give_narrower_intervals() -> None:
     def width(seeds: int, examples: int) -> float:
         found = [compare(simulate(np.random.default_rng(s), seeds, examples, spread=0.1)) for s in range(5)]

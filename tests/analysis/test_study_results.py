@@ -85,6 +85,16 @@ def test_figures_are_recomputed_from_predictions(ledger: Ledger) -> None:
     )
 
 
+def test_classifiers_have_no_figures_of_their_last_weights(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    results = ledger.results()
+    assert results.kind == "classify"
+    assert results.finished("oelm")[0].final is None
+    assert not {"final_mean", "steps_to_target", "tokens_per_second"} & set(results.table().columns)
+    with pytest.raises(LedgerError, match="only language models do"):
+        results.summary("oelm", which="final")
+
+
 def test_the_table_has_a_row_an_arm(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     table = ledger.results().table()

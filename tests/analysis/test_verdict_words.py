@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy import stats
 
-from fairtune.analysis.statistics import PairedDifference
+from fairtune.analysis.statistics import PairedDifference, no_difference
 from fairtune.analysis.verdicts import Verdict, judge
 
 
@@ -48,6 +48,43 @@ def test_the_word_that_the_evidence_supports(found: PairedDifference, margin: fl
 
 def test_a_loss_within_the_margin_is_not_hidden() -> None:
     assert "lower, but by less than the margin" in str(judge([made(-0.004, 0.0005)], 0.01, 0.95)[0])
+
+
+def test_a_loss_that_may_be_within_the_margin_is_worse_and_says_so() -> None:
+    verdict = judge([made(-0.05, 0.01)], 0.03, 0.95)[0]
+    assert str(verdict) == "worse (the loss is not shown to exceed the margin)"
+    assert str(judge([made(-0.05, 0.01)], None, 0.95)[0]) == "worse"
+
+
+@pytest.mark.parametrize("margin", [None, 0.0, 0.01, 0.03])
+@pytest.mark.parametrize("difference", [-0.05, -0.02, -0.004, 0.0, 0.01, 0.05])
+@pytest.mark.parametrize("error", [0.0005, 0.005, 0.01])
+def test_where_lower_is_better_the_mirrored_difference_gets_the_same_word(
+    difference: float, error: float, margin: float | None
+) -> None:
+    higher = judge([made(difference, error)], margin, 0.95)[0]
+    lower = judge([made(-difference, error)], margin, 0.95, lower_is_better=True)[0]
+    assert (lower.word, lower.p) == (higher.word, higher.p)
+    assert lower.note == higher.note.replace("lower", "higher")
+
+
+def test_inferior_and_not_inferior_are_of_one_risk() -> None:
+    critical = float(stats.t.ppf(0.975, 4)) * 0.01
+    beyond, within = (made(-0.1 - sign * (critical + 1e-6), 0.01) for sign in (1, -1))
+    assert [judge([f], 0.1, 0.95)[0].word for f in (beyond, within)] == ["inferior", "not inferior"]
+    short = [made(-0.1 - sign * (critical - 1e-6), 0.01) for sign in (1, -1)]
+    assert [judge([f], 0.1, 0.95)[0].word for f in short] == ["worse", "worse"]
+
+
+def test_many_claims_of_a_loss_beyond_the_margin_need_stronger_evidence_too() -> None:
+    clear = made(-0.14, 0.01)
+    assert judge([clear], 0.1, 0.95)[0].word == "inferior"
+    assert [v.word for v in judge([clear] * 4, 0.1, 0.95)] == ["worse"] * 4
+
+
+def test_trouble_is_told_instead_of_a_verdict() -> None:
+    verdict = judge([no_difference(3, 0.95, trouble="the perplexity is not a number")], 0.01, 0.95)[0]
+    assert str(verdict) == "no verdict (the perplexity is not a number)"
 
 
 def test_many_comparisons_need_stronger_evidence() -> None:

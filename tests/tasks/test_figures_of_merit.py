@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
 from fairtune.analysis.totals import Classified, metric_from_totals
-from fairtune.tasks.metrics import classification_metrics, predicted_classes
+from fairtune.tasks.metrics import METRICS, TITLES, classification_metrics, predicted_classes, text_metrics
 
 
 def scores_of(predicted: list[int], classes: int) -> np.ndarray:
@@ -73,4 +77,44 @@ def test_a_weighted_draw_is_the_metric_of_the_repeated_examples(metric: str) -> 
 def test_counts_of_one_class_alone_give_a_number(metric: str) -> None:
     labels = predicted = np.zeros(10, dtype=np.int64)
     expected = {"accuracy": 1.0, "macro_f1": 0.5, "f1": 0.0, "mcc": 0.0}[metric]
-    assert metric_from_totals(metric)(Classified(labels, predicted, 2).totals(np.ones((3, 10)))).tolist() == [expected] * 3
+    assert (
+        metric_from_totals(metric)(Classified(labels, predicted, 2).totals(np.ones((3, 10)))).tolist() == [expected] * 3
+    )
+
+
+def test_known_values_of_two_documents() -> None:
+    found = text_metrics(np.array([6.0, 2.0]), np.array([3, 1]), np.array([10, 6]), np.array([2, 1]), np.array([1, 1]))
+    assert found["loss"] == pytest.approx(2.0), "8 nats over 4 tokens, not the mean of two means"
+    assert found["perplexity"] == pytest.approx(7.38905609893065)
+    assert found["word_perplexity"] == pytest.approx(math.exp(8 / 3))
+    assert found["bits_per_byte"] == pytest.approx(8 / math.log(2) / 16)
+    assert found["token_accuracy"] == 0.5
+
+
+def test_a_uniform_guess_over_256_bytes_is_8_bits_a_byte() -> None:
+    found = text_metrics(np.array([100 * math.log(256)]), *(np.array([n]) for n in (100, 100, 20, 0)))
+    assert found["bits_per_byte"] == pytest.approx(8.0)
+    assert found["perplexity"] == pytest.approx(256.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("nll", "perplexity"), [(1e6, math.inf), (math.inf, math.inf), (math.nan, math.nan), (0.0, 1.0)]
+)
+def test_a_perplexity_too_large_for_a_number_is_infinite(nll: float, perplexity: float) -> None:
+    found = text_metrics(np.array([nll, 0.0]), *(np.array([1, 1]) for _ in range(4)))
+    assert found["perplexity"] == pytest.approx(perplexity, nan_ok=True)
+
+
+def test_what_is_known_of_each_metric() -> None:
+    assert set(METRICS) == set(TITLES)
+    lower = {name for name, facts in METRICS.items() if facts.lower_is_better}
+    assert lower == {"loss", "perplexity", "word_perplexity", "bits_per_byte"}
+    found = text_metrics(*(np.ones(1) for _ in range(5)))
+    assert set(found) == {name for name, facts in METRICS.items() if facts.kind == "language_model"}
+    assert (TITLES["word_perplexity"], METRICS["mcc"].shown) == ("word perplexity", "x100")
+
+
+def test_facts_of_metrics_need_neither_torch_nor_scikit_learn() -> None:
+    code = "import sys, fairtune.tasks.metrics; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -18,6 +18,7 @@ DRAWS = 2000
 CHUNK = 200
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, draws: int = DRAWS) -> float:
     """Variance of the mean difference (ours - theirs) of a metric over seeds and examples, two seeds or more.
 
@@ -35,9 +36,8 @@ def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric:
     for start in range(0, draws, CHUNK):
         size = min(CHUNK, draws - start)
         weights = generator.multinomial(drawn, np.full(units, 1 / units), size=size).astype(np.float64)
-        pairs = [(score(a.totals(weights)), score(b.totals(weights))) for a, b in zip(ours, theirs, strict=True)]
-        parts.append(np.array([a - b if np.isfinite([a, b]).all() else np.full(size, np.inf) for a, b in pairs]))
-    by_seed = np.concatenate(parts, axis=1)
+        parts.append([score(a.totals(weights)) - score(b.totals(weights)) for a, b in zip(ours, theirs, strict=True)])
+    by_seed = np.concatenate([np.array(part) for part in parts], axis=1)
     if not np.isfinite(by_seed).all():
         return math.inf  # perplexities beyond what a number can hold
     chosen = generator.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=draws).T / (seeds - 1)

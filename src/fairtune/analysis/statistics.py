@@ -81,6 +81,7 @@ def no_difference(n: int, confidence: float, difference: float = math.nan, troub
     return PairedDifference(n, difference, None, None, None, nan, nan, nan, confidence, trouble=trouble)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def paired_difference(
     ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, by_seed: Sequence[float], confidence: float
 ) -> PairedDifference:
@@ -98,8 +99,7 @@ def paired_difference(
     if sample.drawn < 1:
         trouble = f"the test split has one {sample.unit} only; two or more are needed"
         return no_difference(n, confidence, difference, trouble)
-    with np.errstate(over="ignore"):
-        seed_variance = float(np.var(by_seed, ddof=1)) / n
+    seed_variance = float(np.var(by_seed, ddof=1)) / n
     total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)
     if not math.isfinite(total):
         return no_difference(n, confidence, difference, f"the {TITLES[metric]} is too large to be compared")

@@ -1,0 +1,79 @@
+"""Sums by document on disk: they come back bit for bit, beside predictions of classifiers that stay readable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from fairtune.errors import LedgerError
+from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions, write_predictions
+
+
+def made(n: int, seed: int = 0) -> TextScores:
+    generator = np.random.default_rng(seed)
+    tokens, size, words, correct = (generator.integers(1, 2**40, n) for _ in range(4))
+    ids = tuple(f"é-{i}" for i in range(n))
+    return TextScores(ids, generator.lognormal(5, 2, n), tokens, size, words, correct)
+
+
+def test_sums_come_back_bit_for_bit(tmp_path: Path) -> None:
+    parts = {"validation": made(3, 1), "test": made(40, 2), "final": made(40, 3)}
+    write_predictions(tmp_path / "p.parquet", parts)
+    for split, part in parts.items():
+        found = read_predictions(tmp_path / "p.parquet", split)
+        assert isinstance(found, TextScores)
+        assert found.ids == part.ids
+        for name in SUMS:
+            assert getattr(found, name).dtype == getattr(part, name).dtype
+            assert getattr(found, name).tobytes() == getattr(part, name).tobytes()
+
+
+def test_losses_that_are_no_numbers_come_back_as_such(tmp_path: Path) -> None:
+    part = replace(made(3), nll=np.array([np.inf, np.nan, 1.0]))
+    write_predictions(tmp_path / "p.parquet", {"test": part})
+    found = read_predictions(tmp_path / "p.parquet", "test")
+    assert isinstance(found, TextScores)
+    assert np.array_equal(found.nll, part.nll, equal_nan=True)
+
+
+def test_the_kind_is_told_by_the_columns(tmp_path: Path) -> None:
+    classified = Predictions(("a",), np.array([1]), np.array([[0.1, 0.9]], dtype=np.float32))
+    write_predictions(tmp_path / "c.parquet", {"test": classified})
+    write_predictions(tmp_path / "t.parquet", {"test": made(2)})
+    assert isinstance(read_predictions(tmp_path / "c.parquet", "test"), Predictions)
+    assert isinstance(read_predictions(tmp_path / "t.parquet", "test"), TextScores)
+    assert read_predictions(tmp_path / "t.parquet", "final").ids == ()
+
+
+def test_the_two_kinds_are_never_in_one_file(tmp_path: Path) -> None:
+    classified = Predictions(("a",), np.array([1]), np.array([[0.1, 0.9]], dtype=np.float32))
+    with pytest.raises(TypeError, match="not both"):
+        write_predictions(tmp_path / "p.parquet", {"test": classified, "final": made(2)})
+    assert not (tmp_path / "p.parquet").exists()
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="different lengths"):
+        replace(made(3), tokens=np.array([1, 2]))
+
+
+@pytest.mark.parametrize(
+    "columns", [{"x": [1]}, {"split": ["test"], "id": ["a"]}, {"split": ["test"], "id": ["a"], "nll": [1.0]}]
+)
+def test_a_foreign_file_is_told(tmp_path: Path, columns: dict[str, list[object]]) -> None:
+    parquet.write_table(pa.table(columns), tmp_path / "p.parquet")
+    with pytest.raises(LedgerError, match=r"p\.parquet: these predictions cannot be read .*move the run's folder away"):
+        read_predictions(tmp_path / "p.parquet", "test")
+
+
+def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    write_predictions(tmp_path / "p.parquet", {"test": made(500)})
+    content = (tmp_path / "p.parquet").read_bytes()
+    (tmp_path / "p.parquet").write_bytes(content[: len(content) // 2])
+    with pytest.raises(LedgerError, match="cannot be read"):
+        read_predictions(tmp_path / "p.parquet", "test")
