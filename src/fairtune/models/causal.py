@@ -76,7 +76,7 @@ def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Att
     if wanted != own:
         config.is_causal = wanted == "causal"
     if not isinstance(model, LastTokenClassifier):
-        model.__class__ = _at_last_token(type(model))
+        model.__class__ = _at_last_token(cast(Any, type(model)))
     return wanted
 
 
@@ -106,7 +106,7 @@ class LastTokenClassifier(nn.Module):
             real = attention_mask != 0
             last = _last(real[:, -given.shape[1] :])
             if not _padded_right(real):
-                if position_ids is None and _takes_positions(type(base)):
+                if position_ids is None and _takes_positions(base):
                     position_ids = _positions(real)[:, -given.shape[1] :]
             elif position_ids is None and past_key_values is None and getattr(model.config, "is_causal", True):
                 attention_mask = (
@@ -148,8 +148,7 @@ def _positions(real: Tensor) -> Tensor:
     return (real.long().cumsum(-1) - 1).clamp(min=0)
 
 
-@cache
-def _takes_positions(base: Any) -> bool:
+def _takes_positions(base: nn.Module) -> bool:
     return "position_ids" in inspect.signature(base.forward).parameters
 
 
