@@ -98,7 +98,7 @@ def test_collated_batches_give_back_every_token() -> None:
 
 def test_the_fixed_order_is_the_order_of_the_data() -> None:
     data = make_encoded([2] * 10)
-    assert [b.tolist() for b in fixed_order(data, 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [b.tolist() for b in fixed_order(len(data), 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_taking_rows_keeps_tokens_labels_and_ids_together() -> None:

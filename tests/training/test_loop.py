@@ -94,7 +94,7 @@ def test_times_are_kept_apart(toy: ToyStudy) -> None:  # noqa: F811
 def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> None:  # noqa: F811
     from fairtune.execution.performing import prepare
     from fairtune.ledger.events import EventLog
-    from fairtune.training.evaluation import to_device
+    from fairtune.training.classification import to_device
 
     job = toy.job("runs")
     job.run.path.mkdir(parents=True)

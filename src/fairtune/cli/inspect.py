@@ -10,7 +10,12 @@ from fairtune.cli.answering import AsJson, answers, console, print_json
 from fairtune.cli.method_options import read_methods, read_task
 from fairtune.models.sources import find_model
 
-ModelName = Annotated[str, typer.Argument(metavar="MODEL", help="minilm, a folder, or a hub id.", show_default=False)]
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="minilm, a folder, a hub id, or a preset such as gpt-mini.", show_default=False
+    ),
+]
 Methods = Annotated[
     list[str] | None,
     typer.Option(

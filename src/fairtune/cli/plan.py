@@ -11,6 +11,7 @@ from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answer
 from fairtune.methods.registry import MethodUse
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.tasks import TaskFacts
 
 Estimate = Annotated[
     bool, typer.Option("--estimate", help="Measure a few steps of each arm, and say how long all will take.")
@@ -49,10 +50,13 @@ def plan(
 
 def _show(plan: Plan) -> None:
     out, task = console(), plan.task
-    rows = ", ".join(f"{name} {count:,}" for name, count in task.rows.items())
+    rows = ", ".join(f"{name} {_size(task, name)}" for name in task.rows)
     out.print(f"[bold]{plan.study.study}[/bold]  plan {plan.hash}")
     out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test", markup=False)
     out.print(f"  model  {plan.model.name} ({plan.model.identity[:12]})", markup=False)
+    if plan.tokenizer is not None:
+        found = plan.tokenizer
+        out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them", markup=False)
     for told in plan.lengths:
         out.print(f"  length {told}", markup=False, soft_wrap=True)
     out.print(
@@ -74,6 +78,12 @@ def _show(plan: Plan) -> None:
     for note in plan.notes:
         out.print("\n[bold]Warning[/bold]: ", end="")
         out.print(note, markup=False, soft_wrap=True)
+
+
+def _size(task: TaskFacts, split: str) -> str:
+    if split not in task.counts:
+        return f"{task.rows[split]:,}"
+    return f"{task.counts[split]['tokens']:,} tokens in {task.rows[split]:,} documents"
 
 
 def _method_text(use: MethodUse) -> str:

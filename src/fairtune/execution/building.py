@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -13,7 +14,7 @@ from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.card import make_card
 from fairtune.models.costs import describe_costs
 from fairtune.models.geometry import Before, describe_attention, remember
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
 from fairtune.training.seeding import derive, seed_all
@@ -51,17 +52,29 @@ class Start:
 
 
 def build_start(
-    settings: Mapping[str, Any], source: ModelSource, labels: tuple[str, ...], batch: Batch | None = None
+    settings: Mapping[str, Any],
+    source: ModelSource,
+    labels: tuple[str, ...],
+    batch: Batch | None = None,
+    tokenizer: Path | None = None,
 ) -> Start:
-    """Load the checkpoint with a head for the labels, and let each method prepare it.
+    """Load the checkpoint, or draw the preset, and let each method prepare it.
 
     Args:
         settings: of the run, as its plan.json has them.
+        labels: what it is to tell apart; none of a language model.
         batch: a real one, to measure attention and cost on before the methods change them.
+        tokenizer: its folder, where it is not the checkpoint's own.
     """
     seed = int(settings["seed"])
+    own = None if source.preset is not None else source.fetch()
+    folder = tokenizer or own
+    words = None if folder is None else load_tokenizer(folder, padding=bool(labels))
     seed_all(derive(seed, "head"))
-    loaded = load_classifier(source, labels)
+    if labels:
+        loaded = load_classifier(source, labels, words, settings.get("train", {}).get("attention"))
+    else:
+        loaded = load_language_model(source, words)
     methods = [
         create_method(parse_method_use(use), derive(seed, "method", place))
         for place, use in enumerate(settings["methods"])

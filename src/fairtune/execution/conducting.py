@@ -17,6 +17,7 @@ from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
 from fairtune.study.plan import Plan
 from fairtune.tasks.card_making import card_of
+from fairtune.tasks.corpora import KIND as TEXT
 
 
 class Watcher(Protocol):
@@ -95,7 +96,8 @@ def record_plan(plan: Plan, home: Path) -> None:
         raise LedgerError(
             f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs."
         ) from None
-    _record_card(plan, home / "data.json")
+    if plan.task.kind != TEXT:  # of text, the plan's own counts tell what there is to tell
+        _record_card(plan, home / "data.json")
 
 
 def _record_card(plan: Plan, file: Path) -> None:

@@ -10,17 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fairtune.execution.job import make_job
 from fairtune.execution.local import find_devices
 from fairtune.execution.performing import prepare
 from fairtune.ledger.events import EventLog
-from fairtune.study.plan import Plan, PlannedRun, steps_per_epoch
-from fairtune.training.evaluation import evaluate
+from fairtune.study.plan import Plan, PlannedRun
 from fairtune.training.loop import TRAIN, TrainingRun
 
-WARM_UP, STEPS, EXAMPLES = 2, 6, 128
+WARM_UP, STEPS = 2, 6
 
 
 @dataclass(frozen=True)
@@ -75,12 +72,14 @@ def _step_seconds(run: TrainingRun) -> float:
 
 
 def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> float:
-    """All validation passes and the test pass, from a sample of validation examples."""
-    sample = run.data["validation"].take(np.arange(min(EXAMPLES, len(run.data["validation"]))))
-    started = time.perf_counter()
-    evaluate(run.model, sample, run.device, run.methods, lambda: None)
-    per_example = (time.perf_counter() - started) / len(sample)
+    """All validation passes and those over the test split, from a sample of each."""
+    seconds = {}
+    for split in ("validation", "test"):
+        sample, times = run.objective.sample(split)
+        started = time.perf_counter()
+        sample.evaluate(run.model, split, run.device, run.methods, lambda: None)
+        seconds[split] = (time.perf_counter() - started) * times
     train = plan.study.settings(planned.arm)
-    every = steps_per_epoch(train, plan.task.rows["train"]) if train.evaluate == "epoch" else train.evaluate
-    passes = math.ceil(planned.steps / every)
-    return per_example * (passes * len(run.data["validation"]) + len(run.data["test"]))
+    every = run.steps_per_epoch if train.evaluate == "epoch" else train.evaluate
+    tests = 2 if run.objective.scores_final else 1
+    return math.ceil(planned.steps / every) * seconds["validation"] + tests * seconds["test"]

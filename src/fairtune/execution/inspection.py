@@ -11,20 +11,21 @@ import torch
 
 from fairtune.errors import DataError, ModelError, RunFailure
 from fairtune.execution.building import build_start
-from fairtune.execution.performing import PROBED
 from fairtune.methods.registry import MethodUse
 from fairtune.models.attention import attention_layers
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.probing import Batch
-from fairtune.models.sources import ModelSource
+from fairtune.models.sources import ModelSource, with_vocabulary
 from fairtune.study.file_task import FileTask
 from fairtune.study.schema import Train
 from fairtune.tasks import load_task
 from fairtune.tasks.encoding import encode
-from fairtune.training.evaluation import to_device
+from fairtune.training.classification import PROBED, to_device
 
 USUAL_TASK = "movie-reviews"
 TWO_CLASSES = ("0", "1")
+GPT2_VOCABULARY = 50257
+"""Of a preset whose vocabulary is not given: that of the published models."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ def inspect_model(
     Raises:
         ModelError: the model cannot be used, or not with these methods.
     """
+    if source.preset is not None and source.vocabulary is None:
+        source = with_vocabulary(source, GPT2_VOCABULARY)
     probe = _probe(source, task)
     settings = {"seed": 0, "methods": [use.as_json() for use in methods]}
     start = build_start(settings, source, probe.labels, probe.batch)
@@ -70,6 +73,14 @@ def inspect_model(
 
 
 def _probe(source: ModelSource, task: str | FileTask | None) -> Probe:
+    if source.preset is not None:
+        if task is not None:
+            raise ModelError(
+                f"model '{source.name}': a preset has no tokenizer, so it cannot read the task; leave --task out."
+            )
+        return Probe(
+            (), None, problem="a preset has no tokenizer; it is shown as a language model that has read nothing"
+        )
     if task is not None:
         return _examples(source, task)
     try:

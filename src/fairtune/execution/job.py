@@ -22,6 +22,8 @@ class Job:
         plan: what the run's plan.json says.
         task: what decides the task's data, as `load_task` takes it.
         model: the fields of a `ModelSource`.
+        tokenizer: the fields of a `TokenizerSource`; None is the checkpoint's own.
+        prompts: texts that a language model goes on with when it is trained; None takes beginnings of validation texts.
         attention: layouts that the user registered, for the worker to know them too.
     """
 
@@ -32,6 +34,8 @@ class Job:
     checkpoint_every: int | str
     save_model: bool
     attention: dict[str, Any]
+    tokenizer: dict[str, Any] | None = None
+    prompts: list[str] | None = None
 
     @property
     def run(self) -> RunFolder:
@@ -54,6 +58,8 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         checkpoint_every=plan.study.execution.checkpoint_every,
         save_model=plan.study.execution.save_model,
         attention=registered_layouts(),
+        tokenizer=plan.tokenizer.as_json() if plan.tokenizer else None,
+        prompts=None if plan.study.prompts is None else list(plan.study.prompts),
     )
 
 

@@ -23,22 +23,27 @@ from fairtune.files import write_json
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.ledger.predictions import write_predictions
 from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.study.schema import Train
 from fairtune.tasks import Task, load_task
-from fairtune.tasks.encoding import Encoded, encode_task
+from fairtune.tasks.corpora import KIND as TEXT
+from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.encoding import encode_task
+from fairtune.tasks.task import SPLITS
+from fairtune.tasks.text_task import TextTask
+from fairtune.training.classification import Classification
 from fairtune.training.device import make_accelerator
-from fairtune.training.evaluation import to_device
+from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import Objective
+from fairtune.training.samples import continuations
 from fairtune.training.states import RunStates
 
 Report = Callable[[dict[str, Any]], None]
-PROBED = 8
-"""Validation examples on which a card's attention logits and matrix products are measured."""
 
 
 def perform(job: Job, device: str, between: Callable[[], None], report: Report) -> dict[str, Any]:
@@ -113,12 +118,16 @@ def _perform(
 
     if frozen_fingerprint(run.model) != ready.frozen:
         raise RunFailure("a frozen tensor changed during training; the run cannot be trusted")
-    data = run.data
-    parts = {name: Predictions(data[name].ids, data[name].labels, run.scores[name].scores) for name in run.scores}
-    write_predictions(folder.predictions, parts)
+    write_predictions(
+        folder.predictions, {name: run.objective.predictions(name, run.scores[name]) for name in run.scores}
+    )
+    tokenizer = load_tokenizer(ready.tokenizer, padding=not isinstance(run.objective, LanguageModelling))
+    if isinstance(run.objective, LanguageModelling):
+        report({"phase": "writing"})
+        write_json(folder.samples, continuations(run, tokenizer, job.prompts))
     if job.save_model:
         plain_model(run.accelerator.unwrap_model(run.model), list(run.methods)).save_pretrained(folder.model)
-        load_tokenizer(ready.model_folder).save_pretrained(folder.model)
+        tokenizer.save_pretrained(folder.model)
     write_json(folder.environment, {**environment, "load_after": capture_load()})
     result = _result(job, run, ready, memory, folder)
     log.write("finished", run.progress.unit, **result["metrics"]["test"])
@@ -134,12 +143,13 @@ class Ready:
 
     Args:
         frozen: fingerprint of the frozen tensors at step 0.
+        tokenizer: the folder that it is in.
     """
 
     run: TrainingRun
     card: dict[str, Any]
     frozen: str
-    model_folder: Path
+    tokenizer: Path
 
 
 def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -> Ready:
@@ -149,32 +159,46 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     accelerator = make_accelerator(device, train.precision)
     source = ModelSource(**job.model)
-    task = _task(json.dumps(job.task))
-    if task.fingerprint != settings["task"]["fingerprint"]:
-        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
-    data = _encoded(task, source, train, between)
+    tokenizer = Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch()
+    objective, labels = _objective(job, tokenizer, train, between)
 
     between()
-    batch = to_device(data["validation"], np.arange(min(PROBED, len(data["validation"]))), torch.device("cpu"))
-    start = build_start(settings, source, task.labels, batch)
+    batch = objective.probe()
+    start = build_start(settings, source, labels, batch, tokenizer)
     card = start.describe(batch)
     frozen = frozen_fingerprint(start.model)
     states = RunStates(job.run.checkpoint, lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
-        model=start.model, methods=start.methods, data=data, train=train, seed=seed, metric=task.metric, accelerator=accelerator,
-        log=log, states=states, checkpoint_every=job.checkpoint_every, between=between,
+        model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
+        states=states, checkpoint_every=job.checkpoint_every, between=between,
     )  # fmt: skip
-    return Ready(run, card, frozen, start.loaded.folder)
+    return Ready(run, card, frozen, tokenizer)
+
+
+def _objective(
+    job: Job, tokenizer: Path, train: Train, between: Callable[[], None]
+) -> tuple[Objective, tuple[str, ...]]:
+    """What is learned, and the labels that are told apart, of which a language model has none."""
+    planned = job.plan["settings"]["task"]
+    if planned.get("kind") == TEXT:
+        text = TextTask(load_corpus(job.task["spec"]), tokenizer, between)
+        _require_same(text.fingerprint, planned)
+        blocks = {split: text.blocks(split, train) for split in SPLITS}
+        return LanguageModelling(blocks, train.longest, planned["metric"]), ()
+    task = _task(json.dumps(job.task))
+    _require_same(task.fingerprint, planned)
+    data = encode_task(task, load_tokenizer(tokenizer), train.longest, train.sizes, between)
+    return Classification(data, task.metric), task.labels
+
+
+def _require_same(fingerprint: str, planned: dict[str, Any]) -> None:
+    if fingerprint != planned["fingerprint"]:
+        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
 
 
 @lru_cache(maxsize=2)
 def _task(spec: str) -> Task:
     return load_task(**json.loads(spec))
-
-
-def _encoded(task: Task, source: ModelSource, train: Train, between: Callable[[], None]) -> dict[str, Encoded]:
-    """The task as tokens, its splits cut down to the study's samples."""
-    return encode_task(task, load_tokenizer(source.fetch()), train.longest, train.sizes, between)
 
 
 class _Memory:
@@ -200,7 +224,8 @@ def _progress(run: TrainingRun) -> dict[str, Any]:
         "step": now.step,
         "steps": run.total_steps,
         "epoch": now.epoch,
-        "best_score": now.best_score if now.best_step is not None else None,
+        "best_score": now.best_score,
+        "metric": run.objective.metric,
     }
 
 
@@ -211,7 +236,7 @@ def _result(job: Job, run: TrainingRun, ready: Ready, memory: _Memory, folder: R
         "status": "finished",
         "signature": job.plan["signature"],
         "time": round(time.time(), 3),
-        "metric": run.metric,
+        "metric": run.objective.metric,
         "metrics": {split: found.metrics for split, found in run.scores.items()},
         "steps": now.step,
         "best_step": now.best_step,

@@ -9,17 +9,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import FairtuneError
-from fairtune.models.sources import find_model
+from fairtune.study.grounds import named_model, text_of, tokenized
 from fairtune.study.plan import make_plan
 from fairtune.study.schema import Study, Train
 from fairtune.tasks import load_task
-from fairtune.tasks.blocks import token_blocks
 from fairtune.tasks.cache import watched
 from fairtune.tasks.cache_contents import size_of
 from fairtune.tasks.card_making import card_of
 from fairtune.tasks.corpora import is_text, load_corpus
 from fairtune.tasks.encoding import encode_task
+from fairtune.tasks.text_task import TextTask
 
 Tell = Callable[["Step"], None]
 
@@ -72,7 +71,8 @@ def _task(study: Study, tell: Tell) -> str:
         task = load_task(**study.data())
         card_of(**study.data())
     with _step(f"model {plan.model.name}", tell) as step:
-        tokenizer, step.made = load_tokenizer(plan.model.fetch()), plan.model.folder is None
+        folder = Path(plan.tokenizer.folder) if plan.tokenizer else plan.model.fetch()
+        tokenizer, step.made = load_tokenizer(folder), plan.model.folder is None and plan.model.preset is None
     for train in _different(plan.study, "max_length", "examples", "eval_examples"):
         with _step(f"tokens, at most {train.longest} an example", tell) as step:
             found = encode_task(task, tokenizer, train.longest, train.sizes)
@@ -85,19 +85,22 @@ def _task(study: Study, tell: Tell) -> str:
 
 def _text(study: Study, tell: Tell) -> str:
     """Token blocks of all splits, and of the training text for each arm that uses another part of it."""
-    from fairtune.models.loading import load_tokenizer
-
-    for name in ("train_on", "dedupe"):
-        if getattr(study, name):
-            raise FairtuneError(f"{name}: this is for classification; text for language models is taken as it is.")
-    model = find_model(study.model)
-    with _step(f"model {model.name}", tell) as step:
-        tokenizer, step.made = load_tokenizer(model.fetch(), padding=False), model.folder is None
-    corpus = load_corpus(study.task)
-    wanted = [("train", train.tokens) for train in _different(study, "tokens")] + [("validation", None), ("test", None)]
-    for split, tokens in wanted:
-        with _step(f"token blocks, {split}" + (f", the first {tokens:,}" if tokens else ""), tell) as step:
-            counts = asdict(token_blocks(corpus, split, tokenizer, tokens).counts)
+    model, corpus = named_model(study), load_corpus(study.task)
+    if model.preset is None:
+        with _step(f"model {model.name}", tell) as step:
+            model, step.made = model.fetched(), model.folder is None
+    with _step("tokenizer", tell) as step:
+        model, tokenizer = tokenized(study, model, text_of(corpus))
+        step.what, step.counts = f"tokenizer {tokenizer.name}", {"tokens": tokenizer.vocabulary}
+    text, differing = TextTask(corpus, Path(tokenizer.folder)), _different(study, "tokens")
+    for split, train in [
+        *(("train", each) for each in differing),
+        ("validation", differing[0]),
+        ("test", differing[0]),
+    ]:
+        first = f", the first {train.tokens:,}" if train.tokens and split == "train" else ""
+        with _step(f"token blocks, {split}{first}", tell) as step:
+            counts = asdict(text.blocks(split, train).counts)
             step.counts = {name: int(count) for name, count in counts.items() if name != "cut"}
     return corpus.source
 

@@ -47,6 +47,11 @@ class RunFolder:
         return self.path / "predictions.parquet"
 
     @property
+    def samples(self) -> Path:
+        """What a language model writes when it goes on with fixed prompts."""
+        return self.path / "samples.json"
+
+    @property
     def result(self) -> Path:
         return self.path / "result.json"
 

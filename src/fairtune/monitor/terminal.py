@@ -21,6 +21,7 @@ from fairtune.execution.conducting import Watcher
 from fairtune.execution.job import Job
 from fairtune.execution.local import Message
 from fairtune.study.plan import Plan
+from fairtune.tasks.metrics import METRICS, TITLES
 
 PLAIN_SECONDS = 30.0
 
@@ -126,10 +127,16 @@ class LiveWatcher:
 
 
 def _note(message: Message) -> str:
-    phase = {"evaluate": "validating", "score": "testing", "done": "saving"}.get(message["phase"], "training")
+    phase = {"evaluate": "validating", "score": "testing", "done": "saving", "writing": "writing samples"}.get(
+        message["phase"], "training"
+    )
     if message.get("phase") == "preparing":
         return "preparing"
-    best = f", best {100 * message['best_score']:.2f}" if message.get("best_score") is not None else ""
+    best = (
+        f", best {scored(message.get('metric', ''), message['best_score'])}"
+        if message.get("best_score") is not None
+        else ""
+    )
     return f"{phase}, epoch {message.get('epoch', 0) + 1}{best}"
 
 
@@ -139,4 +146,9 @@ def outcome_text(message: Message) -> str:
     if result.get("status") != "finished":
         return f"failed: {result.get('reason') or message.get('reason')}"
     score = result["metrics"]["test"][result["metric"]]
-    return f"{result['metric']} {100 * score:.2f}, {result['seconds']['total']:.0f} s"
+    return f"{TITLES[result['metric']]} {scored(result['metric'], score)}, {result['seconds']['total']:.0f} s"
+
+
+def scored(metric: str, value: float) -> str:
+    """A figure as its metric is shown."""
+    return f"{value:.3f}" if metric in METRICS and METRICS[metric].shown == "plain" else f"{100 * value:.2f}"

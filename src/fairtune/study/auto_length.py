@@ -6,12 +6,11 @@ from pathlib import Path
 
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
-from fairtune.study.schema import Study
+from fairtune.study.schema import Study, Train
 from fairtune.study.values import AUTO
 from fairtune.tasks.lengths import COVERAGE, auto_length, heldout_counts, train_counts
 from fairtune.tasks.task import Task
 from fairtune.tasks.token_counts import Counts
-
 
 MOST_TOKENS = 1024
 """A block is no longer than this unless the study says so, whatever the model could take."""
@@ -37,17 +36,16 @@ def resolve_lengths(
 
 def block_lengths(study: Study, model: ModelSource) -> tuple[Study, tuple[str, ...]]:
     """The study of a language model with numbers for the lengths of blocks: the model's context where none is given."""
-    stated = "max_length" in study.train.model_fields_set
-    chosen = [
-        arm
-        for arm in study.arms
-        if study.settings(arm).max_length == AUTO or not (stated or study.arms[arm].max_length is not None)
-    ]
+    chosen = [arm for arm in study.arms if _is_open(study.settings(arm))]
     if not chosen:
         return study, ()
     length = min(model.positions or MOST_TOKENS, MOST_TOKENS)
     whole = "the model's context" if length == model.positions else f"the model takes {model.positions or 'any number'}"
     return _with_length(study, chosen, length), (f"max_length: blocks of {length:,} tokens, {whole}",)
+
+
+def _is_open(train: Train) -> bool:
+    return train.max_length == AUTO or "max_length" not in train.model_fields_set
 
 
 def _with_length(study: Study, arms: list[str], length: int) -> Study:

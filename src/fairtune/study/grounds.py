@@ -14,7 +14,7 @@ from fairtune.study.model_schema import TrainedTokenizer
 from fairtune.study.schema import Study
 from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.contamination import check_contamination
-from fairtune.tasks.corpora import is_text, load_corpus
+from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
 
 
@@ -60,14 +60,12 @@ def _classification(study: Study) -> Grounds:
     data = load_task(**study.data())
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
-    model, tokenizer = _model(study), None
+    model, tokenizer = named_model(study), None
     if study.tokenizer is not None or model.preset is not None:
-        model, tokenizer = _tokenized(study, model, text)
+        model, tokenizer = tokenized(study, model, text)
     study, model, lengths = resolve_lengths(study, data, model, tokenizer)
     facts = data.facts()
-    return Grounds(
-        study, facts, model, tokenizer, dict.fromkeys(study.arms, facts.rows["train"]), notes, lengths
-    )
+    return Grounds(study, facts, model, tokenizer, dict.fromkeys(study.arms, facts.rows["train"]), notes, lengths)
 
 
 def _texts(data: Task) -> Iterator[list[str]]:
@@ -77,19 +75,23 @@ def _texts(data: Task) -> Iterator[list[str]]:
 
 def _text(study: Study) -> Grounds:
     corpus = load_corpus(study.task)
-    text = TrainingText(corpus.identity("train"), lambda: corpus.documents("train"))
-    model, tokenizer = _tokenized(study, _model(study), text)
+    model, tokenizer = tokenized(study, named_model(study), text_of(corpus))
     study, lengths = block_lengths(study, model)
     task = TextTask(corpus, Path(tokenizer.folder))
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
     return Grounds(study, task.facts(study.settings(study.compare.to)), model, tokenizer, examples, (), lengths)
 
 
-def _model(study: Study) -> ModelSource:
+def text_of(corpus: Corpus) -> TrainingText:
+    return TrainingText(corpus.identity("train"), lambda: corpus.documents("train"))
+
+
+def named_model(study: Study) -> ModelSource:
+    """The model as the study names it."""
     return find_model(study.model if isinstance(study.model, str) else study.model.model_dump(exclude_none=True))
 
 
-def _tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[ModelSource, TokenizerSource]:
+def tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[ModelSource, TokenizerSource]:
     """The model and the tokenizer, which fit each other."""
     given = study.tokenizer
     tokenizer = find_tokenizer(given.train if isinstance(given, TrainedTokenizer) else given, model, text)

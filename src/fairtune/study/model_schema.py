@@ -14,8 +14,12 @@ class PresetModel(Section):
     """A model with fresh weights, of a size that has a name."""
 
     preset: str = Field(min_length=1, description="Its name, such as gpt-mini; `fairtune inspect NAME` shows it.")
-    vocab_size: Whole | None = Field(None, ge=1, description="Rows of its embedding; null takes what the tokenizer needs.")
-    context: Whole | None = Field(None, ge=8, description="Positions, the longest input in tokens; null takes the preset's.")
+    vocab_size: Whole | None = Field(
+        None, ge=1, description="Rows of its embedding; null takes what the tokenizer needs."
+    )
+    context: Whole | None = Field(
+        None, ge=8, description="Positions, the longest input in tokens; null takes the preset's."
+    )
     dropout: Number | None = Field(None, ge=0, lt=1, description="Chance to drop, everywhere; null takes the preset's.")
 
 

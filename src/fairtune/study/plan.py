@@ -123,7 +123,15 @@ def make_plan(study: Study) -> Plan:
         steps = total_steps(study.settings(arm), grounds.examples[arm])
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps))
     return Plan(
-        study, task, model, tuple(runs), differences(study), plan_hash, grounds.notes, grounds.lengths, grounds.tokenizer
+        study,
+        task,
+        model,
+        tuple(runs),
+        differences(study),
+        plan_hash,
+        grounds.notes,
+        grounds.lengths,
+        grounds.tokenizer,
     )
 
 
@@ -149,16 +157,15 @@ def _settings(grounds: Grounds, arm: str, seed: int) -> dict[str, Any]:
     study, task, model, tokenizer = grounds.study, grounds.task, grounds.model, grounds.tokenizer
     train = study.settings(arm)
     unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
+    kind = {"kind": TEXT} if task.kind == TEXT else {}
     settings = {
         "protocol": PROTOCOL,
-        "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric},
+        "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric, **kind},
         "model": {"name": model.name, "identity": model.identity},
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
         "seed": seed,
     }
-    if task.kind == TEXT:
-        settings["task"]["kind"] = TEXT
     if tokenizer is not None:
         settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
     return settings

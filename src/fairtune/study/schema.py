@@ -26,6 +26,7 @@ from fairtune.study.values import (
     Whole,
 )
 
+
 class Train(Section):
     """How a run is trained. Every field may also stand in an arm, for that arm alone."""
 

@@ -71,7 +71,7 @@ def collate(data: Encoded, rows: Indices) -> Arrays:
     return arrays
 
 
-def fixed_order(data: Encoded, batch_size: int) -> Iterator[Indices]:
+def fixed_order(count: int, batch_size: int) -> Iterator[Indices]:
     """All rows in the order of the data, for passes that must not depend on a seed."""
-    for start in range(0, len(data), batch_size):
-        yield np.arange(start, min(start + batch_size, len(data)))
+    for start in range(0, count, batch_size):
+        yield np.arange(start, min(start + batch_size, count))

@@ -21,12 +21,13 @@ from fairtune.methods.base import Batch, Method, Moment
 from fairtune.study.plan import steps_per_epoch, total_steps
 from fairtune.study.schema import Train
 from fairtune.study.values import INTERVAL_UNITS
-from fairtune.tasks.batches import Indices, fixed_order, training_batches
-from fairtune.tasks.encoding import Encoded
+from fairtune.tasks.batches import Indices, fixed_order
+from fairtune.tasks.metrics import METRICS
 from fairtune.training.activations import use_fast_gelu
 from fairtune.training.clock import Clock
 from fairtune.training.dropout import use_fast_dropout
-from fairtune.training.evaluation import Evaluation, evaluate, to_device
+from fairtune.training.evaluation import Evaluation
+from fairtune.training.objectives import Objective
 from fairtune.training.optimizer import (
     gradient_norm,
     make_optimizer,
@@ -50,7 +51,7 @@ class Progress:
     epoch: int = 0
     step_in_epoch: int = 0
     best_step: int | None = None
-    best_score: float = -math.inf
+    best_score: float | None = None
     since_best: int = 0
     evaluations: int = 0
     stopped_early: bool = False
@@ -74,7 +75,7 @@ class _Pass:
         return self.run.model
 
     def forward(self) -> Tensor:
-        outputs = self.run.model(**self.batch)
+        outputs = self.run.objective.outputs(self.run.model, self.batch)
         loss: Tensor = outputs.loss
         for method in self.run.methods:
             own = method.loss(outputs, self.batch)
@@ -96,8 +97,7 @@ class TrainingRun:
 
     Args:
         model: prepared by the arm's methods.
-        data: the tokenised splits train, validation and test.
-        metric: the validation figure that selects the best checkpoint; higher is better.
+        objective: what is learned, and how it is scored.
         states: where the state of the run is saved; a state found there is taken up.
         between: called at every safe point; raises `Stopped` if the run shall stop.
 
@@ -111,22 +111,21 @@ class TrainingRun:
         *,
         model: nn.Module,
         methods: Sequence[Method],
-        data: dict[str, Encoded],
+        objective: Objective,
         train: Train,
         seed: int,
-        metric: str,
         accelerator: Accelerator,
         log: EventLog,
         states: RunStates,
         checkpoint_every: int | str,
         between: Callable[[], None],
     ) -> None:
-        self.train, self.data, self.methods, self.metric, self.seed = train, data, methods, metric, seed
+        self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
         self.accelerator, self.log, self.states, self.between = accelerator, log, states, between
         self.device = accelerator.device
         self.checkpoint_every = checkpoint_every
-        self.total_steps = total_steps(train, len(data["train"]))
-        self.steps_per_epoch = steps_per_epoch(train, len(data["train"]))
+        self.total_steps = total_steps(train, len(objective))
+        self.steps_per_epoch = steps_per_epoch(train, len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
@@ -141,6 +140,7 @@ class TrainingRun:
             seed_all(derive(seed, "training"))
             self.random = random_state()
         self.model.train()
+        objective.begin(self.model, methods, accelerator)
 
     # -- the units of work ---------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class TrainingRun:
         now = self.progress
         with self.clock.measure("data"):
             chosen = self._next_rows()
-            batches = [to_device(self.data["train"], rows, self.device) for rows in chosen]
+            batches = [self.objective.batch(rows, self.device) for rows in chosen]
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
             loss = self._forward_backward(batches)
@@ -188,9 +188,8 @@ class TrainingRun:
         now.skipped_steps += bool(self.accelerator.optimizer_step_was_skipped)
         now.step += 1
         now.step_in_epoch += 1
-        lengths = [self.data["train"].lengths[rows] for rows in chosen]
-        real, examples = sum(int(some.sum()) for some in lengths), sum(map(len, chosen))
-        padded = sum(len(some) * int(some.max()) for some in lengths) - real
+        sizes, examples = [self.objective.sizes(rows) for rows in chosen], sum(map(len, chosen))
+        real, padded = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
         now.tokens, now.padding, now.examples = now.tokens + real, now.padding + padded, now.examples + examples
         self.log.write(
             "step", now.unit, step=now.step, epoch=now.epoch, loss=loss, lr=rate, grad_norm=float(norm),
@@ -241,10 +240,10 @@ class TrainingRun:
         """Score the validation split; keep the weights if they are the best so far."""
         now = self.progress
         with self.clock.measure("validation"):
-            found = evaluate(self.model, self.data["validation"], self.device, self.methods, self.between)
+            found = self._scores("validation")
         now.evaluations += 1
-        score = found.metrics[self.metric]
-        better = score > now.best_score
+        score = found.metrics[self.objective.metric]
+        better = now.best_score is None or self._is_better(score, now.best_score)
         if better:
             now.best_score, now.best_step, now.since_best = score, now.step, 0
             with self.clock.measure("checkpoint"):
@@ -261,15 +260,32 @@ class TrainingRun:
         now.phase = SCORE if now.stopped_early or now.step >= self.total_steps else TRAIN
 
     def _score(self) -> None:
-        """Load the best weights and score the test split with them: selected on one split, reported on another."""
+        """Load the best weights and score the test split with them: selected on one split, reported on another.
+
+        Where the objective asks for it, the weights of the last step are scored too, under the name of `final`.
+        """
+        now = self.progress
+        if self.objective.scores_final and now.best_step != now.step:
+            self._test("final", now.step)
         self.scores["validation"] = self.states.restore_best(self)
+        self._test("test", now.best_step)
+        if self.objective.scores_final:
+            self.scores.setdefault("final", self.scores["test"])
+        now.phase = DONE
+
+    def _test(self, name: str, step: int | None) -> None:
         with self.clock.measure("test"):
-            self.scores["test"] = evaluate(self.model, self.data["test"], self.device, self.methods, self.between)
+            self.scores[name] = self._scores("test")
         self.log.write(
-            "evaluation", self.progress.unit, split="test", step=self.progress.best_step, epoch=self.progress.epoch,
-            seconds=self.clock.last["test"], **self.scores["test"].metrics,
+            "evaluation", self.progress.unit, split=name, step=step, epoch=self.progress.epoch,
+            seconds=self.clock.last["test"], **self.scores[name].metrics,
         )  # fmt: skip
-        self.progress.phase = DONE
+
+    def _scores(self, split: str) -> Evaluation:
+        return self.objective.evaluate(self.model, split, self.device, self.methods, self.between)
+
+    def _is_better(self, score: float, than: float) -> bool:
+        return score < than if METRICS[self.objective.metric].lower_is_better else score > than
 
     # -- what the units need -------------------------------------------------------------------------------------------
 
@@ -278,7 +294,7 @@ class TrainingRun:
         epoch, k = self.progress.epoch, self.train.accumulate
         if self._order is None or self._order[0] != epoch:
             seed = derive(self.seed, "order")
-            self._order = epoch, training_batches(self.data["train"].lengths, self.train.batch_size, seed, epoch)
+            self._order = epoch, self.objective.order(self.train.batch_size, seed, epoch)
         start = self.progress.step_in_epoch * k
         return self._order[1][start : start + k]
 
@@ -299,9 +315,9 @@ class TrainingRun:
                 getattr(method, hook)(moment)
 
     def _train_pass(self) -> Iterator[Batch]:
-        for rows in fixed_order(self.data["train"], self.train.batch_size):
+        for rows in fixed_order(len(self.objective), self.train.batch_size):
             self.between()
-            yield to_device(self.data["train"], rows, self.device)
+            yield self.objective.batch(rows, self.device)
 
     def _checkpoint_is_due(self) -> bool:
         every = self.checkpoint_every

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,7 +68,7 @@ class RunStates:
         _load_methods(run, saved)
         run.model.load_state_dict(saved.tensors["model"])
         for name, value in saved.state["progress"].items():
-            setattr(run.progress, name, -math.inf if name == "best_score" and value is None else value)
+            setattr(run.progress, name, value)
         run.clock.seconds = dict(saved.state["seconds"])
         run.make_optimizer()
         run.optimizer.load_state_dict(
@@ -89,7 +87,11 @@ class RunStates:
                 stack.enter_context(method.evaluating(run.model))
             write_state(
                 self._best(run.progress.best_step),
-                {"model": _weights(run), "methods": tensors, "scores": {"validation": torch.from_numpy(found.scores)}},
+                {
+                    "model": _weights(run),
+                    "methods": tensors,
+                    "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
+                },
                 {"methods": values, "metrics": found.metrics},
             )
 
@@ -103,7 +105,9 @@ class RunStates:
             ) from None
         _load_methods(run, saved)
         run.model.load_state_dict(saved.tensors["model"])
-        return Evaluation(saved.tensors["scores"]["validation"].numpy().astype(np.float32), saved.state["metrics"])
+        return Evaluation(
+            {name: part.numpy() for name, part in saved.tensors["scores"].items()}, saved.state["metrics"]
+        )
 
     def _best(self, step: int | None) -> Path:
         return self.folder / f"best-{step or 0:09d}"

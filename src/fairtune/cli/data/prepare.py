@@ -28,7 +28,12 @@ def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = Non
     source, steps = make_ready(study, tell)
     made = any(step.made for step in steps)
     if as_json:
-        facts = {"study": study.study, "model": study.model, "source": source, "cache": str(cache_folder())}
+        facts = {
+            "study": study.study,
+            "model": study.model if isinstance(study.model, str) else study.model.model_dump(exclude_none=True),
+            "source": source,
+            "cache": str(cache_folder()),
+        }
         print_json({**facts, "made": made, "steps": [step.as_json() for step in steps]})
         return
     size = size_text(sum(step.size for step in steps))

@@ -1,0 +1,94 @@
+"""Learning to classify: batches of similar length, every example scored once, scores back in the order of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from fairtune.ledger.predictions import Predictions
+from fairtune.methods.base import Batch, Method
+from fairtune.tasks.batches import Indices, collate, evaluation_batches, training_batches
+from fairtune.tasks.encoding import Encoded
+from fairtune.tasks.metrics import classification_metrics
+from fairtune.training.evaluation import Evaluation, scoring
+
+TOKENS_PER_BATCH = {"cpu": 1024}
+"""Padded tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
+MANY_TOKENS = 16384
+PROBED, SAMPLED = 8, 128
+
+
+def to_device(data: Encoded, rows: Indices, device: torch.device) -> Batch:
+    """The rows as a padded batch on the device."""
+    batch = {name: torch.from_numpy(array) for name, array in collate(data, rows).items()}
+    return batch if device.type == "cpu" else {k: v.to(device, non_blocking=True) for k, v in batch.items()}
+
+
+@dataclass(frozen=True)
+class Classification:
+    """A task that classifies, as tokens.
+
+    Args:
+        data: the splits train, validation and test.
+    """
+
+    data: Mapping[str, Encoded]
+    metric: str
+    scores_final: bool = False
+
+    def __len__(self) -> int:
+        return len(self.data["train"])
+
+    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
+        """Nothing is to be found out about a classifier."""
+
+    def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
+        return training_batches(self.data["train"].lengths, batch_size, seed, epoch)
+
+    def batch(self, rows: Indices, device: torch.device) -> Batch:
+        return to_device(self.data["train"], rows, device)
+
+    def sizes(self, rows: Indices) -> tuple[int, int]:
+        lengths = self.data["train"].lengths[rows]
+        real = int(lengths.sum())
+        return real, len(rows) * int(lengths.max()) - real
+
+    def outputs(self, model: nn.Module, batch: Batch) -> Any:
+        return model(**batch)
+
+    def evaluate(
+        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
+    ) -> Evaluation:
+        data = self.data[split]
+        scores: npt.NDArray[np.float32] | None = None
+        with scoring(model, methods):
+            for rows in evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
+                between()
+                batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
+                logits = model(**batch).logits.float().cpu().numpy()
+                if scores is None:
+                    scores = np.empty((len(data), logits.shape[1]), dtype=np.float32)
+                scores[rows] = logits
+        assert scores is not None, "a split is never empty"
+        loss = torch.nn.functional.cross_entropy(torch.from_numpy(scores).double(), torch.from_numpy(data.labels))
+        return Evaluation({"scores": scores}, {"loss": float(loss), **classification_metrics(data.labels, scores)})
+
+    def predictions(self, split: str, found: Evaluation) -> Predictions:
+        data = self.data[split]
+        return Predictions(data.ids, data.labels, found.arrays["scores"])
+
+    def probe(self) -> Batch:
+        data = self.data["validation"]
+        return to_device(data, np.arange(min(PROBED, len(data))), torch.device("cpu"))
+
+    def sample(self, split: str) -> tuple[Classification, float]:
+        data = self.data[split]
+        few = data.take(np.arange(min(SAMPLED, len(data))))
+        return Classification({**self.data, split: few}, self.metric), len(data) / len(few)

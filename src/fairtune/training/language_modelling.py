@@ -1,0 +1,153 @@
+"""Learning to predict the next token: blocks of a text in a seed's order, every held-out token scored once, sums by document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from fairtune.ledger.predictions import TextScores
+from fairtune.methods.base import Batch, Method
+from fairtune.tasks.batches import Indices
+from fairtune.tasks.blocks import TokenBlocks
+from fairtune.tasks.metrics import text_metrics
+from fairtune.training.evaluation import Evaluation, scoring
+from fairtune.training.token_losses import LanguageHead, language_head, linear_cross_entropy, token_losses
+
+TOKENS_PER_BATCH = {"cpu": 2048}
+"""Tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
+MANY_TOKENS = 16384
+PROBED, SAMPLED = 2, 4
+"""Blocks that a model is measured on, and batches that an evaluation's time is measured on."""
+
+
+@dataclass
+class LanguageModelling:
+    """Text in tokens.
+
+    Args:
+        text: the splits train, validation and test.
+        length: tokens of a block.
+    """
+
+    text: Mapping[str, TokenBlocks]
+    length: int
+    metric: str
+    scores_final: bool = True
+    _head: LanguageHead | None = field(default=None, init=False, repr=False)
+    _autocast: Callable[[], AbstractContextManager[Any]] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rows = self.text["train"].blocks(self.length)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
+        """Find the head, so that no loss needs all logits at once; a method with a loss of its own sees the model's answer."""
+        self._autocast = accelerator.autocast
+        own = any(type(method).loss is not Method.loss for method in methods)
+        device = next(model.parameters()).device
+        probe = {name: part.to(device) for name, part in self.probe().items()}
+        self._head = None if own else language_head(accelerator.unwrap_model(model), probe)
+
+    def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
+        shuffled = np.random.default_rng([seed, epoch]).permutation(len(self._rows))
+        return [shuffled[start : start + batch_size] for start in range(0, len(shuffled), batch_size)]
+
+    def batch(self, rows: Indices, device: torch.device) -> Batch:
+        ids = _tokens(self._rows[rows], device)
+        return {"input_ids": ids, "labels": ids}
+
+    def sizes(self, rows: Indices) -> tuple[int, int]:
+        return len(rows) * self.length, 0
+
+    def outputs(self, model: nn.Module, batch: Batch) -> Any:
+        if self._head is None or self._autocast is None:
+            return model(**batch)
+        inputs = {name: part for name, part in batch.items() if name != "labels"}
+        with self._autocast():
+            hidden = self._head.hidden(**inputs)
+            loss = linear_cross_entropy(
+                hidden[:, :-1].flatten(0, 1), self._head.weight, self._head.bias, batch["labels"][:, 1:].flatten()
+            )
+        return CausalLMOutputWithPast(loss=loss)
+
+    def evaluate(
+        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
+    ) -> Evaluation:
+        text = self.text[split]
+        losses, hits = np.empty(len(text.stream), np.float64), np.empty(len(text.stream), np.int64)
+        done = 0
+        with scoring(model, methods):
+            for inputs, targets in self._windows(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
+                between()
+                nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
+                until = done + nll.numel()
+                losses[done:until], hits[done:until] = nll.cpu().numpy(), correct.cpu().numpy()
+                done = until
+        firsts = np.concatenate([[0], np.cumsum(text.documents[:, 0])[:-1]]).astype(np.int64)
+        found = {"nll": np.add.reduceat(losses, firsts), "correct": np.add.reduceat(hits, firsts)}
+        return Evaluation(found, text_metrics(found["nll"], *_sizes(text), found["correct"]))
+
+    def _windows(
+        self, text: TokenBlocks, most: int
+    ) -> Iterator[tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]]:
+        """Windows of the same length, as many at a time as fit."""
+        waiting: list[tuple[Any, Any]] = []
+        for window in text.windows(self.length):
+            if waiting and (len(window[0]) != len(waiting[0][0]) or (len(waiting) + 1) * self.length > most):
+                yield np.stack([w[0] for w in waiting]), np.stack([w[1] for w in waiting])
+                waiting = []
+            waiting.append(window)
+        yield np.stack([w[0] for w in waiting]), np.stack([w[1] for w in waiting])
+
+    def _scored(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The fp32 loss of every token, and whether it was the most likely one."""
+        if self._head is None or self._autocast is None:
+            logits = model(input_ids=inputs).logits.float().flatten(0, 1)
+            flat = targets.flatten()
+            return torch.nn.functional.cross_entropy(logits, flat, reduction="none"), logits.argmax(-1) == flat
+        with self._autocast():
+            hidden = self._head.hidden(input_ids=inputs)
+            return token_losses(hidden.flatten(0, 1), self._head.weight, self._head.bias, targets.flatten())
+
+    def predictions(self, split: str, found: Evaluation) -> TextScores:
+        text = self.text["test" if split == "final" else split]
+        tokens, size, words = _sizes(text)
+        ids = tuple(map(str, range(len(tokens))))
+        return TextScores(ids, found.arrays["nll"], tokens, size, words, found.arrays["correct"])
+
+    def probe(self) -> Batch:
+        inputs = next(self._windows(self.text["validation"], PROBED * self.length))[0]
+        ids = _tokens(inputs, torch.device("cpu"))
+        return {"input_ids": ids, "labels": ids}
+
+    def sample(self, split: str) -> tuple[LanguageModelling, float]:
+        text = self.text[split]
+        most = SAMPLED * max(self.length, TOKENS_PER_BATCH["cpu"])
+        ends = np.cumsum(text.documents[:, 0])
+        count = int(np.searchsorted(ends, min(most, len(text.stream)))) + 1
+        few = replace(text, stream=text.stream[: ends[count - 1]], documents=text.documents[:count])
+        small = LanguageModelling({**self.text, split: few}, self.length, self.metric)
+        small._head, small._autocast = self._head, self._autocast
+        return small, len(text.stream) / len(few.stream)
+
+
+def _tokens(rows: npt.NDArray[np.integer[Any]], device: torch.device) -> Tensor:
+    ids = torch.from_numpy(rows.astype(np.int64))
+    return ids if device.type == "cpu" else ids.to(device, non_blocking=True)
+
+
+def _sizes(text: TokenBlocks) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Tokens, bytes and words of each document."""
+    tokens, size, words = text.documents.astype(np.int64).T
+    return tokens, size, words

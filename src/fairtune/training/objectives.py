@@ -1,0 +1,63 @@
+"""What a run learns and is scored by: all that the loop needs to know of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from fairtune.ledger.predictions import Predictions, TextScores
+from fairtune.methods.base import Batch, Method
+from fairtune.tasks.batches import Indices
+from fairtune.training.evaluation import Evaluation
+
+
+class Objective(Protocol):
+    """A task, ready to be trained on."""
+
+    @property
+    def metric(self) -> str:
+        """The validation figure that selects the best checkpoint."""
+
+    @property
+    def scores_final(self) -> bool:
+        """Whether the test split is also scored with the weights of the last step."""
+
+    def __len__(self) -> int:
+        """How many training examples there are."""
+
+    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
+        """Called once with the prepared model, before the first batch."""
+
+    def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
+        """The batches of an epoch, as rows of the training examples."""
+
+    def batch(self, rows: Indices, device: torch.device) -> Batch:
+        """Training examples as the model takes them, with labels."""
+
+    def sizes(self, rows: Indices) -> tuple[int, int]:
+        """Real tokens of a batch, and padding."""
+
+    def outputs(self, model: nn.Module, batch: Batch) -> Any:
+        """The model's answer to a batch; it has a `loss`, the mean over the batch."""
+
+    def evaluate(
+        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
+    ) -> Evaluation:
+        """Score a split: every example once.
+
+        Args:
+            between: called before each batch, so that a long evaluation can be stopped.
+        """
+
+    def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:
+        """What is recorded of an evaluation."""
+
+    def probe(self) -> Batch:
+        """A few validation examples on the CPU, to measure a model on."""
+
+    def sample(self, split: str) -> tuple[Objective, float]:
+        """The same with a small part of a split, and how many times as large the whole is."""
