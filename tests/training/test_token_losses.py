@@ -199,7 +199,7 @@ def test_no_tensor_is_ever_as_large_as_the_logits() -> None:
         token_losses(hidden, weight, None, targets)
     with Largest() as theirs:
         plain(hidden, weight, None, targets).backward()
-    assert ours.elements == 10 * 500
+    assert ours.elements == 10 * 512  # whole cache lines
     assert theirs.elements == 64 * 500
 
 
