@@ -330,6 +330,23 @@ def test_frozen_orthogonal_queries_and_keys_on_top(name: str, attention: Attenti
     assert model.score.weight.grad.abs().sum() > 0
 
 
+def test_padding_on_the_right_costs_a_causal_model_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a mask torch has its fastest kernels to choose from; transformers alone builds one for every padded batch."""
+    masks: list[Any] = []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def spy(*args: Any, attn_mask: Any = None, **more: Any) -> Tensor:
+        masks.append(attn_mask)
+        return attend(*args, attn_mask=attn_mask, **more)
+
+    model = made("gpt2")
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+    model(**batch())
+    assert masks == [None] * model.config.num_hidden_layers
+    model(**batch(side="left"))
+    assert masks[-1] is not None
+
+
 def test_a_batch_without_ids_and_embeddings_is_refused() -> None:
     with pytest.raises(ValueError, match="either input_ids or inputs_embeds"):
         made("gpt2")(attention_mask=torch.ones(1, 2))

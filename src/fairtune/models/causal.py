@@ -109,9 +109,8 @@ class LastTokenClassifier(nn.Module):
                 if position_ids is None and _takes_positions(base):
                     position_ids = _positions(real)[:, -given.shape[1] :]
             elif position_ids is None and past_key_values is None and getattr(model.config, "is_causal", True):
-                attention_mask = (
-                    None  # a causal token never sees what comes after it; without a mask attention is faster
-                )
+                # A causal token never sees what comes after it; told of no padding, transformers needs no mask.
+                attention_mask = torch.ones_like(attention_mask)
         if position_ids is not None:
             more["position_ids"] = position_ids
         outputs = base(
