@@ -59,7 +59,6 @@ class Fairtune:
         from fairtune.execution.job import make_job
         from fairtune.execution.performing import prepare
         from fairtune.ledger.events import EventLog
-        from fairtune.training.evaluation import evaluate
         from fairtune.training.loop import TRAIN
 
         with tempfile.TemporaryDirectory() as scratch:
@@ -75,30 +74,26 @@ class Fairtune:
             events = [json.loads(line) for line in job.run.events.read_text().splitlines()]
         widths = [(e["tokens"] + e["padding"]) / e["examples"] for e in events if e["event"] == "step"]
         started = time.perf_counter()
-        found = evaluate(run.model, run.data["validation"], run.device, (), lambda: None)
+        found = run.objective.evaluate(run.model, "validation", run.device, (), lambda: None)
         evaluation = time.perf_counter() - started
         return {
             "seconds": seconds,
             "accuracy": found.metrics["accuracy"],
             "padding": run.progress.padding / (run.progress.tokens + run.progress.padding),
             "neighbours": float(np.corrcoef(widths[:-1], widths[1:])[0, 1]),
-            "evaluated_tokens_per_second": int(run.data["validation"].lengths.sum()) / evaluation,
+            "evaluated_tokens_per_second": int(run.objective.data["validation"].lengths.sum()) / evaluation,
             "forward_tokens_per_second": self._forward(run),
         }
 
     def _forward(self, run: Any) -> float:
         """Tokens a second of the forward pass alone, in training mode, on training batches."""
-        from fairtune.tasks.batches import training_batches
-        from fairtune.training.evaluation import to_device
-
-        data = run.data["train"]
-        chosen = training_batches(data.lengths, BATCH, 0, 0)[:12]
-        batches = [to_device(data, rows, run.device) for rows in chosen]
+        chosen = run.objective.order(BATCH, 0, 0)[:12]
+        batches = [run.objective.batch(rows, run.device) for rows in chosen]
         run.model.train()
         started = time.perf_counter()
         for batch in batches:
             run.model(**batch)
-        return sum(int(data.lengths[rows].sum()) for rows in chosen) / (time.perf_counter() - started)
+        return sum(run.objective.sizes(rows)[0] for rows in chosen) / (time.perf_counter() - started)
 
 
 class HuggingFace:

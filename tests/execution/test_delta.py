@@ -22,13 +22,13 @@ from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
+from fairtune.study.file_task import FileTask
 from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan
-from fairtune.study.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.splits import fixed_sample
-from fairtune.training.evaluation import evaluate
+from fairtune.training.classification import Classification
 from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import perform_here
 from tests.execution.made_runs import SEED, change_recipe, make_run, study_of
@@ -86,7 +86,8 @@ def test_real_runs_come_back_with_the_scores_that_were_recorded(
     record_plan(plan, runs / "toy")
     task = load_task(FileTask.model_validate(source["task"]))
     test = fixed_sample(task.splits["test"], source["train"]["eval_examples"])
-    encoded = encode_task(task, load_tokenizer(tiny_model), 32, {"test": source["train"]["eval_examples"]})["test"]
+    encoded = encode_task(task, load_tokenizer(tiny_model), 32, {"test": source["train"]["eval_examples"]})
+    objective = Classification(encoded, task.metric)
     shares = {}
     for planned in plan.runs:
         job = make_job(plan, planned, runs)
@@ -106,7 +107,7 @@ def test_real_runs_come_back_with_the_scores_that_were_recorded(
         assert AutoTokenizer.from_pretrained(back)("a good film")["input_ids"]
         recorded = read_predictions(job.run.predictions, "test")
         assert recorded.ids == test.ids
-        scores = evaluate(network, encoded, torch.device("cpu"), [], lambda: None).scores
+        scores = objective.evaluate(network, "test", torch.device("cpu"), [], lambda: None).arrays["scores"]
         assert np.array_equal(scores.view(np.int32), recorded.scores.view(np.int32)), "the same logits, bit for bit"
     assert shares["oelm-freeze"] < 0.95 < shares["baseline"]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -94,7 +95,6 @@ def test_times_are_kept_apart(toy: ToyStudy) -> None:  # noqa: F811
 def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> None:  # noqa: F811
     from fairtune.execution.performing import prepare
     from fairtune.ledger.events import EventLog
-    from fairtune.training.classification import to_device
 
     job = toy.job("runs")
     job.run.path.mkdir(parents=True)
@@ -103,7 +103,7 @@ def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> N
 
     def gradients(*groups: range) -> list[torch.Tensor]:
         run.model.zero_grad()
-        run._forward_backward([to_device(run.data["train"], torch.tensor(list(g)).numpy(), run.device) for g in groups])
+        run._forward_backward([run.objective.batch(np.array(g), run.device) for g in groups])
         return [p.grad.clone() for p in run.model.parameters() if p.grad is not None]
 
     for whole, parts in zip(gradients(range(20)), gradients(range(3), range(3, 20)), strict=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from fairtune.errors import ModelError
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.card import make_card
@@ -64,12 +65,10 @@ def build_start(
         settings: of the run, as its plan.json has them.
         labels: what it is to tell apart; none of a language model.
         batch: a real one, to measure attention and cost on before the methods change them.
-        tokenizer: its folder, where it is not the checkpoint's own.
+        tokenizer: its folder; if absent the checkpoint's own, where it has one.
     """
     seed = int(settings["seed"])
-    own = None if source.preset is not None else source.fetch()
-    folder = tokenizer or own
-    words = None if folder is None else load_tokenizer(folder, padding=bool(labels))
+    words = _tokenizer(source, tokenizer, padding=bool(labels))
     seed_all(derive(seed, "head"))
     if labels:
         loaded = load_classifier(source, labels, words, settings.get("train", {}).get("attention"))
@@ -84,6 +83,19 @@ def build_start(
     for method in methods:
         model = method.prepare(model)
     return Start(model, methods, loaded, before)
+
+
+def _tokenizer(source: ModelSource, folder: Path | None, padding: bool) -> Any:
+    """What tells the model its special tokens; a checkpoint that lacks a tokenizer can be looked at all the same."""
+    if folder is not None:
+        return load_tokenizer(folder, padding)
+    if source.preset is not None:
+        return None
+    own = source.fetch()
+    try:
+        return load_tokenizer(own, padding)
+    except ModelError:
+        return None
 
 
 def plain_model(model: nn.Module, methods: list[Method]) -> Any:

@@ -73,6 +73,11 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
             f"run {found.name} was made under protocol {settings.get('protocol')}; this fairtune ({__version__}) has protocol "
             f"{PROTOCOL} and would build another start. {WHOLE}"
         )
+    if "tokenizer" in settings:
+        raise LedgerError(
+            f"run {found.name} has a tokenizer of its study ({settings['tokenizer']['name']}), as language models and presets do; "
+            f"a delta is taken against a checkpoint with its own. {WHOLE}"
+        )
     labels = _labels(found)
     source = _checkpoint(found, model)
     tensors, count, frozen = _changed(found, source, labels)
