@@ -35,9 +35,8 @@ class TextScores:
     """How well a language model predicted the documents of one split.
 
     Args:
-        nll: losses in nats, summed over the document's tokens and the EOS after it.
-        tokens: with EOS.
-        bytes, words: of the text alone.
+        nll: losses in nats, summed over the tokens of the document's text.
+        tokens, bytes, words: of the text alone, without EOS and BOS.
         correct: tokens that were the most likely one.
     """
 

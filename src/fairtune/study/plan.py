@@ -19,7 +19,7 @@ from fairtune.study.schema import Study, Train
 from fairtune.tasks import TaskFacts
 from fairtune.tasks.corpora import KIND as TEXT
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised whenever the same settings would train differently; part of every signature."""
 
 UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention"}}

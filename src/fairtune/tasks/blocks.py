@@ -1,7 +1,8 @@
 """Token blocks: a corpus as one flat stream of tokens on disk, written once, mapped into memory by whoever reads it.
 
-Each document is tokenised without special tokens and followed by the tokenizer's end-of-text token (EOS). What looks like a special
-token inside a document is split like any other text, so that EOS always means the end of a document.
+Each document is followed by the tokenizer's end-of-text token (EOS). Where the tokenizer itself begins a text with another token
+(BOS), as Llama's does, each document begins with that. What looks like a special token inside a document is split like any other
+text, so that EOS and BOS always mean the edge of a document.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same documents would give another file."""
 FILE, SIZES, FACTS = "tokens.bin", "documents.bin", "blocks.json"
 SIZE = np.dtype("<u4")
@@ -39,7 +40,7 @@ class Counts:
 
     Args:
         documents: those of which at least one token is in the stream.
-        tokens: with one EOS after each document.
+        tokens: with one EOS after each document, and one BOS before it where the tokenizer has that.
         bytes: of the documents' text in UTF-8, without what stands for EOS.
         words: of the documents' text, separated by white space.
         cut: whether the last document was cut where the tokens asked for ended; its text counts as far as it goes.
@@ -68,7 +69,8 @@ class TokenBlocks:
     Args:
         where: corpus and split, for messages.
         stream: all tokens, read-only, on disk until they are looked at.
-        documents: for each document its tokens (with EOS), bytes and words, as `counts` has their sums.
+        documents: for each document its tokens (with EOS and BOS), bytes and words, as `counts` has their sums.
+        bos: what each document begins with, if anything.
     """
 
     where: str
@@ -77,6 +79,7 @@ class TokenBlocks:
     documents: npt.NDArray[np.uint32]
     counts: Counts
     eos: int
+    bos: int | None = None
 
     def blocks(self, length: int) -> Tokens:
         """The stream as rows of so many tokens, for training; not a copy. The rest that does not fill a row is left out.
@@ -92,17 +95,48 @@ class TokenBlocks:
             )
         return self.stream[: rows * length].reshape(rows, length)
 
-    def windows(self, length: int) -> Iterator[tuple[Tokens, Tokens]]:
-        """Inputs and targets of at most so many tokens, for scoring: every token of the stream is a target exactly once, in order.
+    @property
+    def edges(self) -> int:
+        """Tokens of a document that are not its text: EOS, and BOS where there is one."""
+        return 1 if self.bos is None else 2
 
-        The first window begins with an EOS as input, as if a document had just ended; the last one may be shorter than the others.
+    def is_text(self, tokens: Tokens) -> npt.NDArray[np.bool_]:
+        """Which tokens stand for text, and not for the edge of a document."""
+        text: npt.NDArray[np.bool_] = tokens != self.eos
+        return text if self.bos is None else text & (tokens != self.bos)
+
+    def spans(self, length: int) -> list[tuple[int, int]]:
+        """Where windows of at most so many tokens begin and end in the stream, so that every token of the text is in one of them.
+
+        A window holds whole documents, as many as fit, so that no text begins without its beginning; only a document that is longer
+        than a window goes on in the next.
         """
-        for start in range(0, len(self.stream), length):
-            targets = self.stream[start : start + length]
-            if start:
-                yield self.stream[start - 1 : start - 1 + len(targets)], targets
-            else:
-                yield np.concatenate([np.array([self.eos], self.stream.dtype), targets[:-1]]), targets
+        found, first = [], 1 if self.bos is not None else 0
+        start, end = first, 0
+        for size in self.documents[:, 0].tolist():
+            begin, end = end, end + size
+            if end - start > length and start < begin:
+                found.append((start, begin))
+                start = begin + first
+            while end - start > length:
+                found.append((start, start + length))
+                start += length
+        return [*found, (start, end)]
+
+    def window(self, start: int, end: int) -> tuple[Tokens, Tokens]:
+        """Inputs and targets of a span: each target is to be predicted from the inputs up to the one at its own place.
+
+        A document's first token is predicted from the EOS before it, or from its BOS; before the first document stands an EOS too.
+        """
+        targets = self.stream[start:end]
+        if start:
+            return self.stream[start - 1 : end - 1], targets
+        return np.concatenate([np.array([self.eos], self.stream.dtype), targets[:-1]]), targets
+
+    def windows(self, length: int) -> Iterator[tuple[Tokens, Tokens]]:
+        """Inputs and targets of at most so many tokens, for scoring: every token of the text is a target exactly once, in order."""
+        for start, end in self.spans(length):
+            yield self.window(start, end)
 
 
 def token_blocks(
@@ -128,11 +162,11 @@ def token_blocks(
             f"{where}: the tokenizer has no end-of-text token (EOS), which stands between documents; use the tokenizer of "
             "a causal language model, or set its `eos_token`."
         )
-    eos, whole, dtype = int(tokenizer.eos_token_id), _whole(tokenizer), _dtype(tokenizer)
-    key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, dtype.str, tokens])
+    eos, bos, whole, dtype = int(tokenizer.eos_token_id), _bos(tokenizer), _whole(tokenizer), _dtype(tokenizer)
+    key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, bos, dtype.str, tokens])
 
     def build(folder: Path) -> None:
-        counts = _write(folder, corpus, split, whole, tokens, between, dtype)
+        counts = _write(folder, corpus, split, whole, tokens, between, dtype, bos)
         if not counts.documents:
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
         write_json(
@@ -143,11 +177,18 @@ def token_blocks(
     facts = json.loads((folder / FACTS).read_bytes())
     counts = Counts(**{name: facts[name] for name in asdict(Counts())})
     sizes = np.memmap(folder / SIZES, SIZE, mode="r").reshape(-1, 3)
-    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), sizes, counts, eos)
+    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), sizes, counts, eos, bos)
 
 
 def _write(
-    folder: Path, corpus: Corpus, split: str, tokenizer: Any, limit: int | None, between: Callable[[], None], dtype: Any
+    folder: Path,
+    corpus: Corpus,
+    split: str,
+    tokenizer: Any,
+    limit: int | None,
+    between: Callable[[], None],
+    dtype: Any,
+    bos: int | None,
 ) -> Counts:
     counts, waiting = Counts(), deque[str]()
     documents = cast("Generator[list[str]]", corpus.documents(split))
@@ -159,14 +200,16 @@ def _write(
         closing(cast("Generator[Piece]", pieces)),
     ):
         for piece in pieces:
-            stream = np.insert(piece.tokens, np.cumsum(piece.lengths), tokenizer.eos_token_id).astype(dtype)
+            stream = _joined(piece, tokenizer.eos_token_id, bos).astype(dtype)
             before, found = counts.tokens, [counts]
             for length in piece.lengths.tolist():
-                text, left = waiting.popleft(), length + 1 if limit is None else limit - counts.tokens
-                if left <= length:
-                    counts = counts.plus(_covered(text, left, tokenizer), left, cut=True)
+                first = 0 if bos is None else 1
+                size = first + length + 1
+                text, left = waiting.popleft(), size if limit is None else limit - counts.tokens
+                if left < size:
+                    counts = counts.plus(_covered(text, left - first, tokenizer), left, cut=True)
                 else:
-                    counts = counts.plus(text, length + 1)
+                    counts = counts.plus(text, size)
                 found.append(counts)
                 if counts.tokens == limit:
                     break
@@ -175,6 +218,22 @@ def _write(
             if counts.tokens == limit:
                 break
     return counts
+
+
+def _joined(piece: Piece, eos: int, bos: int | None) -> npt.NDArray[Any]:
+    """The tokens of documents with what stands at their edges."""
+    ends = np.cumsum(piece.lengths)
+    if bos is None:
+        return np.insert(piece.tokens, ends, eos)
+    places = np.stack([ends - piece.lengths, ends], axis=1).ravel()
+    return np.insert(piece.tokens, places, np.tile([bos, eos], len(ends)))
+
+
+def _bos(tokenizer: Any) -> int | None:
+    """The token that the tokenizer itself puts before a text, unless that is its EOS."""
+    bos = tokenizer.bos_token_id
+    begins = bos is not None and bos != tokenizer.eos_token_id and tokenizer("a")["input_ids"][:1] == [bos]
+    return int(bos) if begins else None
 
 
 def _batches(chunks: Iterator[list[str]], waiting: deque[str]) -> Iterator[list[Texts]]:
@@ -198,6 +257,8 @@ def _covered(text: str, tokens: int, tokenizer: Any) -> str:
     if not tokenizer.is_fast:
         raise DataError("tokens: this tokenizer cannot tell which token stands for which text; leave `tokens` out.")
     places = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    if tokens < 1:
+        return ""
     if tokens >= len(places):
         return text
     return text[: min(places[tokens - 1][1], places[tokens][0])]

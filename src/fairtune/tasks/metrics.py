@@ -68,8 +68,8 @@ def text_metrics(nll: Floats, tokens: Counts, bytes: Counts, words: Counts, corr
     """Figures of a language model from sums by document; a perplexity too large for a float is infinite.
 
     Args:
-        nll: losses in nats, summed over the document's tokens and the EOS after it.
-        tokens: with EOS, which is predicted too.
+        nll: losses in nats, summed over the tokens of the document's text.
+        tokens: of the text; EOS and BOS, at its edges, are not scored.
         bytes: of the text in UTF-8.
         words: of the text, separated by white space.
         correct: tokens that were the most likely one.

@@ -20,8 +20,9 @@ from fairtune.tasks.batches import Indices
 from fairtune.tasks.blocks import TokenBlocks
 from fairtune.tasks.metrics import text_metrics
 from fairtune.training.evaluation import Evaluation, scoring
-from fairtune.training.token_losses import LanguageHead, language_head, linear_cross_entropy, token_losses
+from fairtune.training.token_losses import IGNORED, LanguageHead, language_head, linear_cross_entropy, token_losses
 
+Span = tuple[int, int]
 TOKENS_PER_BATCH = {"cpu": 2048}
 """Tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
 MANY_TOKENS = 16384
@@ -85,40 +86,40 @@ class LanguageModelling:
         self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
     ) -> Evaluation:
         text = self.text[split]
-        losses, hits = np.empty(len(text.stream), np.float64), np.empty(len(text.stream), np.int64)
-        done = 0
+        losses, hits = np.zeros(len(text.stream), np.float64), np.zeros(len(text.stream), np.int64)
         with scoring(model, methods):
-            for inputs, targets in self._windows(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
+            for spans in self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
                 between()
+                inputs, targets = _padded(text, spans)
                 nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
-                until = done + nll.numel()
-                losses[done:until], hits[done:until] = nll.cpu().numpy(), correct.cpu().numpy()
-                done = until
+                for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
+                    losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
         firsts = np.concatenate([[0], np.cumsum(text.documents[:, 0])[:-1]]).astype(np.int64)
         found = {"nll": np.add.reduceat(losses, firsts), "correct": np.add.reduceat(hits, firsts)}
         return Evaluation(found, text_metrics(found["nll"], *_sizes(text), found["correct"]))
 
-    def _windows(
-        self, text: TokenBlocks, most: int
-    ) -> Iterator[tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]]:
-        """Windows of the same length, as many at a time as fit."""
-        waiting: list[tuple[Any, Any]] = []
-        for window in text.windows(self.length):
-            if waiting and (len(window[0]) != len(waiting[0][0]) or (len(waiting) + 1) * self.length > most):
-                yield np.stack([w[0] for w in waiting]), np.stack([w[1] for w in waiting])
+    def _batches(self, text: TokenBlocks, most: int) -> Iterator[list[Span]]:
+        """Windows of similar length, the longest first, as many at a time as fit."""
+        waiting: list[Span] = []
+        for span in sorted(text.spans(self.length), key=lambda span: span[0] - span[1]):
+            if waiting and (len(waiting) + 1) * (waiting[0][1] - waiting[0][0]) > most:
+                yield waiting
                 waiting = []
-            waiting.append(window)
-        yield np.stack([w[0] for w in waiting]), np.stack([w[1] for w in waiting])
+            waiting.append(span)
+        yield waiting
 
     def _scored(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The fp32 loss of every token, and whether it was the most likely one."""
+        """The fp32 loss of every token that is text, and whether it was the most likely one; zero for the others."""
+        flat = targets.flatten()
         if self._head is None or self._autocast is None:
             logits = model(input_ids=inputs).logits.float().flatten(0, 1)
-            flat = targets.flatten()
-            return torch.nn.functional.cross_entropy(logits, flat, reduction="none"), logits.argmax(-1) == flat
-        with self._autocast():
-            hidden = self._head.hidden(input_ids=inputs)
-            return token_losses(hidden.flatten(0, 1), self._head.weight, self._head.bias, targets.flatten())
+            nll = torch.nn.functional.cross_entropy(logits, flat, reduction="none")
+            correct = logits.argmax(-1) == flat
+        else:
+            with self._autocast():
+                hidden = self._head.hidden(input_ids=inputs).flatten(0, 1)
+                nll, correct = token_losses(hidden, self._head.weight, self._head.bias, flat)
+        return nll.view_as(targets), correct.view_as(targets)
 
     def predictions(self, split: str, found: Evaluation) -> TextScores:
         text = self.text["test" if split == "final" else split]
@@ -127,8 +128,8 @@ class LanguageModelling:
         return TextScores(ids, found.arrays["nll"], tokens, size, words, found.arrays["correct"])
 
     def probe(self) -> Batch:
-        inputs = next(self._windows(self.text["validation"], PROBED * self.length))[0]
-        ids = _tokens(inputs, torch.device("cpu"))
+        text = self.text["validation"]
+        ids = _tokens(_padded(text, next(self._batches(text, PROBED * self.length)))[0], torch.device("cpu"))
         return {"input_ids": ids, "labels": ids}
 
     def sample(self, split: str) -> tuple[LanguageModelling, float]:
@@ -142,12 +143,24 @@ class LanguageModelling:
         return small, len(text.stream) / len(few.stream)
 
 
+def _padded(text: TokenBlocks, spans: list[Span]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Inputs and targets of windows, filled up on the right, where causal tokens do not look; what is no text is not scored."""
+    width = max(end - start for start, end in spans)
+    inputs = np.full((len(spans), width), text.eos, np.int64)
+    targets = np.full_like(inputs, IGNORED)
+    for row, (start, end) in enumerate(spans):
+        given, wanted = text.window(start, end)
+        inputs[row, : end - start] = given
+        targets[row, : end - start] = np.where(text.is_text(wanted), wanted.astype(np.int64), IGNORED)
+    return inputs, targets
+
+
 def _tokens(rows: npt.NDArray[np.integer[Any]], device: torch.device) -> Tensor:
     ids = torch.from_numpy(rows.astype(np.int64))
     return ids if device.type == "cpu" else ids.to(device, non_blocking=True)
 
 
 def _sizes(text: TokenBlocks) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Tokens, bytes and words of each document."""
+    """Tokens, bytes and words of each document's text."""
     tokens, size, words = text.documents.astype(np.int64).T
-    return tokens, size, words
+    return tokens - text.edges, size, words
