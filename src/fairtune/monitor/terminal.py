@@ -20,8 +20,8 @@ from rich.progress import (
 from fairtune.execution.conducting import Watcher
 from fairtune.execution.job import Job
 from fairtune.execution.local import Message
+from fairtune.report.scales import scale_of
 from fairtune.study.plan import Plan
-from fairtune.tasks.metrics import METRICS, TITLES
 
 PLAIN_SECONDS = 30.0
 
@@ -133,7 +133,7 @@ def _note(message: Message) -> str:
     if message.get("phase") == "preparing":
         return "preparing"
     best = (
-        f", best {scored(message.get('metric', ''), message['best_score'])}"
+        f", best {scale_of(message.get('metric', '')).value(message['best_score'])}"
         if message.get("best_score") is not None
         else ""
     )
@@ -145,10 +145,7 @@ def outcome_text(message: Message) -> str:
     result: dict[str, Any] = message.get("result", {})
     if result.get("status") != "finished":
         return f"failed: {result.get('reason') or message.get('reason')}"
-    score = result["metrics"]["test"][result["metric"]]
-    return f"{TITLES[result['metric']]} {scored(result['metric'], score)}, {result['seconds']['total']:.0f} s"
-
-
-def scored(metric: str, value: float) -> str:
-    """A figure as its metric is shown."""
-    return f"{value:.3f}" if metric in METRICS and METRICS[metric].shown == "plain" else f"{100 * value:.2f}"
+    scale = scale_of(result["metric"])
+    return (
+        f"{scale.title} {scale.value(result['metrics']['test'][result['metric']])}, {result['seconds']['total']:.0f} s"
+    )

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from fairtune.report.numbers import error_size, significant
+from fairtune.report.origin import CHECKPOINT, Origin
 
 PARTS = {"q": "query", "k": "key", "v": "value"}
 LEVELS = 8
@@ -104,21 +105,21 @@ def spread_curves(attention: dict[str, Any] | None, field: str) -> dict[str, lis
     return found
 
 
-def head_maps(attention: dict[str, Any] | None) -> list[HeadMap]:
+def head_maps(attention: dict[str, Any] | None, origin: Origin = CHECKPOINT) -> list[HeadMap]:
     """Maps of every head: logits, row norms, and where weights changed what became of their row spaces."""
-    return [found for found in _maps(attention or {}) if found.rows]
+    return [found for found in _maps(attention or {}, origin) if found.rows]
 
 
-def _maps(attention: dict[str, Any]) -> Iterator[HeadMap]:
+def _maps(attention: dict[str, Any], origin: Origin) -> Iterator[HeadMap]:
     entries = attention.get("layers") or []
     names = [f"{entry['block']} {PARTS.get(entry['part'], entry['part'])}" for entry in entries]
     logits = attention.get("logits") or []
     yield _map("Spread of attention logits", [e["layer"].removeprefix("attentions.") for e in logits], logits, "spread")
     yield _map("Row norm, the mean over a head's rows", names, entries, "row_norm")
     if any(entry["changed"] for entry in entries):
-        yield _map("Cosine of the row spaces, now and in the checkpoint", names, entries, "row_space_cosine")
+        yield _map(f"Cosine of the row spaces, now and in {origin.named}", names, entries, "row_space_cosine")
         yield _map("Orthogonality error", names, entries, "orthogonality_error")
-        yield _map("Norm of the difference to the checkpoint", names, entries, "difference_norm")
+        yield _map(f"Norm of the difference to {origin.named}", names, entries, "difference_norm")
 
 
 def _map(title: str, names: Sequence[str], entries: Sequence[dict[str, Any]], field: str) -> HeadMap:

@@ -6,7 +6,26 @@ from dataclasses import dataclass
 
 from fairtune.analysis.statistics import Summary
 from fairtune.report.data_section import DataSection
+from fairtune.report.samples import Samples
 from fairtune.report.starting import CardSummary
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """What only a language model's study has.
+
+    Args:
+        tokenizer, vocabulary: of all arms; perplexities of other tokenizers cannot be compared with theirs.
+        counts: documents, tokens, bytes and words by split.
+        blocks: lengths of the blocks that arms train on, in tokens.
+        target_loss: on validation; None if the study states none.
+    """
+
+    tokenizer: str
+    vocabulary: int | None
+    counts: dict[str, dict[str, int]]
+    blocks: tuple[int, ...]
+    target_loss: float | None
 
 
 @dataclass(frozen=True)
@@ -14,6 +33,8 @@ class Header:
     """What was studied.
 
     Args:
+        text: None for a study of classifiers.
+        from_scratch: the model is a preset, drawn anew for each seed; there is no checkpoint.
         used: examples of each split that every arm was cut down to; None where arms use all, or differ.
         metric_title: the metric's name as readers know it.
         margin: loss that would not matter, in the metric's unit; None without a margin or before it can be resolved.
@@ -40,6 +61,8 @@ class Header:
     fairtune: str
     protocol: int
     statuses: dict[str, int]
+    text: TextFacts | None
+    from_scratch: bool
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,7 @@ class Versus:
     """One arm against another over the seeds they share.
 
     Args:
+        base: mean of the arm compared with, which changes in percent are of.
         p: corrected by Holm over all comparisons of the study.
         slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
         bound: the lowest such ratio that matrix products allow; None if it is not known.
@@ -68,6 +92,7 @@ class Versus:
     difference: float | None
     low: float | None
     high: float | None
+    base: float | None
     p: float | None
     word: str
     note: str
@@ -93,7 +118,10 @@ class ArmRow:
 
     Args:
         versus: None for the reference itself.
-        summaries: by metric, the study's own first.
+        summaries: by metric, the study's own first; of a language model, with the weights that were best on validation.
+        final: the study's metric with the weights of the last step; None for a classifier.
+        steps_to_target: by seed, None where it was never reached; None altogether without a target loss.
+        tokens_per_second: of training, the median over runs; None for a classifier.
         scores: the study's metric by seed.
         seconds: by purpose, over runs.
         flops_per_token: matrix products of a forward and a backward pass.
@@ -105,6 +133,9 @@ class ArmRow:
     planned: int
     failed: int
     summaries: dict[str, Summary]
+    final: Summary | None
+    steps_to_target: dict[int, int | None] | None
+    tokens_per_second: float | None
     scores: dict[int, float]
     versus: Versus | None
     step_seconds: Spread | None
@@ -185,6 +216,7 @@ class ReportContent:
 
     Args:
         like_with_like: comparisons with the arm that differs in nothing but the methods.
+        samples: None for a study of classifiers.
         retried: attempts that failed before a run finished.
         starting_notes: how to read the cards.
         notes: how to read the report.
@@ -196,6 +228,7 @@ class ReportContent:
     like_with_like: tuple[Versus, ...]
     audit: tuple[str, ...]
     data: DataSection
+    samples: Samples | None
     curves: tuple[Curve, ...]
     timing_notes: tuple[str, ...]
     cards: tuple[CardSummary, ...]

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.report import data_section
+from fairtune.report.content import Header
 from fairtune.report.data_section import HASH, TITLES, DataSection
 from fairtune.report.markdown_text import items, plain, table
+from fairtune.report.text_data import text_remarks, text_rows
+
+
+def text_lines(header: Header, data: DataSection) -> Iterator[str]:
+    """The section of a language model's study."""
+    if data.notes:
+        yield from items(f"**Contaminated**: {plain(note)}" for note in data.notes)
+        yield ""
+    yield from table(["", *TITLES.values()], [[plain(cell) for cell in row] for row in text_rows(data)])
+    yield ""
+    yield from items(map(plain, text_remarks(header, data)))
 
 
 def data_lines(data: DataSection) -> Iterator[str]:

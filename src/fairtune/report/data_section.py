@@ -29,12 +29,16 @@ class DataSection:
         problem: why there is no card, if that is known.
         hashes: by split; empty in studies of older versions.
         notes: contaminations that the study allows.
+        source: where the data came from.
+        text: documents, tokens, bytes and words by split, of a language model's study; empty for examples.
     """
 
     card: DataCard | None
     problem: str | None
     hashes: dict[str, str]
     notes: tuple[str, ...]
+    source: str
+    text: dict[str, dict[str, int]]
 
 
 def read_data(results: Results) -> DataSection:
@@ -50,7 +54,14 @@ def read_data(results: Results) -> DataSection:
         problem = "data.json cannot be read; running the study again writes it anew"
     if card is not None and card.fingerprint != task["fingerprint"]:
         card, problem = None, "data.json describes other data than the newest plan's"
-    return DataSection(card, problem, dict(task.get("hashes") or {}), tuple(results.plan.get("notes") or ()))
+    return DataSection(
+        card=card,
+        problem=problem,
+        hashes=dict(task.get("hashes") or {}),
+        notes=tuple(results.plan.get("notes") or ()),
+        source=str(task["source"]),
+        text=dict(task.get("counts") or {}) if results.kind == "language_model" else {},
+    )
 
 
 def split_rows(card: DataCard) -> list[Row]:

@@ -1,20 +1,22 @@
-"""The figures of a report: scores by arm, differences to the reference, learning curves."""
+"""The figures of a report: scores by arm, and differences to the reference."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from fairtune.analysis.results import Results
+from fairtune.report.axes import log_if_wide, symlog_if_wide
 from fairtune.report.canvas import drawing, new_figure
-from fairtune.report.content import ArmRow, Curve, ReportContent, Versus
-from fairtune.report.curves import mean_curve
+from fairtune.report.content import ArmRow, ReportContent, Versus
 from fairtune.report.gathering import make_content
-from fairtune.report.numbers import confidence, metric_unit
+from fairtune.report.numbers import confidence
 from fairtune.report.palette import GREY, VERDICTS, arm_style
-from fairtune.report.svg import INK, svg_text
+from fairtune.report.scales import scale_of
+from fairtune.report.svg import svg_text
 
 ROW_INCHES = 0.36
 
@@ -35,32 +37,6 @@ def differences_svg(content: ReportContent) -> str:
         return svg_text(figure, "differences", "Differences to the reference with intervals")
 
 
-def curves_svg(content: ReportContent) -> str:
-    """Validation score and training loss over steps, a thin line a seed, a thick one for the arm's mean."""
-    with drawing():
-        figure = new_figure(6.8, 3.2)
-        left, right = figure.subplots(1, 2)
-        for place, row in enumerate(content.rows):
-            curves = [curve for curve in content.curves if curve.arm == row.arm]
-            _draw_curves(
-                left, place, row.arm, [curve.score for curve in _finished(curves)], [c.score for c in curves], 100
-            )
-            _draw_curves(
-                right, place, row.arm, [curve.loss for curve in _finished(curves)], [c.loss for c in curves], 1
-            )
-        left.set_title(f"validation {content.header.metric_title} ({metric_unit(content.header.metric)})", loc="left")
-        right.set_title("training loss", loc="left")
-        for axes in (left, right):
-            axes.set_xlabel("optimizer step")
-            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-            axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
-        handles, labels = left.get_legend_handles_labels()
-        if handles:
-            columns = min(3, len(handles))
-            figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
-        return svg_text(figure, "curves", "Learning curves by arm")
-
-
 def save_png(results: Results, path: Path) -> None:
     """Scores and differences side by side, as an image for a README."""
     content = make_content(results)
@@ -73,40 +49,51 @@ def save_png(results: Results, path: Path) -> None:
 
 
 def _draw_scores(axes: Axes, content: ReportContent) -> None:
-    header = content.header
+    header, scale = content.header, scale_of(content.header.metric)
+    by = scale.factor
     reference = next((row for row in content.rows if row.versus is None), None)
-    if reference is not None and reference.scores:
-        mean = 100 * reference.summaries[header.metric].mean
+    if reference is not None and math.isfinite(reference.summaries[header.metric].mean):
+        mean = by * reference.summaries[header.metric].mean
         axes.axvline(mean, color=GREY, linewidth=1, linestyle="--", zorder=1)
         if header.margin is not None:
-            axes.axvspan(mean - 100 * header.margin, mean, color=GREY, alpha=0.15, linewidth=0, zorder=0)
+            margin = by * header.margin if scale.lower_is_better else -by * header.margin
+            axes.axvspan(*sorted((mean, mean + margin)), color=GREY, alpha=0.15, linewidth=0, zorder=0)
     for place, row in enumerate(content.rows):
         colour = arm_style(place)["color"]
         summary = row.summaries[header.metric]
         if summary.n == 0:
             continue
         if summary.low is not None and summary.high is not None:
-            axes.plot([100 * summary.low, 100 * summary.high], [place, place], color=colour, linewidth=2, zorder=3)
-        axes.plot([100 * summary.mean], [place], "D", color=colour, markersize=6, zorder=4)
-        dots = [100 * score for score in row.scores.values()]
+            axes.plot([by * summary.low, by * summary.high], [place, place], color=colour, linewidth=2, zorder=3)
+        if math.isfinite(summary.mean):
+            axes.plot([by * summary.mean], [place], "D", color=colour, markersize=6, zorder=4)
+        else:
+            where = (0.02, place)
+            axes.annotate("not a finite number", where, xycoords=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+        dots = [by * score for score in row.scores.values() if math.isfinite(score)]
         axes.plot(dots, [place + 0.24] * len(dots), "o", color=colour, markersize=4, alpha=0.65, linewidth=0, zorder=2)
     _label_arms(axes, [(row.arm, row.summaries[header.metric].n) for row in content.rows])
-    measured = f"{header.metric_title} ({metric_unit(header.metric)})"
-    axes.set_title(f"{measured}: seeds ●, mean ◆, {confidence(header.confidence)} interval", loc="left")
+    if scale.plain:
+        log_if_wide(axes, "x", [score for row in content.rows for score in row.scores.values()])
+    which = f"{scale.title} (best, lower is better)" if header.text is not None else scale.heading
+    axes.set_title(f"{which}: seeds ●, mean ◆, {confidence(header.confidence)} interval", loc="left")
 
 
 def _draw_differences(axes: Axes, content: ReportContent) -> None:
-    header = content.header
+    header, scale = content.header, scale_of(content.header.metric)
     rows: list[tuple[ArmRow, Versus]] = [(row, row.versus) for row in content.rows if row.versus is not None]
+    base = next((versus.base for _, versus in rows if versus.base), 1.0)
+    by = 100 / base if scale.plain else scale.factor  # a plain number's differences are drawn as margins are stated
     axes.axvline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
     if header.margin is not None:
-        axes.axvspan(-100 * header.margin, 0, color=GREY, alpha=0.15, linewidth=0, zorder=0)
+        margin = by * header.margin if scale.lower_is_better else -by * header.margin
+        axes.axvspan(*sorted((0.0, margin)), color=GREY, alpha=0.15, linewidth=0, zorder=0)
     for place, (_, versus) in enumerate(rows):
         if versus.low is None or versus.high is None or versus.difference is None:
             axes.annotate(versus.word, (0, place), xytext=(6, -3), textcoords="offset points", fontsize=7.5)
             continue
-        colour, difference = VERDICTS[versus.word], 100 * versus.difference
-        axes.plot([100 * versus.low, 100 * versus.high], [place, place], color=colour, linewidth=2, zorder=2)
+        colour, difference = VERDICTS[versus.word], by * versus.difference
+        axes.plot([by * versus.low, by * versus.high], [place, place], color=colour, linewidth=2, zorder=2)
         fill = axes.get_facecolor() if versus.confounds else colour
         axes.plot(
             [difference], [place], "o", color=colour, markerfacecolor=fill, markersize=7, markeredgewidth=1.6, zorder=3
@@ -115,7 +102,13 @@ def _draw_differences(axes: Axes, content: ReportContent) -> None:
             versus.word, (difference, place), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=7.5
         )
     _label_arms(axes, [(row.arm, versus.n) for row, versus in rows])
-    axes.set_title(f"difference to {header.reference} (points), {confidence(header.confidence)} interval", loc="left")
+    if scale.plain:
+        ends = [(by * v.low, by * v.high) for _, v in rows if v.low is not None and v.high is not None]
+        symlog_if_wide(axes, ends)
+    unit = f"{scale.title}, %" if scale.plain else "points"
+    better = "; lower is better" if scale.lower_is_better else ""
+    level = confidence(header.confidence)
+    axes.set_title(f"difference to {header.reference} ({unit}), {level} interval{better}", loc="left")
 
 
 def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:
@@ -125,33 +118,3 @@ def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=axes.xaxis.label.get_color(), alpha=0.12, linewidth=0.6)
-
-
-def _finished(curves: list[Curve]) -> list[Curve]:
-    return [curve for curve in curves if curve.status == "finished"]
-
-
-def _draw_curves(
-    axes: Axes,
-    place: int,
-    arm: str,
-    finished: list[tuple[tuple[int, float], ...]],
-    all_runs: list[tuple[tuple[int, float], ...]],
-    scale: float,
-) -> None:
-    style = arm_style(place)
-    for curve in all_runs:
-        axes.plot([x for x, _ in curve], [scale * y for _, y in curve], linewidth=0.7, alpha=0.4, **style)
-    mean = mean_curve(finished)
-    if mean:
-        label = f"{arm} (n = {len(finished)})"
-        marker = "o" if len(mean) < 12 else ""
-        axes.plot(
-            [x for x, _ in mean],
-            [scale * y for _, y in mean],
-            linewidth=1.8,
-            marker=marker,
-            markersize=3.5,
-            label=label,
-            **style,
-        )

@@ -10,16 +10,17 @@ from typing import Any
 
 from fairtune.analysis.results import Comparison, Results, RunRecord
 from fairtune.report.bounds import beats, bound_notes, lowest_ratio
-from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, Spread, Versus
+from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, Spread, TextFacts, Versus
 from fairtune.report.curves import learning_curve
 from fairtune.report.data_section import read_data
 from fairtune.report.machine import describe_machine
 from fairtune.report.numbers import setting
-from fairtune.report.sentences import findings, reading_notes, starting_notes, timing_notes
+from fairtune.report.reading import reading_notes, starting_notes, timing_notes
+from fairtune.report.samples import read_samples
+from fairtune.report.sentences import findings
 from fairtune.report.starting import CardSummary, read_card
-from fairtune.tasks.metrics import TITLES
+from fairtune.tasks.metrics import METRICS, TITLES
 
-METRICS = ("accuracy", "macro_f1", "f1", "mcc")
 PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
 
 
@@ -35,6 +36,7 @@ def make_content(results: Results) -> ReportContent:
         like_with_like=fair,
         audit=tuple(str(difference["text"]) for difference in results.plan["differences"]),
         data=read_data(results),
+        samples=read_samples(results),
         curves=tuple(
             learning_curve(run, results.metric, int(planned["steps"]))
             for run, planned in zip(results.runs, results.plan["runs"], strict=True)
@@ -45,7 +47,7 @@ def make_content(results: Results) -> ReportContent:
             *bound_notes(header, [row.versus for row in rows if row.versus is not None]),
         ),
         cards=cards,
-        starting_notes=starting_notes(cards),
+        starting_notes=starting_notes(header, cards),
         machine=machine,
         failures=results.failures,
         retried=tuple(_told(results.runs, "failed", "reason", only="finished")),
@@ -89,6 +91,20 @@ def make_header(results: Results) -> Header:
         fairtune=str(plan["fairtune"]),
         protocol=int(plan["protocol"]),
         statuses=dict(Counter(run.status for run in results.runs)),
+        text=_text_facts(plan) if results.kind == "language_model" else None,
+        from_scratch=plan["model"].get("preset") is not None,
+    )
+
+
+def _text_facts(plan: dict[str, Any]) -> TextFacts:
+    tokenizer = plan.get("tokenizer") or {"name": plan["model"]["name"], "vocabulary": plan["model"].get("vocabulary")}
+    blocks = {arm["train"].get("max_length") for arm in plan["arms"].values()}
+    return TextFacts(
+        tokenizer=str(tokenizer["name"]),
+        vocabulary=tokenizer.get("vocabulary"),
+        counts=dict(plan["task"].get("counts") or {}),
+        blocks=tuple(sorted(block for block in blocks if isinstance(block, int))),
+        target_loss=plan["compare"].get("target_loss"),
     )
 
 
@@ -102,7 +118,9 @@ def like_with_like(results: Results) -> tuple[Versus, ...]:
 
 def _arm_row(results: Results, arm: str) -> ArmRow:
     finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
-    known = [name for name in METRICS if all(name in run.metrics for run in finished)]
+    text = results.kind == "language_model"
+    of_kind = [name for name, facts in METRICS.items() if facts.kind == results.kind]
+    known = [name for name in of_kind if all(name in run.metrics for run in finished)]
     parameters = finished[0].result["parameters"] if finished else None
     return ArmRow(
         arm=arm,
@@ -110,6 +128,9 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         planned=sum(run.arm == arm for run in results.runs),
         failed=sum(run.arm == arm and run.status == "failed" for run in results.runs),
         summaries={name: results.summary(arm, name) for name in dict.fromkeys([results.metric, *known])},
+        final=results.summary(arm, which="final") if text else None,
+        steps_to_target=results.steps_to_target(arm) if text else None,
+        tokens_per_second=results.tokens_per_second(arm) if text else None,
         scores={run.seed: run.metrics[results.metric] for run in finished},
         versus=_versus(results, comparison) if comparison else None,
         step_seconds=_spread(run.result["step_seconds"]["median"] for run in finished),
@@ -128,6 +149,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
 def _versus(results: Results, found: Comparison) -> Versus:
     ours, theirs = results.plan["arms"][found.arm]["train"], results.plan["arms"][found.reference]["train"]
     slowdown = _slowdown(results, found)
+    base = results.summary(found.reference).mean
     bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)
     return Versus(
         arm=found.arm,
@@ -136,6 +158,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
         difference=found.found.difference if math.isfinite(found.found.difference) else None,
         low=found.found.low,
         high=found.found.high,
+        base=base if math.isfinite(base) else None,
         p=found.verdict.p,
         word=found.verdict.word,
         note=found.verdict.note,

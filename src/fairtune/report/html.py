@@ -7,19 +7,24 @@ import re
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fairtune.report import data_section, numbers
+from fairtune.analysis.progress import steps_text
+from fairtune.report import data_section, numbers, text_data
 from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
-from fairtune.report.figures import curves_svg, differences_svg, scores_svg
+from fairtune.report.curve_figure import curves_svg
+from fairtune.report.figures import differences_svg, scores_svg
+from fairtune.report.origin import origin_of
+from fairtune.report.samples import samples_text
+from fairtune.report.scales import relative, scale_of
 from fairtune.report.spread_figure import spread_svg
-from fairtune.tasks.metrics import TITLES
 
 FORMATS = (
-    numbers.percent, numbers.points, numbers.between, numbers.p_value, numbers.significant, numbers.whole,
+    numbers.between, numbers.p_value, numbers.significant, numbers.whole,
     numbers.share, numbers.gigabytes, numbers.megabytes, numbers.millions, numbers.ratio, numbers.error_size,
-    numbers.trains, numbers.confidence, numbers.metric_unit, layer_rows, head_maps,
+    numbers.trains, numbers.confidence, scale_of, relative, steps_text, layer_rows, head_maps,
     data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,
-    data_section.contradictions, data_section.without_card,
+    data_section.contradictions, data_section.without_card, text_data.text_rows, text_data.text_remarks,
+    text_data.tokenizer_text, samples_text,
 )  # fmt: skip
 
 
@@ -46,7 +51,7 @@ class HtmlExporter:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH, titles=TITLES)
+        environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH)
         environment.globals.update(splits=data_section.TITLES, hash_length=data_section.HASH)
         environment.filters.update(unbroken=unbroken, coded=coded)
         # The figures are markup of our own making; matplotlib escapes the names in them.
@@ -59,5 +64,9 @@ class HtmlExporter:
             "spread": Markup(spread) if (spread := spread_svg(content)) else None,
         }
         return environment.get_template("template.html.j2").render(
-            content=content, header=content.header, figures=figures
+            content=content,
+            header=content.header,
+            figures=figures,
+            scale=scale_of(content.header.metric),
+            origin=origin_of(content.header.from_scratch),
         )

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from fairtune.report.content import ArmRow, Header, ReportContent, Spread, Versus
-from fairtune.report.data_markdown import data_lines
+from fairtune.report.content import ArmRow, Header, ReportContent, Spread
+from fairtune.report.data_markdown import data_lines, text_lines
+from fairtune.report.markdown_results import result_lines
 from fairtune.report.markdown_text import items, one_line, plain, section, table
-from fairtune.report.numbers import (
-    DASH,
-    between,
-    confidence,
-    error_size,
-    gigabytes,
-    megabytes,
-    metric_unit,
-    millions,
-    p_value,
-    percent,
-    points,
-    ratio,
-    share,
-    significant,
-    whole,
-)
+from fairtune.report.numbers import DASH, error_size, gigabytes, megabytes, millions, ratio, share, significant, whole
+from fairtune.report.origin import Origin, origin_of
 from fairtune.report.starting import CardSummary
-from fairtune.tasks.metrics import TITLES
+from fairtune.report.text_data import tokenizer_text
+from fairtune.report.text_markdown import sample_lines, text_result_lines
 
 TIME_HEADS = ("arm", "n", "seconds a step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP a token")
 SIZE_HEADS = (
     "arm", "n", "trainable", "frozen", "trainable %", "gradients and optimizer state saved (MB)", "peak memory (GB)",
 )  # fmt: skip
 START_HEADS = (
-    "arm", "worst orthogonality error", "worst direction error", "row norm", "in the checkpoint", "cosine of row spaces",
-    "spread of logits", "in the checkpoint", "frozen tensors proven unchanged",
+    "arm", "worst orthogonality error", "worst direction error", "row norm", "in ORIGIN", "cosine of row spaces",
+    "spread of logits", "in ORIGIN", "frozen tensors proven unchanged",
 )  # fmt: skip
 
 
@@ -51,29 +38,14 @@ def _lines(content: ReportContent) -> Iterator[str]:
     yield from _opening(header)
     yield from items(f"**{plain(f.arm)}**: {plain(' '.join((f.text, *f.cautions)))}" for f in content.findings)
     yield from section("Results")
-    yield from table(_result_heads(header), [_result_cells(header, row) for row in content.rows])
-    yield from section("Other metrics")
-    metrics = list(dict.fromkeys(name for row in content.rows for name in row.summaries))
-    heads = ["arm", "n", *(f"{TITLES.get(name, name)} ({metric_unit(name)})" for name in metrics)]
-    yield from table(heads, [_metric_cells(row, metrics) for row in content.rows])
-    if content.like_with_like:
-        yield from section("Like with like")
-        yield "Against the arm without methods that has the very same settings."
-        yield ""
-        heads = [
-            "arm",
-            "against",
-            "n",
-            "difference (points)",
-            f"{confidence(header.confidence)} interval",
-            "p (Holm)",
-            "verdict",
-        ]
-        yield from table(heads, [_versus_cells(versus) for versus in content.like_with_like])
+    yield from (result_lines(content) if header.text is None else text_result_lines(content))
     yield from section("Differences between arms other than methods")
     yield from items(map(plain, content.audit), "None: the arms differ in their methods only.")
     yield from section("Data")
-    yield from data_lines(content.data)
+    yield from (data_lines(content.data) if header.text is None else text_lines(header, content.data))
+    if content.samples is not None:
+        yield from section("Samples")
+        yield from sample_lines(content.samples)
     yield from section("Time and size")
     yield from table(TIME_HEADS, [_time_cells(row) for row in content.rows])
     yield ""
@@ -81,10 +53,15 @@ def _lines(content: ReportContent) -> Iterator[str]:
     yield ""
     yield from table(SIZE_HEADS, [_size_cells(row) for row in content.rows])
     yield from section("What each arm started from")
-    yield from items(map(_card_line, content.cards), "No run is finished.")
+    origin = origin_of(header.from_scratch)
+    if header.from_scratch:
+        yield f"{origin.compared}, at step 0, in the first finished run of each arm."
+        yield ""
+    yield from items((_card_line(card, origin) for card in content.cards), "No run is finished.")
     if any(card.attention for card in content.cards):
         yield ""
-        yield from table(START_HEADS, [_start_cells(card) for card in content.cards])
+        heads = [head.replace("ORIGIN", origin.named) for head in START_HEADS]
+        yield from table(heads, [_start_cells(card) for card in content.cards])
         yield ""
         yield from items(map(plain, content.starting_notes))
     yield from section("Failures and exclusions")
@@ -102,8 +79,11 @@ def _opening(header: Header) -> Iterator[str]:
     yield ""
     runs = ", ".join(f"{count} {status}" for status, count in header.statuses.items())
     seeds = ", ".join(map(str, header.seeds))
+    scratch = ", trained from scratch" if header.from_scratch else ""
+    tokenizer = f" · tokenizer {tokenizer_text(header.text)}" if header.text is not None else ""
     yield plain(
-        f"{header.task} · {header.model} · {header.metric_title} · seeds {seeds} · runs: {runs} · plan {header.plan} · "
+        f"{header.task} · {header.model}{scratch}{tokenizer} · {header.metric_title} · "
+        f"seeds {seeds} · runs: {runs} · plan {header.plan} · "
         f"fairtune {header.fairtune}"
     )
     yield ""
@@ -118,46 +98,6 @@ def trouble_lines(content: ReportContent) -> list[str]:
         *(f"left out: {text}" for text in content.exclusions),
         *(f"warning: {text}" for text in content.warnings),
     ]
-
-
-def _result_heads(header: Header) -> list[str]:
-    level = confidence(header.confidence)
-    title = f"{header.metric_title} ({metric_unit(header.metric)})"
-    return [
-        "arm",
-        "n",
-        title,
-        "sd",
-        f"{level} interval",
-        "difference (points)",
-        f"{level} interval",
-        "p (Holm)",
-        "verdict",
-    ]
-
-
-def _result_cells(header: Header, row: ArmRow) -> list[str]:
-    own = row.summaries[header.metric]
-    start = [plain(row.arm), str(own.n), percent(own.mean), percent(own.sd), between(own.low, own.high, percent)]
-    return start + (_difference_cells(row.versus) if row.versus else [DASH, DASH, DASH, "reference"])
-
-
-def _difference_cells(versus: Versus) -> list[str]:
-    shown = points(versus.difference) if versus.low is not None else DASH
-    verdict = f"**{versus.word}**" + (f" ({plain(versus.note)})" if versus.note else "")
-    if versus.confounds:
-        verdict += f"; differs in {plain(', '.join(c.setting for c in versus.confounds))}"
-    return [shown, between(versus.low, versus.high, points), p_value(versus.p).replace("<", "&lt;"), verdict]
-
-
-def _versus_cells(versus: Versus) -> list[str]:
-    return [plain(versus.arm), plain(versus.reference), str(versus.n), *_difference_cells(versus)]
-
-
-def _metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
-    own = [row.summaries.get(name) for name in metrics]
-    cells = [f"{percent(s.mean)} ({between(s.low, s.high, percent)})" if s and s.n else DASH for s in own]
-    return [plain(row.arm), str(len(row.scores)), *cells]
 
 
 def _time_cells(row: ArmRow) -> list[str]:
@@ -186,9 +126,9 @@ def _spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
     return show(spread.median) + (f" ({show(spread.low)} to {show(spread.high)})" if spread.n > 1 else "")
 
 
-def _card_line(card: CardSummary) -> str:
+def _card_line(card: CardSummary, origin: Origin) -> str:
     return (
-        f"**{plain(card.arm)}** (seed {card.seed}): {card.same} tensors equal the checkpoint's bit for bit, "
+        f"**{plain(card.arm)}** (seed {card.seed}): {card.same} tensors equal {origin.whose} bit for bit, "
         f"{len(card.changed)} changed, {len(card.new)} new, {len(card.unverified)} not verified, "
         f"{len(card.frozen)} frozen."
     )

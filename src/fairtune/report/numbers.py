@@ -27,17 +27,8 @@ def points(value: float | None) -> str:
     return "0.00" if text in ("+0.00", "-0.00") else text.replace("-", MINUS)
 
 
-def distance(value: float | None) -> str:
-    """A difference without its sign."""
-    return percent(None if value is None else abs(value))
-
-
 def between(low: float | None, high: float | None, show: Callable[[float | None], str]) -> str:
     return DASH if _missing(low) or _missing(high) else f"{show(low)} to {show(high)}"
-
-
-def half_width(low: float | None, high: float | None) -> str:
-    return DASH if low is None or high is None else percent((high - low) / 2)
 
 
 def p_value(p: float | None) -> str:
@@ -108,8 +99,3 @@ def confidence(value: float) -> str:
 
 def setting(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def metric_unit(metric: str) -> str:
-    """What a metric is shown in; a correlation is no percentage."""
-    return "× 100" if metric == "mcc" else "%"

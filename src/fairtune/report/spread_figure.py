@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from fairtune.report.attention import spread_curves
 from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.content import ReportContent
+from fairtune.report.origin import origin_of
 from fairtune.report.palette import arm_style
 from fairtune.report.starting import CardSummary
 from fairtune.report.svg import INK, svg_text
@@ -23,7 +24,6 @@ KINDS = {
     "decoder_attentions": "decoder",
     "cross_attentions": "decoder to encoder",
 }
-CHECKPOINT = "checkpoint"
 Heads = list[list[float]]
 """Values by layer, then head."""
 
@@ -38,26 +38,27 @@ def spread_svg(content: ReportContent) -> str | None:
         return None
     places = {row.arm: place for place, row in enumerate(content.rows)}
     kinds = list(dict.fromkeys(kind for card in measured for kind in spread_curves(card.attention, "spread")))
+    origin = origin_of(content.header.from_scratch)
     with drawing():
-        lines = [_lines(kind, measured) for kind in kinds]
+        lines = [_lines(kind, measured, origin.name) for kind in kinds]
         labels = [textwrap.fill(" = ".join(names), 90) for names, _ in max(lines, key=len)]
         columns = 1 if max(map(len, labels)) > 32 else min(3, len(labels))
         rows = sum(label.count("\n") + 1 for label in labels) if columns == 1 else math.ceil(len(labels) / columns)
         figure = new_figure(6.8, 3.1 + 0.19 * rows)
         panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
         for axes, kind, found in zip(panels, kinds, lines, strict=True):
-            _draw(axes, found, places)
+            _draw(axes, found, places, origin.name)
             _axes(axes, KINDS.get(kind, kind), max(len(heads) for _, heads in found))
         handles = panels[max(range(len(lines)), key=lambda i: len(lines[i]))].get_lines()
         handles = [line for line in handles if not str(line.get_label()).startswith("_")]
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
-        return svg_text(figure, "spread", "Spread of attention logits by layer, for every arm and in the checkpoint")
+        return svg_text(figure, "spread", f"Spread of attention logits by layer, for every arm and in {origin.named}")
 
 
-def _lines(kind: str, cards: list[CardSummary]) -> list[tuple[list[str], Heads]]:
+def _lines(kind: str, cards: list[CardSummary], origin: str) -> list[tuple[list[str], Heads]]:
     """What is drawn of one kind of attention: names that share a line, and its values; the checkpoint's first."""
     before = next((found for card in cards if (found := spread_curves(card.attention, "checkpoint").get(kind))), None)
-    lines: list[tuple[list[str], Heads]] = [] if before is None else [([CHECKPOINT], before)]
+    lines: list[tuple[list[str], Heads]] = [] if before is None else [([origin], before)]
     for card in cards:
         heads = spread_curves(card.attention, "spread").get(kind)
         if not heads:
@@ -70,10 +71,10 @@ def _lines(kind: str, cards: list[CardSummary]) -> list[tuple[list[str], Heads]]
     return lines
 
 
-def _draw(axes: Axes, lines: list[tuple[list[str], Heads]], places: dict[str, int]) -> None:
+def _draw(axes: Axes, lines: list[tuple[list[str], Heads]], places: dict[str, int], origin: str) -> None:
     for turn, ((name, *_), heads) in enumerate(lines):
         means = [fmean(values) for values in heads]
-        if name == CHECKPOINT:
+        if name == origin and name not in places:
             colour = INK
             axes.plot(range(len(means)), means, "--", color=INK, linewidth=1.3, label=name, zorder=3)
         else:

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from fairtune.analysis.progress import steps_text
 from fairtune.analysis.results import Results
+from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.gathering import arm_rows, like_with_like, make_header
-from fairtune.report.numbers import (
-    DASH,
-    MINUS,
-    confidence,
-    half_width,
-    metric_unit,
-    p_value,
-    percent,
-    points,
-    share,
-    significant,
-)
+from fairtune.report.numbers import DASH, MINUS, confidence, p_value, share, significant, whole
+from fairtune.report.scales import Scale, relative, scale_of
 from fairtune.report.sentences import versus_text
+from fairtune.report.text_data import tokenizer_text
 
 STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
 
@@ -33,50 +26,84 @@ STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
 def verdict_table(results: Results) -> Group:
     """The table, then like with like, confounds, and what is missing; fits in 100 columns."""
     header, rows, fair = make_header(results), arm_rows(results), like_with_like(results)
-    notes = [*_arm_notes(rows), *_fair_notes(header, fair), *_trouble(results)]
+    notes = [*_text_notes(header, rows), *_arm_notes(rows), *_fair_notes(header, fair), *_trouble(results)]
     return Group(_table(header, rows), *(_hanging(name, text) for name, text in notes))
 
 
 def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
-    level = confidence(header.confidence)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
     table.add_column("arm", overflow="fold", min_width=8, max_width=24)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column(
-        Text(f"{header.metric_title} {metric_unit(header.metric)}\n± {level}"), justify="right", no_wrap=True
-    )
-    table.add_column(Text(f"difference, points\n[{level} interval]"), justify="right", no_wrap=True)
-    table.add_column("p\n(Holm)", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("s/step\nmedian", justify="right", no_wrap=True)
-    table.add_column("train-\nable %", justify="right", no_wrap=True)
+    for head in _heads(header):
+        table.add_column(Text(head), justify="left" if head == "verdict" else "right", no_wrap=True)
+    cells = _cells if header.text is None else _text_cells
     for row in rows:
-        table.add_row(*_cells(header, row))
+        word = row.versus.word if row.versus else "reference"
+        marked = f"{word} *" if row.versus and (row.versus.confounds or row.versus.note) else word
+        texts = [row.arm, *cells(header, row, marked)]
+        table.add_row(*(Text(shown(text), style=STYLES.get(word, "") if text is marked else "") for text in texts))
     return table
 
 
-def _cells(header: Header, row: ArmRow) -> list[Text]:
-    own, versus = row.summaries[header.metric], row.versus
-    word = versus.word if versus else "reference"
-    verdict = f"{word} *" if versus and (versus.confounds or versus.note) else word
-    seconds = row.step_seconds.median if row.step_seconds else None
-    texts = [
-        row.arm,
+def _heads(header: Header) -> list[str]:
+    level, scale = confidence(header.confidence), scale_of(header.metric)
+    if header.text is not None:
+        best = [f"{header.metric_title}\nbest ± {level}", "\nfinal"]
+        return ["n", *best, f"difference, %\n[{level} interval]", "p\n(Holm)", "verdict", "tokens/s\nmedian"]
+    score, difference = f"{scale.title} {scale.unit}\n± {level}", f"difference, points\n[{level} interval]"
+    return ["n", score, difference, "p\n(Holm)", "verdict", "s/step\nmedian", "train-\nable %"]
+
+
+def _cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
+    own, versus, scale = row.summaries[header.metric], row.versus, scale_of(header.metric)
+    return [
         str(own.n),
-        percent(own.mean) if own.low is None else f"{percent(own.mean)} ± {half_width(own.low, own.high)}",
-        _difference(versus) if versus else DASH,
+        _mean(scale, own),
+        _difference(versus, scale.signed) if versus else DASH,
         p_value(versus.p) if versus else DASH,
         verdict,
-        significant(seconds),
+        significant(row.step_seconds.median if row.step_seconds else None),
         share(row.trainable_share),
     ]
-    return [Text(shown(text), style=STYLES.get(word, "") if text is verdict else "") for text in texts]
 
 
-def _difference(versus: Versus) -> str:
+def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
+    own, versus, scale = row.summaries[header.metric], row.versus, scale_of(header.metric)
+    base = versus.base if versus else None
+    return [
+        str(own.n),
+        _mean(scale, own),
+        scale.value(row.final.mean if row.final else None),
+        _difference(versus, lambda end: relative(end, base).removesuffix(" %")) if versus else DASH,
+        p_value(versus.p) if versus else DASH,
+        verdict,
+        whole(row.tokens_per_second),
+    ]
+
+
+def _mean(scale: Scale, own: Summary) -> str:
+    if own.low is None:
+        return scale.value(own.mean)
+    return f"{scale.value(own.mean)} ± {scale.half_width(own.low, own.high, own.mean)}"
+
+
+def _difference(versus: Versus, show: Callable[[float | None], str]) -> str:
     if versus.low is None:
         return DASH
-    return f"{points(versus.difference)} [{points(versus.low)}, {points(versus.high)}]"
+    return f"{show(versus.difference)} [{show(versus.low)}, {show(versus.high)}]"
+
+
+def _text_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
+    if header.text is None:
+        return
+    yield (
+        header.metric_title,
+        f"lower is better; a token of {tokenizer_text(header.text)}. best: the weights that did best on validation; "
+        "final: those of the last step; both on the test split. The difference is that of best.",
+    )
+    if header.text.target_loss is not None:
+        reached = [(row.arm, steps_text(list((row.steps_to_target or {}).values()))) for row in rows]
+        told = "; ".join(f"{arm} {steps or DASH}" for arm, steps in reached)
+        yield f"steps to a validation loss of {header.text.target_loss:g}", told
 
 
 def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
