@@ -81,3 +81,50 @@ def test_the_arms_of_the_oelm_studies_do_what_their_names_say(name: str, profile
 def test_the_study_in_the_readme_is_valid() -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert load_study(parse_yaml(block).data).study == "movie-reviews"
+
+
+GPT_ARMS = ["baseline", "oelm-freeze", "oelm-random", "oelm-global"]
+LANGUAGE = {"gpt-tinystories": 100_000, "gpt-openwebtext": 150_000, "gpt-wikitext103": 200_000}
+CAUSAL = {"gpt-imdb": 3, "gpt-agnews": 3, "gpt-xnli": 2}
+
+
+@pytest.mark.parametrize("name", [*LANGUAGE, *CAUSAL])
+@pytest.mark.parametrize("profile", [None, "laptop"])
+def test_every_arm_of_the_gpt_studies_has_both_published_rates(name: str, profile: str | None) -> None:
+    study = load_study(ROOT / "studies" / f"{name}.yaml", profile=profile)
+    found: dict[str, set[float]] = {}
+    for arm in study.arms:
+        (use,) = study.methods(arm) or (None,)
+        init = "baseline" if use is None else f"oelm-{use.config.model_dump()['init']}"
+        found.setdefault(init, set()).add(study.settings(arm).lr)
+    assert found == dict.fromkeys(["baseline", "oelm-headwise", "oelm-normal", "oelm-global"], {3e-4, 1e-3})
+    assert study.settings("baseline").lr == 3e-4, "as published"
+    assert all(study.settings(arm).lr == 1e-3 for arm in GPT_ARMS[1:]), "as published"
+    assert len(study.seeds) >= 3
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+def test_the_language_model_studies_have_the_published_settings(name: str) -> None:
+    study = load_study(ROOT / "studies" / f"{name}.yaml")
+    assert (study.model, study.tokenizer) == ("gpt-medium-512", "openai-community/gpt2")
+    assert study.compare.margin == "5%"
+    assert study.compare.target_loss is not None
+    for arm in study.arms:
+        train = study.settings(arm)
+        assert (train.steps, train.batch_size, train.max_length, train.accumulate) == (LANGUAGE[name], 8, 512, 1)
+        assert (train.betas, train.weight_decay, train.clip) == ((0.9, 0.999), 0.01, 1.0)
+        assert (train.schedule, train.warmup, train.tokens) == ("cosine", 1000, None)
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_the_causal_classifiers_have_the_published_settings_and_tell_the_published_mask_apart(name: str) -> None:
+    file = ROOT / "studies" / f"{name}.yaml"
+    study, published = load_study(file), load_study(file, profile="published")
+    assert (study.model, study.tokenizer) == ("gpt-medium-512", "openai-community/gpt2")
+    assert published.study != study.study
+    for arm in study.arms:
+        train = study.settings(arm)
+        assert (train.epochs, train.batch_size, train.max_length) == (CAUSAL[name], 16, 512)
+        assert (train.weight_decay, train.clip, train.schedule, train.warmup) == (0.01, 1.0, "constant", 0)
+        assert train.attention == "causal"
+        assert published.settings(arm) == train.model_copy(update={"attention": "bidirectional"})

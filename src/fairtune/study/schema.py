@@ -54,8 +54,8 @@ class Train(Section):
     )
     attention: Literal["causal", "bidirectional"] | None = Field(
         None,
-        description="What the tokens of a GPT-like classifier see. causal: only earlier ones, as the model was made, also if "
-        "null; bidirectional: all of them.",
+        description="What the tokens of a GPT-like classifier see. causal: only earlier ones; bidirectional: all of them; null "
+        "is the model's own, causal unless it was saved as bidirectional.",
     )
     warmup: Warmup = Field(
         0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."

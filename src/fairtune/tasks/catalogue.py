@@ -57,7 +57,7 @@ def _load(spec: str | FileTask | Mapping[str, Any], called: str = "task") -> Tas
 def _is_text(name: str) -> str:
     return (
         f"task '{name}' is text for language models and has no labels, so that nothing can be classified with it; "
-        "`fairtune data prepare FILE` makes token blocks of it for a study that names it. Tasks that classify: "
+        "name it as the `task` of a study of language models. Tasks that classify: "
         f"{one_of(_families())}."
     )
 
