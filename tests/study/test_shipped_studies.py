@@ -97,7 +97,8 @@ def test_every_arm_of_the_gpt_studies_has_both_published_rates(name: str, profil
         (use,) = study.methods(arm) or (None,)
         init = "baseline" if use is None else f"oelm-{use.config.model_dump()['init']}"
         found.setdefault(init, set()).add(study.settings(arm).lr)
-    assert found == dict.fromkeys(["baseline", "oelm-headwise", "oelm-normal", "oelm-global"], {3e-4, 1e-3})
+    inits = ("baseline", "oelm-headwise", "oelm-normal", "oelm-global")
+    assert found == {init: {3e-4, 1e-3} for init in inits}
     assert study.settings("baseline").lr == 3e-4, "as published"
     assert all(study.settings(arm).lr == 1e-3 for arm in GPT_ARMS[1:]), "as published"
     assert len(study.seeds) >= 3
