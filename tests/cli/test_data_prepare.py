@@ -94,9 +94,13 @@ def test_token_blocks_are_made_once_for_each_split_and_limit(text_study: Path) -
 
 def test_a_profile_and_an_override_are_heard(text_study: Path) -> None:
     whole = json.loads(call(text_study, "--profile", "all", "--json").output)
-    assert whole["steps"][1]["what"] == "token blocks, train"
+    assert [step["what"] for step in whole["steps"]][:3] == [
+        "model tiny-gpt",
+        "tokenizer tiny-gpt",
+        "token blocks, train",
+    ]
     other = json.loads(call(text_study, "--set", "train.tokens=300", "--json").output)
-    assert other["steps"][1]["counts"]["tokens"] == 300
+    assert other["steps"][2]["counts"]["tokens"] == 300
 
 
 def test_a_task_is_read_and_tokenised_for_each_length(class_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,8 +133,8 @@ def test_a_damaged_entry_is_made_again(text_study: Path, tmp_path: Path) -> None
     ("change", "message"),
     [
         ("model=minilm", "the tokenizer has no end-of-text token (EOS)"),
-        ("dedupe=true", "dedupe: this is for classification"),
-        ("train_on=sst2", "train_on: this is for classification"),
+        ("dedupe=true", "dedupe: this is for tasks that classify"),
+        ("train_on=sst2", "train_on: this is for tasks that classify"),
         ("task.train=gone.txt", "gone.txt: there is no such file"),
         ("task.label=label", "label: text for language models has no labels"),
         ("task.text=[a, b]", "a language model reads one column"),
@@ -146,11 +150,20 @@ def test_mistakes_are_told_in_a_sentence(text_study: Path, change: str, message:
     assert "Traceback" not in answer.output
 
 
-def test_language_models_are_not_trained_yet(text_study: Path, class_study: Path) -> None:
-    for verb in ("plan", "run"):
-        answer = CliRunner().invoke(app, [verb, str(text_study)])
-        assert answer.exit_code == 2
-        assert "task 'stories' is text for language models, and training those comes with the next" in answer.output
+def test_what_was_prepared_is_what_a_plan_stands_on(text_study: Path) -> None:
+    made = {step["what"]: step["counts"] for step in json.loads(call(text_study, "--json").output)["steps"]}
+    answer = CliRunner().invoke(app, ["plan", str(text_study), "--json"])
+    assert answer.exit_code == 0, answer.output
+    plan = json.loads(answer.output)
+    assert plan["tokenizer"]["vocabulary"] == made["tokenizer tiny-gpt"]["tokens"]
+    for split in ("validation", "test"):
+        assert {**made[f"token blocks, {split}"], "cut": False} == plan["task"]["counts"][split]
+    assert plan["task"]["counts"]["train"]["tokens"] == 500
+
+
+def test_tokens_of_a_classifier_are_refused_when_the_study_is_read(class_study: Path) -> None:
     answer = CliRunner().invoke(app, ["plan", str(class_study), "--set", "arms.short.tokens=1M"])
     assert answer.exit_code == 2
-    assert "arm 'short': tokens counts the training text of language models; for classification use" in answer.output
+    assert (
+        "arms.short.tokens: this counts the training text of language models; for classification use" in answer.output
+    )

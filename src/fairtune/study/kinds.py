@@ -5,7 +5,8 @@ from __future__ import annotations
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
-from fairtune.tasks.corpora import is_text
+from fairtune.tasks.catalogue import task_names
+from fairtune.tasks.corpora import corpus_names, is_text
 
 CLASSIFY = "this is for tasks that classify; text for language models is taken as it is"
 TOKENS = "text for language models is counted in tokens, not in examples; use tokens, or leave it out"
@@ -18,7 +19,7 @@ FOR_TEXT: dict[Path, str] = {
     (
         "train",
         "attention",
-    ): "a language model that sees the tokens it has to predict learns nothing; it is always causal",
+    ): "this is for classifiers; a language model is always causal, or it would see what it has to predict",
 }
 FOR_CLASSES: dict[Path, str] = {
     ("prompts",): "only language models go on with a text; remove it",
@@ -29,6 +30,8 @@ FOR_CLASSES: dict[Path, str] = {
 
 def kind_problems(study: Study, origins: Origins) -> list[Problem]:
     """What a study sets although its kind of task has no use for it."""
+    if isinstance(study.task, str) and study.task not in {*corpus_names(), *task_names()}:
+        return []  # whether it means anything depends on what the name was meant to be
     refused = FOR_TEXT if is_text(study.task) else FOR_CLASSES
     found = []
     for path, reason in refused.items():
