@@ -161,6 +161,14 @@ def test_what_was_prepared_is_what_a_plan_stands_on(text_study: Path) -> None:
     assert plan["task"]["counts"]["train"]["tokens"] == 500
 
 
+def test_everything_that_was_made_is_shown_by_the_cache(text_study: Path, tmp_path: Path) -> None:
+    call(text_study, "--set", "tokenizer={train: 300}")
+    kept = {folder.name for folder in (tmp_path / "cache").iterdir()}
+    assert "tokenizer" in kept
+    shown = json.loads(CliRunner().invoke(app, ["data", "cache", "--json"]).output)
+    assert set(shown["kinds"]) == kept
+
+
 def test_tokens_of_a_classifier_are_refused_when_the_study_is_read(class_study: Path) -> None:
     answer = CliRunner().invoke(app, ["plan", str(class_study), "--set", "arms.short.tokens=1M"])
     assert answer.exit_code == 2

@@ -7,6 +7,7 @@ from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.catalogue import task_names
 from fairtune.tasks.corpora import corpus_names, is_text
+from fairtune.tasks.definitions import ALIASES
 
 CLASSIFY = "this is for tasks that classify; text for language models is taken as it is"
 TOKENS = "text for language models is counted in tokens, not in examples; use tokens, or leave it out"
@@ -30,7 +31,7 @@ FOR_CLASSES: dict[Path, str] = {
 
 def kind_problems(study: Study, origins: Origins) -> list[Problem]:
     """What a study sets although its kind of task has no use for it."""
-    if isinstance(study.task, str) and study.task not in {*corpus_names(), *task_names()}:
+    if isinstance(study.task, str) and study.task not in {*corpus_names(), *task_names(), *ALIASES}:
         return []  # whether it means anything depends on what the name was meant to be
     refused = FOR_TEXT if is_text(study.task) else FOR_CLASSES
     found = []

@@ -21,6 +21,7 @@ KINDS = {
     "lengths": "lengths of examples in tokens",
     "rows": "numbers of rows in files",
     "tasks": "tasks, read and checked",
+    "tokenizer": "tokenizers that were trained, and sizes of others",
     "tokens": "tasks as tokens",
 }
 
