@@ -39,8 +39,9 @@ def _beginnings(objective: LanguageModelling, tokenizer: Any) -> list[str]:
     text = objective.text["validation"]
     ends = text.documents[:, 0].cumsum()
     found = []
-    for first, size in zip([0, *ends[:-1].tolist()], text.documents[:, 0].tolist(), strict=True):
-        part = str(tokenizer.decode(text.stream[first : first + min(size - 1, PROMPT_TOKENS)].tolist()))
+    for end, size in zip(ends.tolist(), text.documents[:, 0].tolist(), strict=True):
+        first = end - size + text.edges - 1  # after BOS, where there is one
+        part = str(tokenizer.decode(text.stream[first : min(first + PROMPT_TOKENS, end - 1)].tolist()))
         whole = part.rpartition(" ")[0].rstrip() or part
         if whole and whole not in found:
             found.append(whole)
@@ -50,14 +51,17 @@ def _beginnings(objective: LanguageModelling, tokenizer: Any) -> list[str]:
 
 
 def _continued(model: Any, tokenizer: Any, text: str, run: TrainingRun) -> str:
+    """What comes after a text that begins a document, within the length that the model was trained on."""
     assert isinstance(run.objective, LanguageModelling)
-    ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"].to(run.device)
-    ids = ids[:, -max(1, run.objective.length - NEW_TOKENS) :]
+    blocks, length = run.objective.text["train"], run.objective.length
+    given = [blocks.eos if blocks.bos is None else blocks.bos, *tokenizer(text, add_special_tokens=False)["input_ids"]]
+    new = min(NEW_TOKENS, max(length - len(given), length // 2))  # of a longer prompt the model sees the end
+    ids = torch.tensor([given[-(length - new) :]], device=run.device)
     seed_all(SEED)
     answer = model.generate(
         input_ids=ids,
         attention_mask=torch.ones_like(ids),
-        max_new_tokens=NEW_TOKENS,
+        max_new_tokens=new,
         do_sample=True,
         temperature=TEMPERATURE,
         top_k=TOP_K,
