@@ -116,11 +116,7 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
         raise ModelError(
             f"model '{source.name}': transformers cannot load it as a language model: {_first_line(error)}"
         ) from None
-    if sees_ahead(network):
-        raise ModelError(
-            f"model '{source.name}': {type(network).__name__} is no causal language model: its tokens see those after them, so it "
-            "would know what it has to predict. Use a GPT-like checkpoint or a preset."
-        )
+    require_causal(source, network)
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
         raise ModelError(
@@ -128,6 +124,15 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
             f"{type(network).__name__} ({', '.join(missing[:3])})."
         )
     return LoadedModel(network, folder, frozenset(network.state_dict()))
+
+
+def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
+    """Refuse a network whose tokens see those after them."""
+    if sees_ahead(network):
+        raise ModelError(
+            f"model '{source.name}': {type(network).__name__} is no causal language model: its tokens see those after them, so it "
+            "would know what it has to predict. Use a GPT-like checkpoint or a preset."
+        )
 
 
 def _drawn(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> LoadedModel:

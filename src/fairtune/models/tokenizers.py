@@ -26,6 +26,10 @@ FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "
 """What decides a tokenizer's answers, beside its model's type."""
 WORDS = ("tokenizer.json", "vocab.json", "vocab.txt")
 FACTS = "vocabulary.json"
+NO_TOKENIZER = (
+    "a preset has no tokenizer; write `tokenizer: {train: 8000}` to train one on the training text, or name a hub id such as "
+    "`tokenizer: openai-community/gpt2`"
+)
 
 
 @dataclass(frozen=True)
@@ -88,10 +92,7 @@ def find_tokenizer(
         return _in_folder(model.name, Path(model.folder))
     if model.hub_id is not None:
         return _in_folder(model.name, _from_hub(f"{model.hub_id}@{model.revision}"))
-    raise ModelError(
-        f"model '{model.name}': a preset has no tokenizer; write `tokenizer: {{train: 8000}}` to train one on the training text, "
-        "or name a hub id such as `tokenizer: openai-community/gpt2`."
-    )
+    raise ModelError(f"model '{model.name}': {NO_TOKENIZER}.")
 
 
 def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
@@ -171,11 +172,13 @@ def _from_hub(name: str) -> Path:
         ) from None
 
 
+def too_few(size: int) -> str:
+    return f"{size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model"
+
+
 def _trained(size: int, text: TrainingText, between: Callable[[], None]) -> TokenizerSource:
     if size < SMALLEST:
-        raise ModelError(
-            f"tokenizer: {size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model."
-        )
+        raise ModelError(f"tokenizer: {too_few(size)}.")
 
     def build(folder: Path) -> None:
         write_json(folder / FACTS, {"vocabulary": _train(size, text, between, folder)})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtune.errors import FairtuneError
+from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.suiting import Use, require_suited
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
 from fairtune.study.auto_length import block_lengths, resolve_lengths
 from fairtune.study.model_schema import TrainedTokenizer
@@ -16,6 +18,8 @@ from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.contamination import check_contamination
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
+
+ATTENTION: tuple[Use, ...] = ("causal", "bidirectional")
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,19 @@ def find_grounds(study: Study) -> Grounds:
                 f"arm '{arm}': max_length is {longest}, but model '{grounds.model.name}' has {grounds.model.positions} "
                 "positions; lower max_length."
             )
+    if grounds.model.preset is not None:
+        return replace(grounds, notes=(*grounds.notes, *preset_remarks(grounds.model.preset)))
+    for use in _uses(grounds):
+        require_suited(grounds.model, use)
     return grounds
+
+
+def _uses(grounds: Grounds) -> list[Use]:
+    """What is asked of a checkpoint that not every one can do."""
+    if is_text(grounds.study.task):
+        return ["language_model"]
+    asked = {grounds.study.settings(arm).attention for arm in grounds.study.arms}
+    return [use for use in ATTENTION if use in asked]
 
 
 def _classification(study: Study) -> Grounds:

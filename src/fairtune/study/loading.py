@@ -13,6 +13,7 @@ from fairtune.errors import FairtuneError, nearest, one_of
 from fairtune.study.arms import is_arm_list
 from fairtune.study.checks import arm_problems, conflict_problems, reference_problems
 from fairtune.study.kinds import kind_problems
+from fairtune.study.model_checks import model_problems
 from fairtune.study.problems import Origins, Problem, StudyError, dotted, problems_of, shown
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path, YamlProblem, parse_yaml
@@ -186,7 +187,11 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
     except ValidationError as error:
         problems = problems_of(error.errors(), origins) + problems
     else:
-        problems += [*conflict_problems(study, origins), *kind_problems(study, origins)]
+        problems += [
+            *conflict_problems(study, origins),
+            *kind_problems(study, origins),
+            *model_problems(study, origins),
+        ]
     if problems:
         raise StudyError(sorted(problems, key=_by_line))
     return _with_absolute_files(study, base)

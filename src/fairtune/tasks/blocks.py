@@ -91,7 +91,7 @@ class TokenBlocks:
         if not rows:
             raise DataError(
                 f"{self.where}: {len(self.stream):,} tokens are less than one block of {length:,}; give more text or "
-                "use shorter blocks."
+                "use shorter blocks (max_length)."
             )
         return self.stream[: rows * length].reshape(rows, length)
 

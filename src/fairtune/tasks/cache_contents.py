@@ -15,7 +15,7 @@ from pathlib import Path
 from fairtune.errors import DataError
 from fairtune.tasks.cache import cache_folder
 
-KINDS = ("blocks", "cards", "contents", "lengths", "rows", "tasks", "tokenizer", "tokens")
+KINDS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
 """Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""
 OURS = re.compile(r"[0-9a-f]{32}(\.json|\.[0-9a-z-]+(\.old)?\.tmp)?")
 

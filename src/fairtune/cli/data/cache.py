@@ -20,6 +20,7 @@ KINDS = {
     "contents": "hashes of files",
     "lengths": "lengths of examples in tokens",
     "rows": "numbers of rows in files",
+    "suited": "what architectures can do",
     "tasks": "tasks, read and checked",
     "tokenizer": "tokenizers that were trained, and sizes of others",
     "tokens": "tasks as tokens",
