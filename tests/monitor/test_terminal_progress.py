@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fairtune.execution.job import make_job
-from fairtune.monitor.terminal import LiveWatcher, PlainWatcher, QuietWatcher, make_watcher
+from fairtune.monitor.terminal import LiveWatcher, PlainWatcher, QuietWatcher, make_watcher, outcome_text
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 
@@ -81,3 +81,14 @@ def test_no_color_is_respected(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_watcher_fits_where_it_is_shown() -> None:
     assert isinstance(make_watcher(quiet=True), QuietWatcher)
     assert isinstance(make_watcher(), PlainWatcher), "pytest's standard error is no terminal"
+
+
+@pytest.mark.parametrize(("value", "told"), [(4.2713, "4.271"), (434.31, "434.3"), (float("inf"), "∞"), (None, "–")])
+def test_a_perplexity_is_told_as_it_is(value: float | None, told: str) -> None:
+    result = {
+        "status": "finished",
+        "metric": "perplexity",
+        "metrics": {"test": {"perplexity": value}},
+        "seconds": {"total": 12.0},
+    }
+    assert outcome_text({"result": result}) == f"perplexity {told}, 12 s"

@@ -127,7 +127,7 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
         return
     folder = made.folder(run["arm"], run["seed"])
     folder.write_plan({"plan": "0123456789abcdef", "study": STUDY, **run})
-    write_json(folder.environment, _environment(run["position"]))
+    write_json(folder.environment, environment(run["position"]))
     if isinstance(right, str):
         write_json(folder.result, {"status": "failed", "signature": run["signature"], "reason": right, "kind": "run"})
         return
@@ -155,7 +155,7 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
     )  # fmt: skip
 
 
-def _environment(position: int) -> dict[str, Any]:
+def environment(position: int) -> dict[str, Any]:
     return {
         "time": "2026-11-15T19:57:03Z", "fairtune": "0.1.0", "python": "3.11.7", "cpu": "a CPU",
         "cores": {"physical": 2, "logical": 2}, "memory_bytes": 25_000_000_000, "device": "cpu",

@@ -30,18 +30,19 @@ def log_if_wide(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -
     return True
 
 
-def symlog_if_wide(axes: Axes, ends: Sequence[tuple[float, float]]) -> bool:
+def symlog_if_wide(axes: Axes, ends: Sequence[tuple[float, float]], least: float) -> bool:
     """A scale that is linear around zero and logarithmic beyond, where some differences dwarf others.
 
     Args:
         ends: of the intervals that are shown.
+        least: what is linear at the least.
     """
     sizes = [size for low, high in ends if (size := max(abs(low), abs(high))) > 0]
     if not sizes or max(sizes) <= UNEVEN * min(sizes):
         return False
-    linear = 10 ** math.floor(math.log10(max(min(sizes), 0.1)))
+    linear = max(min(sizes), least)
     axes.set_xscale("symlog", linthresh=linear, linscale=1)
-    positive = _round_numbers(linear, max(sizes), most=4)
+    positive = _round_numbers(linear, max(sizes), most=5)
     lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
     ticks = [0.0, *(t for t in positive if t <= highest), *(-t for t in positive if -t >= lowest)]
     axes.xaxis.set_major_locator(FixedLocator(sorted(ticks)))

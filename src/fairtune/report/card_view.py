@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fairtune.report.attention import LayerRow, layer_rows
 from fairtune.report.numbers import error_size, megabytes, millions, ratio, significant
+from fairtune.report.origin import FRESH, Origin, origin_of
 from fairtune.report.terminal import shown
 
 
@@ -25,19 +26,23 @@ def card_view(facts: dict[str, Any]) -> Group:
     model = facts["model"]
     title = Text.assemble((shown(model["name"]), "bold"), f"  {facts['architecture']}, {model['identity'][:12]}")
     rows = layer_rows(facts["attention"])
-    return Group(title, grid, "", _layers(rows)) if rows else Group(title, grid)
+    return Group(title, grid, "", _layers(rows, _origin(facts))) if rows else Group(title, grid)
+
+
+def _origin(facts: dict[str, Any]) -> Origin:
+    return origin_of(facts["model"].get("preset") is not None)
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _methods(facts["methods"])
     yield "parameters", _parameters(facts["parameters"])
-    yield "checkpoint", _checkpoint(facts)
+    yield "weights" if _origin(facts) is FRESH else "checkpoint", _checkpoint(facts)
     yield "attention", _attention(facts)
     costs = facts["costs"]
     yield "training", _memory(costs)
     if "flops_per_token" in costs:
-        yield "products", _products(costs)
-        yield "bound", _bound(costs["speedup_bound"])
+        yield "products", _products(costs, _origin(facts))
+        yield "bound", _bound(costs["speedup_bound"], _origin(facts))
     yield from _logits(facts)
 
 
@@ -63,8 +68,9 @@ def _parameters(counts: dict[str, Any]) -> str:
 def _checkpoint(facts: dict[str, Any]) -> str:
     changed = [change["name"] for change in facts["changed"]]
     named = f" ({changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''})" if changed else ""
+    same = "equal a second draw of the fresh weights" if _origin(facts) is FRESH else "equal its file"
     return (
-        f"{facts['same']} tensors equal its file bit for bit, {len(changed)} differ{named}, "
+        f"{facts['same']} tensors {same} bit for bit, {len(changed)} differ{named}, "
         f"{len(facts['new'])} new, {len(facts['unverified'])} not verified"
     )
 
@@ -86,21 +92,21 @@ def _memory(costs: dict[str, Any]) -> str:
     return told + (f"; freezing saves {megabytes(sum(saved))} MB" if any(saved) else "")
 
 
-def _products(costs: dict[str, Any]) -> str:
+def _products(costs: dict[str, Any], origin: Origin) -> str:
     now, before = costs["flops_per_token"], costs["checkpoint_flops_per_token"]
     told = f"{millions(now['forward'])} MFLOP a token forward, {millions(now['backward'])} backward"
     return (
         told
         if now == before
-        else f"{told} (the checkpoint: {millions(before['forward'])}, {millions(before['backward'])})"
+        else f"{told} ({origin.named}: {millions(before['forward'])}, {millions(before['backward'])})"
     )
 
 
-def _bound(speedup: float) -> str:
+def _bound(speedup: float, origin: Origin) -> str:
     if speedup == 1:
-        return "no faster a step than training all of the checkpoint: no matrix product is saved"
+        return f"no faster a step than training all of {origin.named}: no matrix product is saved"
     return (
-        f"at most {ratio(speedup)} times as fast a step as training all of the checkpoint "
+        f"at most {ratio(speedup)} times as fast a step as training all of {origin.named} "
         f"(a ratio of step times of {ratio(1 / speedup)}), by matrix products alone"
     )
 
@@ -108,34 +114,36 @@ def _bound(speedup: float) -> str:
 def _logits(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     probe, summary = facts["measured_on"], facts["attention"].get("summary") or {}
     if probe["batch"] is None:
-        yield "logits", f"not measured, nor matrix products. {probe['problem']} Or name another task with --task."
+        hint = "." if _origin(facts) is FRESH else " Or name another task with --task."
+        yield "logits", f"not measured, nor matrix products. {probe['problem']}{hint}"
     elif summary.get("logit_spread") is not None:
         told = f"spread {significant(summary['logit_spread'])}"
-        told += f", in the checkpoint {significant(summary['checkpoint_logit_spread'])}"
+        told += f", in {_origin(facts).named} {significant(summary['checkpoint_logit_spread'])}"
         yield "logits", f"{told} ({probe['batch'][0]} examples of {probe['task']}, {probe['batch'][1]} tokens wide)"
 
 
-def _layers(rows: list[LayerRow]) -> Table:
+def _layers(rows: list[LayerRow], origin: Origin) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
     table.add_column("block", justify="right", no_wrap=True)
     table.add_column("part", no_wrap=True)
-    for head in (
-        "worst error of\northogonality", "row norm\n(least to most)", "in the\ncheckpoint", "cosine of\nrow spaces",
-        "spread of logits\n(checkpoint's)",
-    ):  # fmt: skip
-        table.add_column(head, justify="right", no_wrap=True)
+    measured = any(row.logit_spread is not None for row in rows)
+    heads = ["worst error of\northogonality", "row norm\n(least to most)", f"in the\n{origin.name}"]
+    heads.append("cosine of\nrow spaces")
+    for head in [*heads, "spread of logits\n(before)" if origin is FRESH else "spread of logits\n(checkpoint's)"]:
+        if measured or not head.startswith("spread"):
+            table.add_column(head, justify="right", no_wrap=True)
     table.add_column("frozen", no_wrap=True)
     for row in rows:
         spread = f"{significant(row.logit_spread)} ({significant(row.checkpoint_logit_spread)})"
-        cells = (
+        cells = [
             str(row.block),
             row.part,
             error_size(row.orthogonality_error),
             f"{significant(row.row_norm)} ({significant(row.row_norm_min)} to {significant(row.row_norm_max)})",
             significant(row.checkpoint_row_norm),
             significant(row.row_space_cosine),
-            significant(None) if row.logit_spread is None else spread,
+            *([significant(None) if row.logit_spread is None else spread] if measured else []),
             "yes" if row.frozen else "no",
-        )
+        ]
         table.add_row(*(Text(shown(cell)) for cell in cells))
     return table

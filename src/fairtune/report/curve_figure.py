@@ -17,6 +17,10 @@ from fairtune.report.scales import scale_of
 from fairtune.report.svg import INK, svg_text
 
 Points = tuple[tuple[int, float], ...]
+LEVELS: dict[str, Callable[[float], float]] = {"loss": float, "perplexity": math.exp}
+"""Metrics that follow from the loss alone."""
+LARGEST = 30.0
+"""A target loss beyond any that a plot could show."""
 
 
 def curves_svg(content: ReportContent) -> str:
@@ -36,8 +40,9 @@ def curves_svg(content: ReportContent) -> str:
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
         if scale.plain:
-            _draw_target(left, header)
-            log_if_wide(left, "y", [score for curve in content.curves for _, score in curve.score])
+            level = _draw_target(left, header)
+            scores = [score for curve in content.curves for _, score in curve.score]
+            log_if_wide(left, "y", scores if level is None else [level, *scores])
         handles, labels = left.get_legend_handles_labels()
         if handles:
             columns = min(3, len(handles))
@@ -45,19 +50,19 @@ def curves_svg(content: ReportContent) -> str:
         return svg_text(figure, "curves", "Learning curves by arm")
 
 
-def _draw_target(axes: Axes, header: Header) -> None:
-    """The target loss as a thin line, where the metric follows from the loss alone."""
+def _draw_target(axes: Axes, header: Header) -> float | None:
+    """The target loss as a thin line, where the metric follows from the loss alone; returns where it is drawn."""
     target = header.text.target_loss if header.text is not None else None
-    levels = {"loss": lambda loss: loss, "perplexity": math.exp}
-    if target is None or header.metric not in levels or not axes.lines:
-        return
-    level = levels[header.metric](target)
+    if target is None or target > LARGEST or header.metric not in LEVELS or not axes.lines:
+        return None
+    level = LEVELS[header.metric](target)
     axes.axhline(level, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7, zorder=1)
     where = (0.99, level)
     axes.annotate(
         f"target loss {target:g}", where, xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
         textcoords="offset points", ha="right", va="bottom", fontsize=7.5,
     )  # fmt: skip
+    return level
 
 
 def _draw_curves(

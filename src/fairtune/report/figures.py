@@ -74,7 +74,8 @@ def _draw_scores(axes: Axes, content: ReportContent) -> None:
         axes.plot(dots, [place + 0.24] * len(dots), "o", color=colour, markersize=4, alpha=0.65, linewidth=0, zorder=2)
     _label_arms(axes, [(row.arm, row.summaries[header.metric].n) for row in content.rows])
     if scale.plain:
-        log_if_wide(axes, "x", [score for row in content.rows for score in row.scores.values()])
+        highs = [high for row in content.rows if (high := row.summaries[header.metric].high) is not None]
+        log_if_wide(axes, "x", [*highs, *(score for row in content.rows for score in row.scores.values())])
     which = f"{scale.title} (best, lower is better)" if header.text is not None else scale.heading
     axes.set_title(f"{which}: seeds ●, mean ◆, {confidence(header.confidence)} interval", loc="left")
 
@@ -104,7 +105,7 @@ def _draw_differences(axes: Axes, content: ReportContent) -> None:
     _label_arms(axes, [(row.arm, versus.n) for row, versus in rows])
     if scale.plain:
         ends = [(by * v.low, by * v.high) for _, v in rows if v.low is not None and v.high is not None]
-        symlog_if_wide(axes, ends)
+        symlog_if_wide(axes, ends, least=1.0 if header.margin is None else by * header.margin)
     unit = f"{scale.title}, %" if scale.plain else "points"
     better = "; lower is better" if scale.lower_is_better else ""
     level = confidence(header.confidence)

@@ -40,7 +40,7 @@ class Scale:
     @property
     def axis(self) -> str:
         """The metric beside an axis."""
-        return f"{self.heading}, lower is better" if self.lower_is_better else self.heading
+        return f"{self.title}, lower is better" if self.lower_is_better else self.heading
 
     @property
     def difference(self) -> str:
@@ -51,7 +51,7 @@ class Scale:
         """A figure: 84.20 of a share; 4.271, 18.36 or 434.3 of a plain number.
 
         Args:
-            like: a plain figure whose places are taken.
+            like: a plain figure beside which more places would be too many.
         """
         if not self.plain:
             return percent(value)
@@ -59,7 +59,7 @@ class Scale:
             return DASH
         if math.isinf(value):
             return "∞"
-        return f"{value:,.{_places(value if like is None else like)}f}".replace("-", MINUS)
+        return f"{value:,.{_places(value, like)}f}".replace("-", MINUS)
 
     def signed(self, value: float | None, like: float | None = None) -> str:
         """A difference with its sign."""
@@ -67,7 +67,7 @@ class Scale:
             return points(value)
         if value is None or not math.isfinite(value):
             return DASH
-        return _signed(value, _places(value if like is None else like))
+        return _signed(value, _places(value, like))
 
     def distance(self, value: float | None, like: float | None = None) -> str:
         """A difference without its sign."""
@@ -96,11 +96,13 @@ def relative(value: float | None, base: float | None) -> str:
     if value is None or not base or not math.isfinite(value) or not math.isfinite(base):
         return DASH
     found = 100 * value / base
-    return f"{_signed(found, 0 if abs(found) >= 1000 else 1 if abs(found) >= 1 else 2)} %"
+    return f"{_signed(found, 0 if abs(found) >= 100 else 1 if abs(found) >= 1 else 2)} %"
 
 
-def _places(value: float) -> int:
-    """So many that there are four digits, of the rounded value."""
+def _places(value: float, like: float | None = None) -> int:
+    """So many that there are four digits of the rounded value, and no more than another figure has."""
+    if like is not None:
+        return min(_places(value) if value else MOST_PLACES, _places(like))
     if not math.isfinite(value) or value == 0:
         return DIGITS - 1
     exponent = int(f"{value:.{DIGITS - 1}e}".partition("e")[2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rich import box
 from rich.console import Group
@@ -48,7 +48,7 @@ def _heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
     if header.text is not None:
         best = [f"{header.metric_title}\nbest ± {level}", "\nfinal"]
-        return ["n", *best, f"difference, %\n[{level} interval]", "p\n(Holm)", "verdict", "tokens/s\nmedian"]
+        return ["n", *best, f"difference, %\n[{level} interval]", "p\n(Holm)", "verdict"]
     score, difference = f"{scale.title} {scale.unit}\n± {level}", f"difference, points\n[{level} interval]"
     return ["n", score, difference, "p\n(Holm)", "verdict", "s/step\nmedian", "train-\nable %"]
 
@@ -76,7 +76,6 @@ def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
         _difference(versus, lambda end: relative(end, base).removesuffix(" %")) if versus else DASH,
         p_value(versus.p) if versus else DASH,
         verdict,
-        whole(row.tokens_per_second),
     ]
 
 
@@ -92,7 +91,7 @@ def _difference(versus: Versus, show: Callable[[float | None], str]) -> str:
     return f"{show(versus.difference)} [{show(versus.low)}, {show(versus.high)}]"
 
 
-def _text_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
+def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, str]]:
     if header.text is None:
         return
     yield (
@@ -101,9 +100,13 @@ def _text_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, s
         "final: those of the last step; both on the test split. The difference is that of best.",
     )
     if header.text.target_loss is not None:
-        reached = [(row.arm, steps_text(list((row.steps_to_target or {}).values()))) for row in rows]
-        told = "; ".join(f"{arm} {steps or DASH}" for arm, steps in reached)
-        yield f"steps to a validation loss of {header.text.target_loss:g}", told
+        steps = {row.arm: steps_text(list((row.steps_to_target or {}).values())) or DASH for row in rows}
+        yield f"steps to a validation loss of {header.text.target_loss:g}", _by_arm(steps)
+    yield "tokens a second, median", _by_arm({row.arm: whole(row.tokens_per_second) for row in rows})
+
+
+def _by_arm(told: dict[str, str]) -> str:
+    return "; ".join(f"{arm} {text}" for arm, text in told.items())
 
 
 def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
