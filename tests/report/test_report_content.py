@@ -147,3 +147,15 @@ def test_cards_come_from_the_first_finished_run(content: ReportContent) -> None:
     assert set(cards) == {"baseline", "baseline-fast", "oelm-freeze", "focal"}
     assert [change["name"] for change in cards["oelm-freeze"].changed] == ["layer.0.query.weight"]
     assert cards["baseline"].changed == ()
+
+
+def test_an_attention_that_is_not_set_is_the_models_own(make_ledger: Callable[..., MadeLedger]) -> None:
+    made = make_ledger({"baseline": ArmSpec([330, 331]), "published": ArmSpec([300, 302], methods=QK)})
+    path = made.runs / "made" / "study.json"
+    plan = read_json(path)
+    assert plan is not None
+    for arm, attention in (("baseline", None), ("published", "bidirectional")):
+        plan["arms"][arm]["train"]["attention"] = attention
+    write_json(path, plan)
+    (caution,) = finding(make_content(made.results()), "published").cautions
+    assert "also in attention (bidirectional, not the model's own)" in caution

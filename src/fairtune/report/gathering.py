@@ -162,11 +162,15 @@ def _versus(results: Results, found: Comparison) -> Versus:
         p=found.verdict.p,
         word=found.verdict.word,
         note=found.verdict.note,
-        confounds=tuple(Confound(name, setting(ours[name]), setting(theirs[name])) for name in found.confounds),
+        confounds=tuple(Confound(name, _setting(name, ours), _setting(name, theirs)) for name in found.confounds),
         slowdown=slowdown,
         bound=bound,
         beats_bound=beats(slowdown, bound),
     )
+
+
+def _setting(name: str, train: dict[str, Any]) -> str:
+    return "the model's own" if name == "attention" and train[name] is None else setting(train[name])
 
 
 def _card(results: Results, arm: str) -> CardSummary | None:
