@@ -37,7 +37,7 @@ SIZES: dict[str, Any] = {
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of at most 10 rows, so that 37 tokens are neither one chunk nor whole ones."""
     monkeypatch.setattr(module, "FEWEST_ROWS", 10)
-    monkeypatch.setattr(module, "CPU_BUFFER_BYTES", 0)
+    monkeypatch.setattr(module, "CPU_CHUNK_BYTES", 0)
 
 
 def made(dtype: torch.dtype = torch.float32, ignored: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -121,7 +121,17 @@ def test_what_is_frozen_gets_no_gradient_and_costs_no_product() -> None:
         with Largest() as seen:
             linear_cross_entropy(*inputs, targets).backward()
         assert [one.grad is None for one in inputs] == [number == frozen for number in range(3)]
-        assert seen.products == 4 * (3 if frozen == 2 else 2)
+        assert seen.products == 4 * 3  # of 4 chunks: the logits, and what is not frozen
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_the_graph_can_be_kept(factor: float) -> None:
+    hidden, weight, bias, targets = made()
+    loss = linear_cross_entropy(hidden, weight, bias, targets) * factor
+    for _ in range(2):
+        loss.backward(retain_graph=True)
+    (expected,) = gradients(plain(hidden, weight, bias, targets), weight)
+    torch.testing.assert_close(weight.grad, 2 * factor * expected, atol=1e-6, rtol=1e-6)
 
 
 def test_without_gradients_only_the_logits_are_made() -> None:

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 
 IGNORED = -100
-# A chunk's logits in fp32. Larger ones bring little more speed; smaller ones make thin products and re-read the weight and
-# its gradient too often, which a GPU, quick at products, feels sooner.
-CPU_BUFFER_BYTES, GPU_BUFFER_BYTES = 128 << 20, 256 << 20
+# A chunk's logits in fp32, of which there are two: before and after the softmax. Larger chunks bring little more speed; smaller
+# ones make thin products and re-read the weight and its gradient too often, which a GPU, quick at products, feels sooner.
+CPU_CHUNK_BYTES, GPU_CHUNK_BYTES = 64 << 20, 256 << 20
 FEWEST_ROWS = 64
-ALIGNED = 64  # columns of the buffer; rows that begin off a cache line (50,257 is odd) slow the product that fills it by a third
+ALIGNED = 64  # columns; rows that begin off a cache line (50,257 is odd) slow the product that fills them by a third
 
 Needs = tuple[bool, bool, bool]
 
@@ -52,32 +52,37 @@ def token_losses(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: T
     losses = torch.empty(targets.shape, dtype=logits.precise, device=hidden.device)
     correct = torch.empty_like(keep)
     for rows in logits.chunks():
-        correct[rows] = logits.scores.argmax(1) == targets[rows]
-        losses[rows] = logits.exponentiate(targets[rows, None])[0]
+        losses[rows] = -logits.scores.gather(1, targets[rows, None]).squeeze(1)
+        correct[rows] = logits.products.argmax(1) == targets[rows]
     return losses.masked_fill_(~keep, 0.0).float(), correct.logical_and_(keep)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Makes the gradients of the summed loss in the forward pass; the backward pass scales them."""
+    """Makes the gradients in the forward pass; the backward pass scales them."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, needs: Needs) -> Tensor:
         keep = targets != IGNORED
         targets = targets.where(keep, 0)
+        count = keep.sum().clamp_(min=1)
         logits = _Logits(hidden, weight, bias)
         losses = torch.empty(targets.shape, dtype=logits.precise, device=hidden.device)
         gradients = [
             torch.empty(one.shape, dtype=logits.precise, device=one.device) if one is not None and need else None
             for one, need in zip((hidden, weight, bias), needs, strict=True)
         ]
+        # What only a CPU can be asked without waiting for it: how many tokens count, and whether all do.
+        now = hidden.device.type == "cpu" and not logits.short
+        factor = 1 / float(count) if now else 1.0
+        kept = None if now and bool(keep.all()) else keep
         for rows in logits.chunks():
             target = targets[rows, None]
-            losses[rows], total = logits.exponentiate(target)
+            losses[rows] = -logits.scores.gather(1, target).squeeze(1)
             if any(needs):
-                logits.scores.scatter_(1, target, logits.scores.gather(1, target) - total)
-                logits.differentiate(rows, keep[rows, None] / total, *gradients)
-        count = keep.sum().clamp_(min=1)
-        ctx.save_for_backward(count, *gradients)
+                logits.scores.exp_()
+                logits.scores.scatter_(1, target, logits.scores.gather(1, target) - 1)
+                logits.differentiate(rows, factor, None if kept is None else kept[rows, None], *gradients)
+        ctx.save_for_backward(torch.ones_like(count) if now else count, *gradients)
         ctx.types = [None if one is None else one.dtype for one in (hidden, weight, bias)]
         return losses.masked_fill_(~keep, 0.0).sum() / count
 
@@ -88,21 +93,23 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 "linear_cross_entropy can be differentiated once only; use the model's own loss for more."
             )
         count, *gradients = ctx.saved_tensors
-        # The mean comes in only here, in fp32 and together with the loss scale that `grad_output` carries: 16-bit
-        # gradients divided by the number of tokens before would have underflowed.
+        # With 16-bit products the mean comes in only here, in fp32 and together with the loss scale that `grad_output`
+        # carries: divided by the number of tokens before, they would have underflowed.
         scale = grad_output / count
-        found = (
-            None if one is None else (one * scale).to(kind) for one, kind in zip(gradients, ctx.types, strict=True)
-        )
+        if scale.device.type != "cpu" or scale != 1:  # else a pass over the gradients and a copy of them are spared
+            gradients = [None if one is None else one * scale for one in gradients]
+        found = (None if one is None else one.to(kind) for one, kind in zip(gradients, ctx.types, strict=True))
         return *found, None, None
 
 
 class _Logits:
-    """The logits of a linear head, a chunk of rows at a time, always in the same buffer.
+    """The logits of a linear head, a chunk of rows at a time, always in the same memory.
 
     Attributes:
         precise: the type of losses and sums.
-        scores: the present chunk: logits, then what the methods make of them.
+        short: whether the products are in a shorter one.
+        products: the present chunk of the logits.
+        scores: their log-softmax, for the caller to turn into their gradient.
     """
 
     def __init__(self, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
@@ -110,60 +117,69 @@ class _Logits:
         self.precise = torch.float64 if hidden.dtype == torch.float64 else torch.float32
         cast = torch.is_autocast_enabled(device) and hidden.dtype != torch.float64
         kind = torch.get_autocast_dtype(device) if cast else hidden.dtype
+        self.short = kind != self.precise
         self.hidden, self.weight = hidden.detach().to(kind), weight.detach().to(kind)
         self.bias = None if bias is None else bias.detach().to(kind)
-        most = (CPU_BUFFER_BYTES if device == "cpu" else GPU_BUFFER_BYTES) // (4 * len(weight))
-        self.tokens = len(hidden)
+        self.tokens, self.vocabulary = len(hidden), len(weight)
+        most = (CPU_CHUNK_BYTES if device == "cpu" else GPU_CHUNK_BYTES) // (4 * self.vocabulary)
         chunks = max(1, math.ceil(self.tokens / max(most, FEWEST_ROWS)))
         self.rows = math.ceil(self.tokens / chunks)  # all alike, so that none is thin
-        shape = self.rows, math.ceil(len(weight) / ALIGNED) * ALIGNED
-        self._whole = hidden.new_empty(shape, dtype=self.precise)[:, : len(weight)]
-        self._whole_short = None if kind == self.precise else hidden.new_empty(shape, dtype=kind)[:, : len(weight)]
+        shape = self.rows, math.ceil(self.vocabulary / ALIGNED) * ALIGNED
+        self._products = hidden.new_empty(shape, dtype=kind)
+        self._scores = hidden.new_empty(shape, dtype=self.precise)
 
     def chunks(self) -> Iterator[slice]:
-        """Fill `scores` with the logits of each chunk in turn; there is always one, be it empty."""
+        """Make each chunk in turn; there is always one, be it empty."""
         for start in range(0, max(self.tokens, 1), max(self.rows, 1)):
             rows = slice(start, min(start + self.rows, self.tokens))
             self.part = self.hidden[rows]
-            self.scores = self._whole[: len(self.part)]
-            self.short = None if self._whole_short is None else self._whole_short[: len(self.part)]
-            product = self.scores if self.short is None else self.short
-            torch.mm(self.part, self.weight.t(), out=product)
+            products, scores = self._products[: len(self.part)], self._scores[: len(self.part)]
+            self.products, self.scores = products[:, : self.vocabulary], scores[:, : self.vocabulary]
+            torch.mm(self.part, self.weight.t(), out=self.products)
             if self.bias is not None:
-                product.add_(self.bias)
-            if self.short is not None:
-                self.scores.copy_(self.short)
+                self.products.add_(self.bias)
+            products[:, self.vocabulary :] = -math.inf  # so that whole rows, in one piece, have the same softmax
+            torch.log_softmax(products, 1, dtype=self.precise, out=scores)
             yield rows
 
-    def exponentiate(self, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Turn the scores into the exponentials of their distance to the row's largest; the losses, and each row's sum."""
-        wanted, largest = self.scores.gather(1, target), self.scores.amax(1, keepdim=True)
-        total = self.scores.sub_(largest).exp_().sum(1, keepdim=True)
-        return (largest - wanted + total.log()).squeeze(1), total
-
     def differentiate(
-        self, rows: slice, share: Tensor, of_hidden: Tensor | None, of_weight: Tensor | None, of_bias: Tensor | None
+        self,
+        rows: slice,
+        factor: float,
+        kept: Tensor | None,
+        of_hidden: Tensor | None,
+        of_weight: Tensor | None,
+        of_bias: Tensor | None,
     ) -> None:
-        """Bring the chunk into the gradients; the gradient of its logits is the scores times `share`, [rows, 1]."""
-        first = rows.start == 0
-        if self.short is not None:
-            # Values without their share go up to the size of the vocabulary, too much for fp16.
-            self.short.copy_(self.scores.mul_(share))
-            if of_hidden is not None:
-                of_hidden[rows] = self.short @ self.weight
-            if of_weight is not None:
-                product = self.short.t() @ self.part
-                of_weight.copy_(product) if first else of_weight.add_(product)
-            if of_bias is not None:
-                product = self.scores.sum(0)
-                of_bias.copy_(product) if first else of_bias.add_(product)
-            return
-        if of_hidden is not None:  # the share is given to [rows, width], which spares a pass over [rows, vocabulary]
-            torch.mm(self.scores, self.weight, out=of_hidden[rows]).mul_(share)
+        """Bring the chunk into the gradients; the gradient of its logits is in the scores, but for `factor`.
+
+        Args:
+            kept: which rows count, [rows, 1]; None is all.
+        """
+        old, part, slopes = 0 if rows.start == 0 else 1, self.part, self.scores
+        if self.short:
+            slopes = self.products.copy_(self.scores)
+        if of_hidden is not None:
+            _add_product(of_hidden[rows], slopes, self.weight, 0, factor)
+            if kept is not None:
+                of_hidden[rows].mul_(kept)
+        if kept is not None:
+            part = part * kept
         if of_weight is not None:
-            of_weight.addmm_(self.scores.t(), self.part * share, beta=0 if first else 1)
+            _add_product(of_weight, slopes.t(), part, old, factor)
         if of_bias is not None:
-            of_bias.addmv_(self.scores.t(), share.squeeze(1), beta=0 if first else 1)
+            ones = slopes.new_ones(len(part), 1) if kept is None else kept.to(slopes.dtype)
+            _add_product(of_bias[:, None], slopes.t(), ones, old, factor)
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor, old: int, factor: float) -> None:
+    """total = old * total + factor * a @ b, where `old` is 0 or 1 and the product's type may be shorter than the total's."""
+    if a.dtype == total.dtype:
+        total.addmm_(a, b, beta=old, alpha=factor)
+    elif old:
+        total.add_(a @ b)
+    else:
+        total.copy_(a @ b)
 
 
 @dataclass(frozen=True)
