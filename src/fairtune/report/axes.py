@@ -42,7 +42,7 @@ def symlog_if_wide(axes: Axes, ends: Sequence[tuple[float, float]], least: float
         return False
     linear = max(min(sizes), least)
     axes.set_xscale("symlog", linthresh=linear, linscale=1)
-    positive = _round_numbers(linear, max(sizes), most=5)
+    positive = _round_numbers(linear, max(sizes), most=3)
     lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
     ticks = [0.0, *(t for t in positive if t <= highest), *(-t for t in positive if -t >= lowest)]
     axes.xaxis.set_major_locator(FixedLocator(sorted(ticks)))

@@ -106,10 +106,10 @@ def _draw_differences(axes: Axes, content: ReportContent) -> None:
     if scale.plain:
         ends = [(by * v.low, by * v.high) for _, v in rows if v.low is not None and v.high is not None]
         symlog_if_wide(axes, ends, least=1.0 if header.margin is None else by * header.margin)
-    unit = f"{scale.title}, %" if scale.plain else "points"
-    better = "; lower is better" if scale.lower_is_better else ""
-    level = confidence(header.confidence)
-    axes.set_title(f"difference to {header.reference} ({unit}), {level} interval{better}", loc="left")
+    level = f"{confidence(header.confidence)} interval"
+    better = f"{level}; lower is better" if scale.lower_is_better else level
+    told = f", % ({better})" if scale.plain else f" (points), {level}"
+    axes.set_title(f"difference to {header.reference}{told}", loc="left")
 
 
 def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:
