@@ -1,6 +1,6 @@
 """Language models: tokens a second, memory of the loss, and what frozen queries and keys save, each beside its peer.
 
-    python benchmarks/lm.py [--parts speed loss memory freeze] [--blocks 40]
+    python benchmarks/lm.py [--parts speed loss memory freeze] [--blocks 24]
 
 speed: fairtune's loop, transformers' `Trainer` and a bare PyTorch loop train the same GPT-2 (preset gpt-mini: 256 wide, 4 layers,
     no dropout, fp32) from the same weights on the same batches with the same AdamW, clipping and cosine. Each lives in a process of
@@ -10,7 +10,8 @@ loss: forward and backward of `linear_cross_entropy` against `F.cross_entropy` o
 memory: the most that either needs beyond its inputs, each in a fresh process.
 freeze: whole steps of that GPT-2 with trainable and with frozen queries and keys, beside the bound; see benchmarks/freeze.py.
 
-Ratios have 95 % intervals from resampling the blocks, in which all peers stay together. `--blocks 8` takes two minutes.
+Ratios have 95 % intervals from resampling the blocks, in which all peers stay together. On two quiet cores this takes a few
+minutes, and `--blocks 6` under two; the first time a tokenizer is trained too.
 """
 
 from __future__ import annotations
@@ -419,7 +420,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument(
-        "--blocks", type=int, default=40, help="of turns; the loss of the largest vocabulary has a quarter"
+        "--blocks", type=int, default=24, help="of turns; the loss of the largest vocabulary has a quarter"
     )
     parser.add_argument("--serve", choices=list(PEERS), help=argparse.SUPPRESS)
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
