@@ -52,7 +52,7 @@ def test_a_loss_within_the_margin_is_not_hidden() -> None:
 
 def test_a_loss_that_may_be_within_the_margin_is_worse_and_says_so() -> None:
     verdict = judge([made(-0.05, 0.01)], 0.03, 0.95)[0]
-    assert str(verdict) == "worse (the loss is not shown to exceed the margin)"
+    assert str(verdict) == "worse (not shown to exceed the margin)"
     assert str(judge([made(-0.05, 0.01)], None, 0.95)[0]) == "worse"
 
 

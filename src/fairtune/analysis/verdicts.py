@@ -85,7 +85,7 @@ def _judge(
     if within is not None and within < risk:
         return Verdict(INFERIOR, p, "")
     if p < risk:
-        return Verdict(WORSE, p, "" if margin is None else "the loss is not shown to exceed the margin")
+        return Verdict(WORSE, p, "" if margin is None else "not shown to exceed the margin")
     return Verdict(NOT_SEPARABLE, p, _missing(gain, margin))
 
 

@@ -24,7 +24,8 @@ class Difference:
     control: str | None
 
     def __str__(self) -> str:
-        told = f"{self.arm}: {self.setting} is {_text(self.value)}, {self.reference} has {_text(self.reference_value)}"
+        ours, theirs = _text(self.setting, self.value), _text(self.setting, self.reference_value)
+        told = f"{self.arm}: {self.setting} is {ours}, {self.reference} has {theirs}"
         if self.control == self.arm:
             return f"{told}; this arm is itself the control for that"
         if self.control:
@@ -54,5 +55,7 @@ def control_of(study: Study, arm: str) -> str | None:
     return None
 
 
-def _text(value: Any) -> str:
+def _text(setting: str, value: Any) -> str:
+    if value is None:
+        return "the model's own" if setting == "attention" else "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
