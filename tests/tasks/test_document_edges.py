@@ -81,8 +81,11 @@ def test_every_token_of_the_text_is_a_target_once_and_predicted_from_what_stands
         assert inputs[0] == (stream[start - 1] if start else found.eos)
         assert np.array_equal(inputs[1:], targets[:-1])
         seen[start:end] += 1
-    assert (seen[found.is_text(stream)] == 1).all()
-    assert int(found.is_text(stream).sum()) == found.counts.tokens - found.edges * found.counts.documents
+    assert (seen[found.is_text] == 1).all()
+    assert np.array_equal(
+        found.is_text, (stream != found.eos) & (stream != (found.eos if found.bos is None else found.bos))
+    )
+    assert int(found.is_text.sum()) == found.counts.tokens - found.edges * found.counts.documents
 
 
 def test_a_document_that_fits_is_never_cut() -> None:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -100,10 +101,14 @@ class TokenBlocks:
         """Tokens of a document that are not its text: EOS, and BOS where there is one."""
         return 1 if self.bos is None else 2
 
-    def is_text(self, tokens: Tokens) -> npt.NDArray[np.bool_]:
-        """Which tokens stand for text, and not for the edge of a document."""
-        text: npt.NDArray[np.bool_] = tokens != self.eos
-        return text if self.bos is None else text & (tokens != self.bos)
+    @cached_property
+    def is_text(self) -> npt.NDArray[np.bool_]:
+        """Which tokens of the stream stand for text, and not for the edge of a document; none of its documents is cut."""
+        found, ends = np.ones(len(self.stream), bool), np.cumsum(self.documents[:, 0], dtype=np.int64)
+        found[ends - 1] = False
+        if self.bos is not None:
+            found[ends - self.documents[:, 0]] = False
+        return found
 
     def spans(self, length: int) -> list[tuple[int, int]]:
         """Where windows of at most so many tokens begin and end in the stream, so that every token of the text is in one of them.

@@ -151,7 +151,7 @@ def _padded(text: TokenBlocks, spans: list[Span]) -> tuple[npt.NDArray[np.int64]
     for row, (start, end) in enumerate(spans):
         given, wanted = text.window(start, end)
         inputs[row, : end - start] = given
-        targets[row, : end - start] = np.where(text.is_text(wanted), wanted.astype(np.int64), IGNORED)
+        targets[row, : end - start] = np.where(text.is_text[start:end], wanted.astype(np.int64), IGNORED)
     return inputs, targets
 
 
