@@ -361,7 +361,8 @@ class LanguageTrainee(Trainee):
     """A step with the loss that fairtune's loop uses."""
 
     def __post_init__(self) -> None:
-        from fairtune.training.token_losses import language_head, linear_cross_entropy
+        from fairtune.training.language_head import language_head
+        from fairtune.training.token_losses import linear_cross_entropy
 
         super().__post_init__()
         head = language_head(self.model, self.batch)

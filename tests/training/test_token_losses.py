@@ -24,7 +24,8 @@ from transformers import (
 )
 
 from fairtune.training import token_losses as module
-from fairtune.training.token_losses import language_head, linear_cross_entropy, token_losses
+from fairtune.training.language_head import language_head
+from fairtune.training.token_losses import linear_cross_entropy, token_losses
 
 TOKENS, WIDTH, VOCABULARY = 37, 8, 23
 SIZES: dict[str, Any] = {

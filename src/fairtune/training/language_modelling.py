@@ -20,7 +20,8 @@ from fairtune.tasks.batches import Indices
 from fairtune.tasks.blocks import TokenBlocks
 from fairtune.tasks.metrics import text_metrics
 from fairtune.training.evaluation import Evaluation, scoring
-from fairtune.training.token_losses import IGNORED, LanguageHead, language_head, linear_cross_entropy, token_losses
+from fairtune.training.language_head import LanguageHead, language_head
+from fairtune.training.token_losses import IGNORED, linear_cross_entropy, token_losses
 
 Span = tuple[int, int]
 TOKENS_PER_BATCH = {"cpu": 2048}
