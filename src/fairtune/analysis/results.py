@@ -147,10 +147,14 @@ class Results:
 
     @cached_property
     def margin(self) -> float | None:
-        """The margin in the metric's unit; a share is taken of the reference arm's mean."""
+        """The margin against the reference, in the metric's unit."""
+        return self.margin_against(self.reference)
+
+    def margin_against(self, arm: str) -> float | None:
+        """The margin in the metric's unit; a share is taken of the mean of the arm that is compared with."""
         margin: str | float | None = self.plan["compare"]["margin"]
         if isinstance(margin, str):
-            mean = self.summary(self.reference).mean
+            mean = self.summary(arm).mean
             return float(margin[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
         return margin
 
@@ -160,7 +164,8 @@ class Results:
         pairs = [(arm, self.reference) for arm in self.arms if arm != self.reference]
         pairs += [(arm, control) for arm in self.arms if (control := self._control(arm)) is not None]
         found = [self._paired(arm, other) for arm, other in pairs]
-        verdicts = judge(found, self.margin, self.confidence, METRICS[self.metric].lower_is_better)
+        margins = [self.margin_against(other) for _, other in pairs]
+        verdicts = judge(found, margins, self.confidence, METRICS[self.metric].lower_is_better)
         return [
             Comparison(arm, other, f, v, self._confounds(arm, other), self._slowdown(arm, other))
             for (arm, other), f, v in zip(pairs, found, verdicts, strict=True)

@@ -29,24 +29,29 @@ class Verdict:
 
 
 def judge(
-    found: Sequence[PairedDifference], margin: float | None, confidence: float, lower_is_better: bool = False
+    found: Sequence[PairedDifference],
+    margin: float | Sequence[float | None] | None,
+    confidence: float,
+    lower_is_better: bool = False,
 ) -> list[Verdict]:
     """A verdict for each comparison, all corrected together.
 
     Args:
-        margin: a loss that would not matter, in the metric's unit.
+        margin: a loss that would not matter, in the metric's unit; one for all comparisons, or one for each.
     """
     gains = [f.mirrored() if lower_is_better else f for f in found]
+    margins = list(margin) if isinstance(margin, Sequence) else [margin] * len(gains)
     evidence = zip(
         gains,
         holm([gain.p for gain in gains]),
-        holm([_chance_beyond(gain, margin) for gain in gains]),
-        holm([_chance_within(gain, margin) for gain in gains]),
+        holm([_chance_beyond(gain, own) for gain, own in zip(gains, margins, strict=True)]),
+        holm([_chance_within(gain, own) for gain, own in zip(gains, margins, strict=True)]),
+        margins,
         strict=True,
     )
     risk = 1 - confidence
     behind = "higher" if lower_is_better else "lower"
-    return [_judge(gain, p, beyond, within, margin, risk, behind) for gain, p, beyond, within in evidence]
+    return [_judge(gain, p, beyond, within, own, risk, behind) for gain, p, beyond, within, own in evidence]
 
 
 def _chance_beyond(gain: PairedDifference, margin: float | None) -> float | None:

@@ -80,6 +80,7 @@ class Versus:
 
     Args:
         base: mean of the arm compared with, which changes in percent are of.
+        margin: a loss that would not matter in this comparison, in the metric's unit.
         p: corrected by Holm over all comparisons of the study.
         slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
         bound: the lowest such ratio that matrix products allow; None if it is not known.
@@ -93,6 +94,7 @@ class Versus:
     low: float | None
     high: float | None
     base: float | None
+    margin: float | None
     p: float | None
     word: str
     note: str

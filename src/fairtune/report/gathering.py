@@ -159,6 +159,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
         low=found.found.low,
         high=found.found.high,
         base=base if math.isfinite(base) else None,
+        margin=results.margin_against(found.reference),
         p=found.verdict.p,
         word=found.verdict.word,
         note=found.verdict.note,

@@ -106,6 +106,8 @@ def _margin_note(header: Header) -> str:
         known = "is a finite number" if scale.plain else "has run"
         return f"The margin, {header.stated_margin} of {reference}'s mean, is known once that {known}."
     fixed = "The margin is part of the plan and was fixed before the first run."
+    if share:
+        fixed += " In a comparison with another arm it is the same share of that arm's mean."
     if scale.plain:
         beyond = "higher" if scale.lower_is_better else "lower"
         stated = f"{margin_text(header)} of {reference}'s mean ({scale.distance(header.margin)})"

@@ -57,7 +57,7 @@ def versus_text(header: Header, versus: Versus) -> str:
 
 
 def _in_points(header: Header, versus: Versus, scale: Scale) -> str:
-    other, difference, margin = versus.reference, scale.signed(versus.difference), scale.distance(header.margin)
+    other, difference, margin = versus.reference, scale.signed(versus.difference), scale.distance(versus.margin)
     evidence = f"({_evidence(header, versus, between(versus.low, versus.high, scale.signed))})"
     by = f"by {scale.distance(versus.difference)} points {evidence}"
     return {

@@ -125,7 +125,7 @@ class Compare(Section):
     to: str = Field("baseline", description="The arm that all others are compared to.")
     margin: Margin | None = Field(
         None,
-        description="Loss that would not matter: `1.5%` of the reference arm's mean, or a plain number in the "
+        description="Loss that would not matter: `1.5%` of the mean of the arm compared with, or a plain number in the "
         "metric's own unit (0.01 is one point of accuracy).",
     )
     confidence: Number = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
