@@ -19,6 +19,7 @@ from transformers.utils.generic import can_return_tuple
 
 from fairtune.errors import ModelError
 from fairtune.models.heads import base_model
+from fairtune.models.modes import evaluating
 
 Attention = Literal["causal", "bidirectional"]
 PROBE = 4
@@ -33,7 +34,7 @@ def sees_ahead(model: nn.Module) -> bool:
     ids = (torch.arange(PROBE, device=device) + rows // 2).clamp(max=rows - 1).repeat(2, 1)
     ids[1, -1] = 0
     generators = [device] if device.type == "cuda" else []
-    with _evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
+    with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
         hidden: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
     earlier = hidden[:, :-1].float()
     noise = 32 * torch.finfo(hidden.dtype).eps * float(earlier.abs().max())
@@ -181,15 +182,3 @@ def _marked(config: Any, causal: bool | None) -> Iterator[None]:
         vars(config).pop("is_causal", None)
         if before is not None:
             config.is_causal = before
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; each module gets back its own mode, since a frozen part may not train while others do."""
-    before = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in before:
-            module.training = training

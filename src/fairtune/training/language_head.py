@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from fairtune.models.modes import evaluating
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def language_head(model: nn.Module, batch: Mapping[str, Tensor]) -> LanguageHead
     found = LanguageHead(inner)
     ids = batch["input_ids"][:2, :8]
     small = {name: part[:2, :8] for name, part in batch.items() if part.shape == batch["input_ids"].shape}
-    with _evaluating(model), torch.no_grad():
+    with evaluating(model), torch.no_grad():
         return found if _is_all_of(model, found, head, small | {"labels": ids}) else None
 
 
@@ -90,15 +91,3 @@ def _is_all_of(model: nn.Module, found: LanguageHead, head: nn.Linear, batch: di
     with torch.autocast(device, dtype=kind, enabled=enabled):
         alone = found.hidden(**{name: part for name, part in batch.items() if name != "labels"})
     return alone.shape == seen["hidden"].shape and torch.allclose(alone, seen["hidden"], rtol=1e-3, atol=1e-4)
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode; afterwards every module is in the mode in which it was."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
