@@ -10,8 +10,8 @@ loss: forward and backward of `linear_cross_entropy` against `F.cross_entropy` o
 memory: the most that either needs beyond its inputs, each in a fresh process.
 freeze: whole steps of that GPT-2 with trainable and with frozen queries and keys, beside the bound; see benchmarks/freeze.py.
 
-Ratios have 95 % intervals from resampling the blocks, in which all peers stay together. `--blocks 6` is for a first look: on two busy
-cores its part `speed` took 2 min 14 s. The first time a tokenizer is trained too.
+Ratios have 95 % intervals from resampling the blocks, in which all peers stay together. `--blocks 6` is for a first look: on two
+busy cores its part `speed` took 2 min 14 s. The first time a tokenizer is trained too.
 """
 
 from __future__ import annotations
