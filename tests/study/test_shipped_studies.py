@@ -129,3 +129,11 @@ def test_the_causal_classifiers_have_the_published_settings_and_tell_the_publish
         assert (train.weight_decay, train.clip, train.schedule, train.warmup) == (0.01, 1.0, "constant", 0)
         assert train.attention == "causal"
         assert published.settings(arm) == train.model_copy(update={"attention": "bidirectional"})
+
+
+@pytest.mark.parametrize("page", ["language-models.md", "gpt-classification.md", "language-model-data.md"])
+def test_the_studies_in_the_docs_of_gpt_are_valid(page: str) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert load_study(parse_yaml(block).data).arms
