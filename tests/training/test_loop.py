@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fairtune.ledger.events import counted_events
+from fairtune.ledger.records import read_records
 from fairtune.methods import registry
 from fairtune.methods.base import Method, Moment
 from fairtune.study.schema import Train
@@ -177,6 +178,8 @@ class Spy(Method):
         return 3 * torch.nn.functional.cross_entropy(outputs.logits, batch["labels"])
 
     def around_backward(self, step: Any, proceed: Any) -> Any:
+        where = (step.step, step.total_steps, step.epoch, step.epochs, step.scale)
+        assert where == (self.seen, 26, self.seen // 13, 2, 1.0), where
         loss = proceed()
         step.backward(step.forward())
         return loss
@@ -188,6 +191,8 @@ class Spy(Method):
     def after_epoch(self, moment: Moment) -> None:
         assert sum(len(batch["labels"]) for batch in moment.train_batches()) == 200
         self.calls.append(f"epoch {moment.epoch}")
+        moment.record("spied", {"seen": torch.tensor([self.seen])}, calls=len(self.calls))
+        moment.warn(f"epoch {moment.epoch} was spied on")
 
     @contextmanager
     def evaluating(self, model: Any) -> Iterator[None]:
@@ -226,6 +231,37 @@ def test_every_hook_of_a_method_takes_part(toy: ToyStudy) -> None:  # noqa: F811
     assert ours["grad_norm"] > 4 * theirs["grad_norm"], "three times the loss, two passes"
     assert result["metrics"]["test"]["mcc"] == 0, "evaluated with the head that `evaluating` put in place"
     assert json.loads(spied.run.card.read_text())["changed"] == []
+    records = read_records(spied.run, "spied")
+    assert [(r.step, r.epoch, r.arrays["seen"].tolist()) for r in records] == [(13, 1, [13]), (26, 2, [26])]
+    assert [r.figures for r in records] == [{"calls": 3}, {"calls": 4}]
+    warned = [e["text"] for e in counted_events(spied.run.events) if e["event"] == "warning"]
+    assert warned == ["epoch 1 was spied on", "epoch 2 was spied on"]
+
+
+class Scaled(Method):
+    """Notes what each loss is multiplied by."""
+
+    seen: ClassVar[list[tuple[int, float, int]]] = []
+
+    def around_backward(self, step: Any, proceed: Any) -> Any:
+        self.seen.append((step.step, step.scale, len(step.batch["labels"])))
+        return proceed()
+
+
+def test_the_scale_of_a_loss_is_its_share_of_the_optimizer_step(
+    toy: ToyStudy,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry.registered()
+    monkeypatch.setitem(
+        registry._registered, "spy", registry.Registration("spy", SpyConfig, f"{__name__}:Scaled", frozenset())
+    )
+    job = toy.job("accumulated", methods=["spy"], accumulate=4, steps=4)
+    assert perform_here(job)["status"] == "finished"
+    assert sorted(n for _, _, n in Scaled.seen) == [8, *[16] * 12]
+    for number in range(4):
+        examples = sum(n for step, _, n in Scaled.seen if step == number)
+        assert all(scale == n / examples for step, scale, n in Scaled.seen if step == number)
 
 
 @pytest.mark.usefixtures("spy")

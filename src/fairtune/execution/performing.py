@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
+from fairtune.ledger.records import write_arrays
 from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
@@ -170,7 +171,7 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     states = RunStates(job.run.checkpoint, lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
-        states=states, checkpoint_every=job.checkpoint_every, between=between,
+        states=states, keep=partial(write_arrays, job.run), checkpoint_every=job.checkpoint_every, between=between,
     )  # fmt: skip
     return Ready(run, card, frozen, tokenizer)
 

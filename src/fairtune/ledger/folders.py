@@ -52,6 +52,11 @@ class RunFolder:
         return self.path / "samples.json"
 
     @property
+    def records(self) -> Path:
+        """Arrays that methods record while they train; the events tell which of them count."""
+        return self.path / "records"
+
+    @property
     def result(self) -> Path:
         return self.path / "result.json"
 

@@ -25,6 +25,25 @@ class Step(Protocol):
     @property
     def batch(self) -> Batch: ...
 
+    @property
+    def scale(self) -> float:
+        """What a loss is multiplied by on its way back: the batch's share of the step, and the precision's loss scale."""
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps that are done."""
+
+    @property
+    def total_steps(self) -> int: ...
+
+    @property
+    def epoch(self) -> int:
+        """The pass over the training examples that is under way, from 0."""
+
+    @property
+    def epochs(self) -> int:
+        """How many of them there will be; the last may be cut short."""
+
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""
 
@@ -32,12 +51,22 @@ class Step(Protocol):
         """Add the loss's gradients, scaled as the run's precision and accumulation ask."""
 
 
+class Recorder(Protocol):
+    """Keeps what a method found out: arrays in a file of their own, figures (what JSON can hold) in the run's events."""
+
+    def __call__(self, name: str, arrays: Mapping[str, Tensor], **figures: Any) -> None: ...
+
+
 @dataclass(frozen=True)
 class Moment:
     """Where training stands when `after_step` or `after_epoch` is called.
 
     Args:
-        train_batches: the training examples in a fixed order, on the device, for a pass without learning.
+        epoch: passes over the training examples that are complete.
+        train_batches: every training example once with its label, on the device, for a pass without learning; the same
+            batches every time, cut as quickly as they can be evaluated.
+        record: keep arrays and figures of this step under a name; see `fairtune.ledger.records`.
+        warn: tell the user something that readers of the results must know.
     """
 
     model: nn.Module
@@ -46,6 +75,8 @@ class Moment:
     total_steps: int
     epoch: int
     train_batches: Callable[[], Iterator[Batch]]
+    record: Recorder
+    warn: Callable[[str], None]
 
 
 class Method:

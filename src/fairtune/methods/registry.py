@@ -22,6 +22,13 @@ class MethodConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    def data_problem(self, examples: int, classes: int) -> str | None:  # noqa: ARG002
+        """Why the method cannot work with so many training examples of so many classes; None if it can."""
+        return None
+
+
+KINDS = ("classify", "language_model")
+
 
 @dataclass(frozen=True)
 class Registration:
@@ -31,6 +38,8 @@ class Registration:
     """Where the code is, as `module:Class`; imported when a run needs it."""
     claims: frozenset[str]
     """What the method takes for itself; two methods of one arm may not claim the same."""
+    kinds: frozenset[str] = frozenset(KINDS)
+    """The kinds of task that it is for."""
 
     @property
     def help(self) -> str:
@@ -51,12 +60,19 @@ class MethodUse:
 _registered: dict[str, Registration] = {}
 
 
-def register(name: str, config: type[MethodConfig], implementation: str, claims: Iterable[str] = ()) -> None:
+def register(
+    name: str,
+    config: type[MethodConfig],
+    implementation: str,
+    claims: Iterable[str] = (),
+    kinds: Iterable[str] = KINDS,
+) -> None:
     """Make a method known. Refuses anything that would later surprise a user.
 
     Args:
         implementation: `module:Class` of a `fairtune.methods.base.Method`.
         claims: what it takes for itself, such as `loss` or `q` and `k`.
+        kinds: of task that it is for; a study of another kind is refused when it is read.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ValueError(f"method name {name!r}: use lower-case letters, digits and _")
@@ -76,7 +92,9 @@ def register(name: str, config: type[MethodConfig], implementation: str, claims:
         )
     if implementation.count(":") != 1:
         raise ValueError(f"method {name!r}: the implementation must be given as 'module:Class'")
-    _registered[name] = Registration(name, config, implementation, frozenset(claims))
+    if not set(kinds) or not set(kinds) <= set(KINDS):
+        raise ValueError(f"method {name!r}: kinds of task are {', '.join(KINDS)}")
+    _registered[name] = Registration(name, config, implementation, frozenset(claims), frozenset(kinds))
 
 
 @cache

@@ -57,11 +57,22 @@ def find_grounds(study: Study) -> Grounds:
                 f"arm '{arm}': max_length is {longest}, but model '{grounds.model.name}' has {grounds.model.positions} "
                 "positions; lower max_length."
             )
+    _require_enough(grounds)
     if grounds.model.preset is not None:
         return replace(grounds, notes=(*grounds.notes, *preset_remarks(grounds.model.preset)))
     for use in _uses(grounds):
         require_suited(grounds.model, use)
     return grounds
+
+
+def _require_enough(grounds: Grounds) -> None:
+    """Refuse an arm with a method that cannot work with so few examples, or such classes."""
+    for arm in grounds.study.arms:
+        asked = grounds.study.settings(arm).examples
+        examples = grounds.examples[arm] if asked is None else min(asked, grounds.examples[arm])
+        for use in grounds.study.methods(arm):
+            if problem := use.config.data_problem(examples, len(grounds.task.labels)):
+                raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 
 def _uses(grounds: Grounds) -> list[Use]:

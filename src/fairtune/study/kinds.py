@@ -1,11 +1,13 @@
-"""Settings that mean nothing for a study's kind of task are refused, so that nobody believes that they did something."""
+"""Settings and methods that mean nothing for a kind of task are refused, so that nobody believes that they did something."""
 
 from __future__ import annotations
 
+from fairtune.methods.registry import registered
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.catalogue import task_names
+from fairtune.tasks.corpora import KIND as TEXT
 from fairtune.tasks.corpora import corpus_names, is_text
 from fairtune.tasks.definitions import ALIASES
 
@@ -30,7 +32,7 @@ FOR_CLASSES: dict[Path, str] = {
 
 
 def kind_problems(study: Study, origins: Origins) -> list[Problem]:
-    """What a study sets although its kind of task has no use for it."""
+    """What a study sets, or does in an arm, although its kind of task has no use for it."""
     if isinstance(study.task, str) and study.task not in {*corpus_names(), *task_names(), *ALIASES}:
         return []  # whether it means anything depends on what the name was meant to be
     refused = FOR_TEXT if is_text(study.task) else FOR_CLASSES
@@ -38,6 +40,21 @@ def kind_problems(study: Study, origins: Origins) -> list[Problem]:
     for path, reason in refused.items():
         places = [path, *(("arms", arm, path[1]) for arm in study.arms if path[0] == "train")]
         found += [Problem(origins.of(place), dotted(place), reason) for place in places if _is_set(study, place)]
+    return [*found, *_method_problems(study, origins)]
+
+
+WORK = {"classify": "classifiers", TEXT: "language models"}
+
+
+def _method_problems(study: Study, origins: Origins) -> list[Problem]:
+    kind = TEXT if is_text(study.task) else "classify"
+    found = []
+    for arm in study.arms:
+        for position, use in enumerate(study.methods(arm)):
+            if kind not in registered()[use.name].kinds:
+                path: Path = ("arms", arm, "methods", position)
+                reason = f"'{use.name}' does not work with {WORK[kind]}; remove it, or choose another task"
+                found.append(Problem(origins.of(path), dotted(path), reason))
     return found
 
 

@@ -31,6 +31,10 @@ def to_device(data: Encoded, rows: Indices, device: torch.device) -> Batch:
     return batch if device.type == "cpu" else {k: v.to(device, non_blocking=True) for k, v in batch.items()}
 
 
+def _quick_batches(data: Encoded, device: torch.device) -> list[Indices]:
+    return list(evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)))
+
+
 @dataclass(frozen=True)
 class Classification:
     """A task that classifies, as tokens.
@@ -55,6 +59,9 @@ class Classification:
     def batch(self, rows: Indices, device: torch.device) -> Batch:
         return to_device(self.data["train"], rows, device)
 
+    def passing(self, device: torch.device) -> list[Indices]:
+        return _quick_batches(self.data["train"], device)
+
     def sizes(self, rows: Indices) -> tuple[int, int]:
         lengths = self.data["train"].lengths[rows]
         real = int(lengths.sum())
@@ -69,7 +76,7 @@ class Classification:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
         with scoring(model, methods):
-            for rows in evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
+            for rows in _quick_batches(data, device):
                 between()
                 batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
                 logits = model(**batch).logits.float().cpu().numpy()

@@ -16,7 +16,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method
-from fairtune.tasks.batches import Indices
+from fairtune.tasks.batches import Indices, fixed_order
 from fairtune.tasks.blocks import TokenBlocks
 from fairtune.tasks.metrics import text_metrics
 from fairtune.training.evaluation import Evaluation, scoring
@@ -68,6 +68,9 @@ class LanguageModelling:
     def batch(self, rows: Indices, device: torch.device) -> Batch:
         ids = _tokens(self._rows[rows], device)
         return {"input_ids": ids, "labels": ids}
+
+    def passing(self, device: torch.device) -> list[Indices]:
+        return list(fixed_order(len(self), max(1, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS) // self.length)))
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
         return len(rows) * self.length, 0

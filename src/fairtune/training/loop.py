@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -17,13 +18,15 @@ from torch import Tensor, nn
 
 from fairtune.errors import RunFailure
 from fairtune.ledger.events import EventLog
+from fairtune.ledger.records import EVENT as RECORD
 from fairtune.methods.base import Batch, Method, Moment
 from fairtune.study.plan import steps_per_epoch, total_steps
 from fairtune.study.schema import Train
 from fairtune.study.values import INTERVAL_UNITS
-from fairtune.tasks.batches import Indices, fixed_order
+from fairtune.tasks.batches import Indices
 from fairtune.tasks.metrics import METRICS
 from fairtune.training.activations import use_fast_gelu
+from fairtune.training.batch_pass import BatchPass
 from fairtune.training.clock import Clock
 from fairtune.training.dropout import use_fast_dropout
 from fairtune.training.evaluation import Evaluation
@@ -62,36 +65,6 @@ class Progress:
     epoch_seconds: list[float] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """One batch on its way through the model; what `around_backward` is given."""
-
-    run: TrainingRun
-    batch: Batch
-    share: float
-
-    @property
-    def model(self) -> nn.Module:
-        return self.run.model
-
-    def forward(self) -> Tensor:
-        outputs = self.run.objective.outputs(self.run.model, self.batch)
-        loss: Tensor = outputs.loss
-        for method in self.run.methods:
-            own = method.loss(outputs, self.batch)
-            loss = loss if own is None else own
-        return loss
-
-    def whole(self) -> Tensor:
-        """Forward and backward; returns the loss."""
-        loss = self.forward()
-        self.backward(loss)
-        return loss.detach()
-
-    def backward(self, loss: Tensor) -> None:
-        self.run.accelerator.backward(loss * self.share if self.share != 1.0 else loss)
-
-
 class TrainingRun:
     """One arm, one seed.
 
@@ -99,6 +72,7 @@ class TrainingRun:
         model: prepared by the arm's methods.
         objective: what is learned, and how it is scored.
         states: where the state of the run is saved; a state found there is taken up.
+        keep: takes the name, the step and the arrays of what a method records.
         between: called at every safe point; raises `Stopped` if the run shall stop.
 
     Attributes:
@@ -117,11 +91,12 @@ class TrainingRun:
         accelerator: Accelerator,
         log: EventLog,
         states: RunStates,
+        keep: Callable[[str, int, Mapping[str, Any]], None],
         checkpoint_every: int | str,
         between: Callable[[], None],
     ) -> None:
         self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
-        self.accelerator, self.log, self.states, self.between = accelerator, log, states, between
+        self.accelerator, self.log, self.states, self.keep, self.between = accelerator, log, states, keep, between
         self.device = accelerator.device
         self.checkpoint_every = checkpoint_every
         self.total_steps = total_steps(train, len(objective))
@@ -210,11 +185,8 @@ class TrainingRun:
         examples = sum(len(batch["labels"]) for batch in batches)
         total = torch.zeros((), device=self.device)
         for batch in batches:
-            one = _Pass(self, batch, len(batch["labels"]) / examples)
-            proceed = one.whole
-            for method in reversed(self.methods):
-                proceed = _wrapped(method, one, proceed)
-            total += proceed() * one.share
+            one = BatchPass(self, batch, len(batch["labels"]) / examples)
+            total += one.whole() * one.share
         return float(total)
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:
@@ -230,10 +202,10 @@ class TrainingRun:
 
     def _end_epoch(self) -> None:
         now = self.progress
-        self._call_methods("after_epoch")
         now.epoch_seconds.append(self.clock.seconds["step"] + self.clock.seconds["data"] - sum(now.epoch_seconds))
         now.epoch += 1
         now.step_in_epoch = 0
+        self._call_methods("after_epoch")
         self.log.write("epoch", now.unit, epoch=now.epoch, step=now.step, seconds=now.epoch_seconds[-1])
 
     def _evaluate(self) -> None:
@@ -309,15 +281,32 @@ class TrainingRun:
         if not self.methods:
             return
         now = self.progress
-        moment = Moment(self.model, self.optimizer, now.step, self.total_steps, now.epoch, self._train_pass)
+        moment = Moment(
+            self.model,
+            self.optimizer,
+            now.step,
+            self.total_steps,
+            now.epoch,
+            self._train_pass,
+            self._record,
+            self._warn,
+        )
         with self.clock.measure("method"):
             for method in self.methods:
                 getattr(method, hook)(moment)
 
     def _train_pass(self) -> Iterator[Batch]:
-        for rows in fixed_order(len(self.objective), self.train.batch_size):
+        for rows in self.objective.passing(self.device):
             self.between()
             yield self.objective.batch(rows, self.device)
+
+    def _record(self, name: str, arrays: Mapping[str, Tensor], **figures: Any) -> None:
+        now = self.progress
+        self.keep(name, now.step, {key: array.detach().cpu().numpy() for key, array in arrays.items()})
+        self.log.write(RECORD, now.unit, name=name, step=now.step, epoch=now.epoch, **figures)
+
+    def _warn(self, text: str) -> None:
+        self.log.write("warning", self.progress.unit, text=text)
 
     def _checkpoint_is_due(self) -> bool:
         every = self.checkpoint_every
@@ -325,7 +314,3 @@ class TrainingRun:
             return self.progress.phase == TRAIN and self.progress.step % every == 0
         unit = every.lstrip("0123456789.")
         return time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
-
-
-def _wrapped(method: Method, one: _Pass, proceed: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    return lambda: method.around_backward(one, proceed)

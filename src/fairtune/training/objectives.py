@@ -38,6 +38,9 @@ class Objective(Protocol):
     def batch(self, rows: Indices, device: torch.device) -> Batch:
         """Training examples as the model takes them, with labels."""
 
+    def passing(self, device: torch.device) -> list[Indices]:
+        """Batches that hold every training example once, for a pass without learning; the same every time."""
+
     def sizes(self, rows: Indices) -> tuple[int, int]:
         """Real tokens of a batch, and padding."""
 

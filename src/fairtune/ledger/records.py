@@ -1,0 +1,81 @@
+"""What methods record while they train: figures in the run's events, arrays in files of their own.
+
+A record is found by its event line, so one whose step was lost with a killed process is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from fairtune.errors import LedgerError
+from fairtune.files import write_atomically
+from fairtune.ledger.events import counted_events
+from fairtune.ledger.folders import RunFolder
+
+EVENT = "record"
+ABOUT = ("event", "unit", "time", "name", "step", "epoch")
+"""What an event line says of a record besides its figures."""
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a method recorded at one step.
+
+    Args:
+        epoch: passes over the training examples that were complete.
+    """
+
+    step: int
+    epoch: int
+    figures: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
+
+
+def write_arrays(folder: RunFolder, name: str, step: int, arrays: Arrays) -> None:
+    """Keep a record's arrays; a step that is done again writes the same once more."""
+    folder.records.mkdir(exist_ok=True)
+    whole = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+    write_atomically(folder.records / _file(name, step), save(whole))
+
+
+def read_records(folder: RunFolder, name: str) -> list[Record]:
+    """The records of a name that count, in their order.
+
+    Raises:
+        LedgerError: a file is missing or damaged.
+    """
+    found = [e for e in counted_events(folder.events) if e["event"] == EVENT and e.get("name") == name]
+    return [
+        Record(
+            step=int(event["step"]),
+            epoch=int(event["epoch"]),
+            figures={key: value for key, value in event.items() if key not in ABOUT},
+            arrays=_read(folder, name, int(event["step"])),
+        )
+        for event in found
+    ]
+
+
+def _read(folder: RunFolder, name: str, step: int) -> dict[str, npt.NDArray[Any]]:
+    path = folder.records / _file(name, step)
+    try:
+        arrays: dict[str, npt.NDArray[Any]] = load(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise LedgerError(
+            f"{path}: what {name} recorded at step {step} cannot be read ({str(error).splitlines()[0]}); move the run's "
+            "folder away and run the study again."
+        ) from None
+    return arrays
+
+
+def _file(name: str, step: int) -> str:
+    return f"{name}-{step:09d}.safetensors"

@@ -1,0 +1,77 @@
+"""One batch on its way through the model and back, with the methods around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from fairtune.methods.base import Batch
+
+if TYPE_CHECKING:
+    from fairtune.training.loop import TrainingRun
+
+
+@dataclass(frozen=True)
+class BatchPass:
+    """What `around_backward` is given.
+
+    Args:
+        share: of the optimizer step's examples that are in this batch.
+    """
+
+    run: TrainingRun
+    batch: Batch
+    share: float
+
+    @property
+    def model(self) -> nn.Module:
+        return self.run.model
+
+    @property
+    def scale(self) -> float:
+        scaler = self.run.accelerator.scaler
+        return self.share * (1.0 if scaler is None else float(scaler.get_scale()))
+
+    @property
+    def step(self) -> int:
+        return self.run.progress.step
+
+    @property
+    def total_steps(self) -> int:
+        return self.run.total_steps
+
+    @property
+    def epoch(self) -> int:
+        return self.run.progress.epoch
+
+    @property
+    def epochs(self) -> int:
+        return math.ceil(self.run.total_steps / self.run.steps_per_epoch)
+
+    def forward(self) -> Tensor:
+        outputs = self.run.objective.outputs(self.run.model, self.batch)
+        loss: Tensor = outputs.loss
+        for method in self.run.methods:
+            own = method.loss(outputs, self.batch)
+            loss = loss if own is None else own
+        return loss
+
+    def whole(self) -> Tensor:
+        """Forward and backward, with all that the methods put around them; returns the loss."""
+        proceed: Callable[[], Tensor] = self._plain
+        for method in reversed(self.run.methods):
+            proceed = partial(method.around_backward, self, proceed)
+        return proceed()
+
+    def _plain(self) -> Tensor:
+        loss = self.forward()
+        self.backward(loss)
+        return loss.detach()
+
+    def backward(self, loss: Tensor) -> None:
+        self.run.accelerator.backward(loss * self.share if self.share != 1.0 else loss)
