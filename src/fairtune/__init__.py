@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairtune.execution.delta.restoring import restore_delta
     from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
     from fairtune.models.layouts import register_attention
+    from fairtune.som.som import SOM
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
     from fairtune.study.schema import Study
@@ -23,6 +24,7 @@ _HOMES = {
     "FairtuneError": "fairtune.errors",
     "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
     "Results": "fairtune.analysis.results",
+    "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
     "export_delta": "fairtune.execution.delta.exporting",
     "load_results": "fairtune.analysis.results",
@@ -34,6 +36,7 @@ _HOMES = {
     "run_study": "fairtune.api",
 }
 __all__ = [
+    "SOM",
     "FairtuneError",
     "OrthogonalCard",
     "Results",
