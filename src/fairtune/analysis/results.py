@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
 
 from fairtune.analysis.progress import steps_to_loss
 from fairtune.analysis.records import RunRecord, difference_of
@@ -18,6 +20,7 @@ from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.errors import LedgerError
 from fairtune.files import read_json
 from fairtune.ledger.folders import is_locked, require_study, run_folder, run_folders
+from fairtune.methods.registry import MethodUse, is_control, parse_method_use
 from fairtune.tasks.metrics import METRICS, TITLES
 
 if TYPE_CHECKING:
@@ -176,12 +179,26 @@ class Results:
         return next((c for c in self.comparisons if (c.arm, c.reference) == wanted), None)
 
     def _control(self, arm: str) -> str | None:
-        """The arm without methods that has this arm's very settings, if it is not the reference or the arm itself."""
+        """The fairest arm to compare with, if it is not the reference: this arm's very settings without the effect of its methods.
+
+        That is the arm in which they only look on; else one without methods, where the reference has other settings.
+        """
         arms = self.plan["arms"]
+        alike = [a for a in arms if a != arm and arms[a]["train"] == arms[arm]["train"]]
+        own = self._methods(arm)
+        idle = [a for a in alike if own and (theirs := self._methods(a)) and is_control(theirs, own)]
+        if idle:
+            return None if self.reference in idle else idle[0]
         if not arms[arm]["methods"] or arms[arm]["train"] == arms[self.reference]["train"]:
             return None
-        fits = [a for a in arms if not arms[a]["methods"] and arms[a]["train"] == arms[arm]["train"]]
-        return fits[0] if fits else None
+        return next((a for a in alike if not arms[a]["methods"]), None)
+
+    def _methods(self, arm: str) -> list[MethodUse] | None:
+        """An arm's methods; None if one is not known here, as in the ledger of another version."""
+        try:
+            return [parse_method_use(use) for use in self.plan["arms"][arm]["methods"]]
+        except (ValidationError, PydanticCustomError):
+            return None
 
     def _confounds(self, arm: str, other: str) -> tuple[str, ...]:
         a, b = self.plan["arms"][arm]["train"], self.plan["arms"][other]["train"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,15 @@ class MethodConfig(BaseModel):
     """The settings of a method. Subclasses document the class (the method's help) and every field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @property
+    def idle(self) -> bool:
+        """Whether with these settings the method only looks on: the arm is then a control for arms in which it acts."""
+        return False
+
+    def control_for(self, acting: MethodConfig) -> bool:
+        """Whether this, which is idle, leaves everything as `acting` has it but for the effect under test."""
+        return self.idle and self == acting
 
     def data_problem(self, examples: int, classes: int) -> str | None:  # noqa: ARG002
         """Why the method cannot work with so many training examples of so many classes; None if it can."""
@@ -159,6 +168,14 @@ def method_use_json_schema() -> dict[str, Any]:
         ],
         "$defs": definitions,
     }
+
+
+def is_control(control: Sequence[MethodUse], acting: Sequence[MethodUse]) -> bool:
+    """Whether one arm's methods are another's, with some of them idle that act there."""
+    if len(control) != len(acting) or list(control) == list(acting):
+        return False
+    pairs = zip(control, acting, strict=True)
+    return all(a.name == b.name and (a == b or a.config.control_for(b.config)) for a, b in pairs)
 
 
 def conflicts(uses: Iterable[MethodUse]) -> list[tuple[int, str, str]]:

@@ -28,7 +28,7 @@ def fair_lines(content: ReportContent) -> Iterator[str]:
     if content.like_with_like:
         header = content.header
         yield from section("Like with like")
-        yield "Against the arm without methods that has the very same settings."
+        yield "Against the arm with the very same settings in which its methods do nothing: it has none, or they only look on."
         yield ""
         heads = ["arm", "against", "n", *difference_heads(header)]
         yield from table(heads, [_versus_cells(header, versus) for versus in content.like_with_like])

@@ -29,6 +29,8 @@ def _finding(header: Header, row: ArmRow, fair: Sequence[Versus]) -> Finding:
         cautions.append(f"Only {row.versus.n} of {row.planned} planned seeds are finished in both arms.")
     if row.versus.confounds:
         cautions.append(f"{_confounds_text(row, row.versus)}{_control_text(header, row, fair)}")
+    elif fair:
+        cautions.append(_control_text(header, row, fair).strip())
     return Finding(row.arm, row.versus.word, versus_text(header, row.versus), tuple(cautions))
 
 
