@@ -14,6 +14,7 @@ from fairtune.execution.job import make_job
 from fairtune.execution.local import find_devices
 from fairtune.execution.performing import prepare
 from fairtune.ledger.events import EventLog
+from fairtune.methods.base import Method
 from fairtune.study.plan import Plan, PlannedRun
 from fairtune.training.loop import TRAIN, TrainingRun
 
@@ -72,9 +73,10 @@ def _step_seconds(run: TrainingRun) -> float:
 
 
 def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> float:
-    """All validation passes and those over the test split, from a sample of each."""
+    """All validation passes, those over the test split, and those of methods over the training examples, from a sample of each."""
     seconds = {}
-    for split in ("validation", "test"):
+    passes = sum(type(method).after_epoch is not Method.after_epoch for method in run.methods)
+    for split in ("validation", "test", *(["train"] if passes else [])):
         sample, times = run.objective.sample(split)
         started = time.perf_counter()
         sample.evaluate(run.model, split, run.device, run.methods, lambda: None)
@@ -82,4 +84,6 @@ def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> fl
     train = plan.study.settings(planned.arm)
     every = run.steps_per_epoch if train.evaluate == "epoch" else train.evaluate
     tests = 2 if run.objective.scores_final else 1
-    return math.ceil(planned.steps / every) * seconds["validation"] + tests * seconds["test"]
+    epochs = planned.steps // run.steps_per_epoch
+    own = epochs * passes * seconds.get("train", 0.0)
+    return math.ceil(planned.steps / every) * seconds["validation"] + tests * seconds["test"] + own
