@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairtune.errors import FairtuneError
     from fairtune.execution.delta.exporting import export_delta
     from fairtune.execution.delta.restoring import restore_delta
+    from fairtune.methods.bpsom.head import BPSOMHead
     from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
     from fairtune.models.layouts import register_attention
     from fairtune.som.som import SOM
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from fairtune.study.schema import Study
 
 _HOMES = {
+    "BPSOMHead": "fairtune.methods.bpsom.head",
     "FairtuneError": "fairtune.errors",
     "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
     "Results": "fairtune.analysis.results",
@@ -37,6 +39,7 @@ _HOMES = {
 }
 __all__ = [
     "SOM",
+    "BPSOMHead",
     "FairtuneError",
     "OrthogonalCard",
     "Results",

@@ -1,0 +1,82 @@
+"""The settings of `bpsom`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict, model_validator
+
+from fairtune.methods.registry import MethodConfig
+
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Cells = Annotated[Whole, Field(ge=1)]
+Steps = Annotated[Whole, Field(ge=0)]
+Rate = Annotated[Number, Field(gt=0, le=1)]
+
+
+class BPSOMConfig(MethodConfig):
+    """Put a sigmoid layer before the classes with a self-organising map on it, which pulls activations of a class together
+    and finds units to prune (BP-SOM)."""
+
+    hidden: Whole = Field(128, ge=1, description="Sigmoid units between the encoder and the classes.")
+    grid: Cells | tuple[Cells, Cells] = Field(
+        20, description="Cells a side of the map, or [columns, rows]; not more cells than training examples."
+    )
+    alpha: Number = Field(
+        0.25,
+        ge=0,
+        le=1,
+        description="Weight of the map's error against that of back-propagation; 0 lets the map only watch.",
+    )
+    som_lr: tuple[Rate, Rate] = Field(
+        (0.2, 0.05), description="How far the winning cell moves towards an example: [at first, at last]."
+    )
+    radius: tuple[Steps, Steps] = Field(
+        (2, 0), description="Cells around the winner that move with it: [at first, at last]."
+    )
+    reliability: Number = Field(
+        0.95, ge=0, le=1, description="Share of its label's class that a cell must have to be used as a target."
+    )
+    prune: Annotated[Number, Field(ge=0)] | None = Field(
+        0.02,
+        description="Units whose activation has no larger standard deviation over the training examples are removed; null removes "
+        "none.",
+    )
+    update: Literal["batch", "sequential"] = Field(
+        "batch",
+        description="How the map learns: batch, in one go; sequential, example by example as the classic program.",
+    )
+    relabel: Literal["epoch"] | Annotated[Whole, Field(ge=1)] = Field(
+        "epoch",
+        description="When cells get their labels and units are pruned: after each epoch, or every so many steps.",
+    )
+    topology: Literal["rectangular", "hexagonal"] = Field(
+        "rectangular", description="Cells have eight neighbours, or six."
+    )
+    schedule: Literal["epoch", "step"] = Field(
+        "epoch", description="Lower som_lr and radius with each epoch, as published, or with each step."
+    )
+
+    @model_validator(mode="after")
+    def _falling(self) -> BPSOMConfig:
+        for name in ("som_lr", "radius"):
+            high, low = getattr(self, name)
+            if high < low:
+                raise ValueError(f"{name} is [{high}, {low}], but it falls from the first to the last")
+        return self
+
+    @property
+    def cells(self) -> int:
+        columns, rows = (self.grid, self.grid) if isinstance(self.grid, int) else self.grid
+        return columns * rows
+
+    def data_problem(self, examples: int, classes: int) -> str | None:
+        if classes < 2:
+            return f"its map tells classes apart, but the task has {classes}."
+        if self.cells > examples:
+            return (
+                f"its map has {self.cells} cells, more than the {examples} training examples; give a smaller `grid` "
+                f"(at most {int(examples**0.5)}) or more examples."
+            )
+        return None

@@ -1,0 +1,85 @@
+"""Removing hidden units that hardly vary, so that training goes on as if they had always been their mean."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from fairtune.errors import ModelError
+from fairtune.methods.bpsom.head import BPSOMHead
+
+
+def units_to_keep(std: Tensor, threshold: float) -> Tensor:
+    """Which units vary more than the threshold, [units]; if none does, the one that varies most."""
+    keep = std > threshold
+    if not bool(keep.any()):
+        keep[std.argmax()] = True
+    return keep
+
+
+@torch.no_grad()
+def prune(head: BPSOMHead, keep: Tensor, mean: Tensor, optimizer: Optimizer | None = None) -> None:
+    """Remove units from a head; what they gave on the mean goes into the next layer's bias.
+
+    The parameters stay the same objects and the optimizer's state follows them, so that it goes on with what is left.
+
+    Args:
+        keep: the units that stay, a mask.
+        mean: each unit's mean activation over a labelling pass.
+    """
+    if keep.shape != (head.units,) or keep.dtype != torch.bool or mean.shape != keep.shape:
+        raise ModelError(f"prune: keep and mean must have one entry for each of the head's {head.units} units")
+    if not bool(keep.any()):
+        raise ModelError("prune: a head cannot be without units; keep at least one")
+    out = head.out
+    gone = out.weight[:, ~keep].double() @ mean[~keep].to(out.weight.device).double()
+    out.bias.copy_(out.bias.double() + gone)
+    kept = keep.nonzero().flatten()
+    for parameter, dim in ((head.hidden.weight, 0), (head.hidden.bias, 0), (out.weight, 1)):
+        _select(parameter, dim, kept, optimizer)
+    _note_size(head, len(kept))
+    if head.som is not None:
+        head.som.keep(kept)
+
+
+def resize(head: BPSOMHead, units: int) -> None:
+    """Make room for a state with another number of units; what the head knew is lost."""
+    if units == head.units:
+        return
+    for parameter, shape in (
+        (head.hidden.weight, (units, head.hidden.in_features)),
+        (head.hidden.bias, (units,)),
+        (head.out.weight, (head.out.out_features, units)),
+    ):
+        parameter.grad = None
+        _put(parameter, parameter.data.new_zeros(shape))
+    _note_size(head, units)
+    if head.som is not None:
+        head.som.resize(units)
+
+
+def _select(parameter: Tensor, dim: int, kept: Tensor, optimizer: Optimizer | None) -> None:
+    kept = kept.to(parameter.device)
+    state = optimizer.state.get(parameter, {}) if optimizer is not None else {}
+    for name, value in state.items():  # moments and momentum are of the parameter's shape, a step count is not
+        if isinstance(value, Tensor) and value.shape == parameter.shape:
+            state[name] = value.index_select(dim, kept)
+    gradient, parameter.grad = parameter.grad, None
+    _put(parameter, parameter.data.index_select(dim, kept))
+    if gradient is not None:
+        parameter.grad = gradient.index_select(dim, kept)
+
+
+def _put(parameter: Tensor, values: Tensor) -> None:
+    """Give a parameter data of another shape.
+
+    A graph that is still alive holds a node that expects gradients of the old shape, and autograd would use it again for the
+    next graph; it makes a new one when the kind of number changes, so that is changed and changed back.
+    """
+    parameter.data = values.to(torch.float64 if values.dtype != torch.float64 else torch.float32)
+    parameter.data = values
+
+
+def _note_size(head: BPSOMHead, units: int) -> None:
+    head.hidden.out_features = head.out.in_features = units
