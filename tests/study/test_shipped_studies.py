@@ -137,3 +137,45 @@ def test_the_studies_in_the_docs_of_gpt_are_valid(page: str) -> None:
     assert blocks
     for block in blocks:
         assert load_study(parse_yaml(block).data).arms
+
+
+BPSOM = {
+    "baseline": None,
+    "bpsom-observer": {"alpha": 0.0, "prune": None},
+    "bpsom": {},
+    "bpsom-alpha-10": {"alpha": 0.1},
+    "bpsom-alpha-50": {"alpha": 0.5},
+    "bpsom-grid-10": {"grid": 10},
+    "bpsom-no-prune": {"prune": None},
+}
+"""How each arm of the BP-SOM studies differs from the published settings."""
+PUBLISHED = {
+    "hidden": 128,
+    "grid": 20,
+    "alpha": 0.25,
+    "som_lr": (0.2, 0.05),
+    "radius": (2, 0),
+    "reliability": 0.95,
+    "prune": 0.02,
+    "schedule": "epoch",
+    "relabel": "epoch",
+}
+
+
+@pytest.mark.parametrize("profile", [None, "laptop"])
+@pytest.mark.parametrize("task", ["sst2", "mrpc", "cola"])
+def test_the_bpsom_studies_have_the_published_settings_and_one_change_an_arm(task: str, profile: str | None) -> None:
+    study = load_study(ROOT / "studies" / f"bpsom-{task}.yaml", profile=profile)
+    assert (study.task, study.compare.to, list(study.arms)) == (task, "baseline", list(BPSOM))
+    assert len({study.settings(arm) for arm in study.arms}) == 1, "no arm has settings of its own"
+    train = study.settings("bpsom")
+    assert (train.epochs, train.batch_size, train.patience) == (10, 32, 3)
+    if profile is None:
+        assert (study.model, train.lr, train.max_length) == ("google-bert/bert-base-uncased", 2e-5, 128)
+        assert (train.examples, train.eval_examples) == (None, None)
+    for arm, change in BPSOM.items():
+        (use,) = study.methods(arm) or (None,)
+        assert (use is None) == (change is None)
+        if use is not None and change is not None:
+            settings = use.config.model_dump()
+            assert {key: settings[key] for key in PUBLISHED} == {**PUBLISHED, **change}
