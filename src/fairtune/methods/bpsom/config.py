@@ -80,14 +80,6 @@ class BPSOMConfig(MethodConfig):
         """An observer has the same head; what its map is like makes no difference to training."""
         return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and acting.hidden == self.hidden
 
-    @property
-    def idle(self) -> bool:
-        return self.alpha == 0 and self.prune is None
-
-    def control_for(self, acting: MethodConfig) -> bool:
-        """A map that only watches changes no weight, so only the head must be the same."""
-        return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and self.hidden == acting.hidden
-
     def data_problem(self, examples: int, classes: int) -> str | None:
         if classes < 2:
             return f"its map tells classes apart, but the task has {classes}."

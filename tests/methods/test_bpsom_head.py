@@ -1,0 +1,383 @@
+"""BPSOMHead: the gradient that the map's prototypes put in, compared with numbers computed by hand.
+
+In a loop of one's own; `encode` gives a state for each text, `batches` the training examples:
+
+    head = BPSOMHead(features=384, classes=2, hidden=128, grid=20)
+    for epoch in range(epochs):
+        left = (epochs - epoch - 1) / epochs
+        head.radius, head.rate = radius_at(left, (2, 0)), rate_at(left, (0.2, 0.05))
+        for texts, labels in batches:
+            loss = cross_entropy(head(encode(texts), labels), labels)
+            loss.backward(), optimizer.step(), optimizer.zero_grad()
+        found = head.label((encode(texts), labels) for texts, labels in batches)
+        prune(head, units_to_keep(found.std, 0.02), found.mean, optimizer)
+
+In transformers' `Trainer`, a callback does what stands around the batches: `test_bpsom_alone.py` has it.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+import fairtune
+from fairtune.errors import DataError, ModelError
+from fairtune.methods.bpsom.head import BPSOMHead
+
+Array = NDArray[np.float64]
+FEATURES, UNITS, CLASSES = 5, 3, 2
+# The nearest cell of class 0 is reliable enough by a hair, that of class 1 is not.
+LABELS, RELIABILITY = [0, 1, -1, 0], [0.95, 0.94, 0.0, 0.3]
+
+
+def made_head(**settings: Any) -> BPSOMHead:
+    """A head in double precision whose map has labels, and does not learn unless it is given a rate."""
+    head = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=2, seed=3, **settings).double()
+    assert head.som is not None
+    head.som.prototypes.copy_(torch.tensor([[0.2, 0.4, 0.6], [0.7, 0.3, 0.5], [0.5, 0.5, 0.5], [0.95, 0.95, 0.95]]))
+    head.som.labels.copy_(torch.tensor(LABELS))
+    head.som.reliability.copy_(torch.tensor(RELIABILITY, dtype=torch.float64))
+    head.rate = 0.0
+    return head.train()
+
+
+def made_batch(rows: int = 8) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(11)
+    x = torch.randn(rows, FEATURES, generator=generator, dtype=torch.float64)
+    return x, torch.arange(rows) % CLASSES
+
+
+def parts(head: BPSOMHead) -> tuple[Array, Array, Array, Array]:
+    return tuple(p.detach().numpy() for p in (head.hidden.weight, head.hidden.bias, head.out.weight, head.out.bias))  # type: ignore[return-value]
+
+
+def by_hand(head: BPSOMHead, x: Tensor, y: Tensor, prototypes: Array | None = None) -> tuple[Array, Array, list[bool]]:
+    """dL/dz as the formula has it, the hidden weight's gradient from it, and which rows the map is used for.
+
+    Args:
+        prototypes: after the map learned from the batch; as they are if absent.
+    """
+    assert head.som is not None
+    weight, bias, out, out_bias = parts(head)
+    before, inputs, rows = head.som.prototypes.numpy(), x.numpy(), len(x)
+    after = before if prototypes is None else prototypes
+    h = 1 / (1 + np.exp(-(inputs @ weight.T + bias)))
+    logits = h @ out.T + out_bias
+    shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    shares[np.arange(rows), y.numpy()] -= 1
+    dz = shares / rows @ out * h * (1 - h)
+    used = []
+    for row in range(rows):
+        cells = [cell for cell, label in enumerate(LABELS) if label == int(y[row])]
+        cell = min(cells, key=lambda c: float(((h[row] - before[c]) ** 2).sum()))
+        used.append(RELIABILITY[cell] >= head.reliability)
+        if used[-1]:
+            dz[row] = (1 - head.alpha) * dz[row] + head.alpha * RELIABILITY[cell] * (h[row] - after[cell]) / rows
+    return dz, dz.T @ inputs, used
+
+
+def gradients(head: BPSOMHead, x: Tensor, y: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Of the pre-activations and of the hidden weight, by autograd."""
+    head.zero_grad()
+    kept: list[Tensor] = []
+    hook = head.hidden.register_forward_hook(lambda _, __, z: kept.append(z.retain_grad() or z))
+    (cross_entropy(head(x, y), y) * scale).backward()
+    hook.remove()
+    assert kept[0].grad is not None
+    assert head.hidden.weight.grad is not None
+    return kept[0].grad, head.hidden.weight.grad
+
+
+def plain_gradients(head: BPSOMHead, x: Tensor, y: Tensor) -> Tensor:
+    """dL/dz without the map."""
+    return gradients(copy.deepcopy(head).eval(), x, y)[0]
+
+
+def test_it_is_there_without_a_detour() -> None:
+    assert fairtune.BPSOMHead is BPSOMHead
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.25, 1.0])
+def test_the_gradient_is_the_one_computed_by_hand(alpha: float) -> None:
+    head, (x, y) = made_head(alpha=alpha), made_batch()
+    dz, weight, used = by_hand(head, x, y)
+    assert {True, False} == set(used), "the batch has rows of both kinds"
+    found_z, found_weight = gradients(head, x, y)
+    np.testing.assert_allclose(found_z, dz, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found_weight, weight, rtol=1e-9, atol=1e-15)
+
+
+def test_rows_that_are_not_used_keep_their_gradient_bit_for_bit() -> None:
+    head, (x, y) = made_head(), made_batch()
+    used = torch.tensor(by_hand(head, x, y)[2])
+    found, plain = gradients(head, x, y)[0], plain_gradients(head, x, y)
+    assert torch.equal(found[~used], plain[~used]), "not scaled by 1 - alpha"
+    assert not torch.isclose(found[used], plain[used]).all(1).any()
+
+
+def test_descent_brings_activations_nearer_to_their_prototype() -> None:
+    head, (x, y) = made_head(alpha=1.0), made_batch()
+    y = torch.zeros_like(y)  # the class whose cell is reliable
+    assert head.som is not None
+    before = head.som.partial_winners(head.activations(x), y).distances
+    optimizer = torch.optim.SGD(head.hidden.parameters(), lr=0.5)
+    for _ in range(20):
+        gradients(head, x, y)
+        optimizer.step()
+    after = head.som.partial_winners(head.activations(x), y).distances
+    assert float(after.mean()) < 0.8 * float(before.mean())
+
+
+def test_the_pull_is_as_strong_as_reliability_says_and_no_weaker() -> None:
+    """A reliability in 0..1 divided by 100 once more would leave a hundredth of this."""
+    head, (x, y) = made_head(alpha=1.0, reliability=0.0), made_batch(2)
+    assert head.som is not None
+    found = gradients(head, x, y)[0]
+    h = head.activations(x).detach()
+    for row, cell in enumerate(head.som.partial_winners(h, y).cells.tolist()):
+        expected = RELIABILITY[cell] * (h[row] - head.som.prototypes[cell]) / 2
+        torch.testing.assert_close(found[row], expected, rtol=1e-9, atol=0)
+
+
+def test_the_pull_is_not_weakened_where_the_sigmoid_is_flat() -> None:
+    head, (x, y) = made_head(alpha=1.0, reliability=0.0), made_batch(2)
+    with torch.no_grad():
+        head.hidden.weight.zero_()
+        head.hidden.bias.fill_(12.0)  # h (1 - h) is 6e-6
+    found = gradients(head, x, torch.ones_like(y))[0]
+    assert float(found.abs().min()) > 0.1, "0.94 x (1 - [0.7, 0.3, 0.5]) / 2"
+
+
+@pytest.mark.parametrize("scale", [0.125, 1024.0, 65536.0])
+def test_a_scaled_loss_scales_the_pull_with_it(scale: float) -> None:
+    head, (x, y) = made_head(), made_batch()
+    expected = gradients(head, x, y)[1].clone()
+    head.loss_scale = scale
+    torch.testing.assert_close(gradients(head, x, y, scale)[1], scale * expected, rtol=1e-12, atol=0)
+
+
+def test_two_batches_that_make_a_step_pull_as_one() -> None:
+    head, (x, y) = made_head(), made_batch(8)
+    whole = gradients(head, x, y)[1].clone()
+    total = torch.zeros_like(whole)
+    for rows in (slice(0, 3), slice(3, 8)):
+        head.loss_scale = len(x[rows]) / len(x)
+        total += gradients(head, x[rows], y[rows], head.loss_scale)[1]
+    torch.testing.assert_close(total, whole, rtol=1e-12, atol=1e-18)
+
+
+def test_the_pull_is_to_where_the_prototypes_are_after_learning() -> None:
+    head, (x, y) = made_head(), made_batch(1)
+    assert head.som is not None
+    y = torch.zeros_like(y)
+    head.rate, head.radius = 0.4, 1
+    h = head.activations(x).detach().numpy()[0]
+    before = head.som.prototypes.numpy().copy()
+    winner = int(((h - before) ** 2).sum(1).argmin())
+    after = before + 0.2 * (h - before)  # every cell of a 2 x 2 map is next to the winner
+    after[winner] = before[winner] + 0.4 * (h - before[winner])
+    expected = by_hand(head, x, y, after)[0]
+    found = gradients(head, x, y)[0]
+    np.testing.assert_allclose(head.som.prototypes, after, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_cell_without_a_label_is_not_of_class_0() -> None:
+    head, (x, y) = made_head(reliability=0.0), made_batch()
+    assert head.som is not None
+    head.som.labels.fill_(-1)
+    head.som.reliability.fill_(1.0)
+    plain = plain_gradients(head, x, y)
+    assert torch.equal(gradients(head, x, y)[0], plain)
+    assert head.take_use() == 0.0
+
+
+def test_a_class_that_no_cell_has_is_not_pulled_to_the_last_cell() -> None:
+    head, (x, y) = made_head(reliability=0.0), made_batch()
+    assert head.som is not None
+    head.som.labels.copy_(torch.tensor([1, 1, -1, 1]))
+    plain, found = plain_gradients(head, x, y), gradients(head, x, y)[0]
+    assert torch.equal(found[y == 0], plain[y == 0])
+    assert not torch.equal(found[y == 1], plain[y == 1])
+
+
+@pytest.mark.parametrize(("reliability", "used"), [(0.95, True), (0.94, False), (1.0, True)])
+def test_exactly_the_threshold_is_enough_also_in_single_precision(reliability: float, used: bool) -> None:
+    head = made_head().float()
+    assert head.som is not None
+    head.som.labels.fill_(0)
+    head.som.reliability.fill_(reliability)
+    x, y = made_batch(4)
+    gradients(head, x.float(), torch.zeros_like(y))
+    assert head.take_use() == float(used)
+
+
+def trained(head: BPSOMHead, steps: int = 4) -> dict[str, Tensor]:
+    optimizer = torch.optim.AdamW(head.parameters(), lr=0.05)
+    x, y = made_batch()
+    for _ in range(steps):
+        gradients(head, x.float(), y)
+        optimizer.step()
+    return {name: p.detach() for name, p in head.named_parameters()}
+
+
+def test_with_alpha_0_the_map_learns_and_the_head_does_not_know_of_it() -> None:
+    watched = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=3, alpha=0.0, reliability=0.0, seed=5)
+    assert watched.som is not None
+    start = watched.som.prototypes.clone()
+    watched.label([(made_batch()[0].float(), made_batch()[1])])
+    alone = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=None, seed=5)
+    first, second = trained(watched.train()), trained(alone.train())
+    assert all(torch.equal(first[name], second[name]) for name in second)
+    assert not torch.equal(watched.som.prototypes, start)
+    assert watched.take_use() > 0, "how often the map would have been used is counted all the same"
+
+
+def test_what_is_drawn_depends_on_the_seed_alone_and_leaves_the_global_generator_alone() -> None:
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = BPSOMHead(FEATURES, CLASSES, seed=7)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    second, other = BPSOMHead(FEATURES, CLASSES, seed=7, alpha=0.0), BPSOMHead(FEATURES, CLASSES, seed=8)
+    assert all(torch.equal(a, second.state_dict()[name]) for name, a in first.state_dict().items())
+    assert not torch.equal(first.hidden.weight, other.hidden.weight)
+    assert first.som is not None
+    assert other.som is not None
+    assert not torch.equal(first.som.prototypes, other.som.prototypes)
+
+
+def test_the_map_learns_only_where_something_is_learned() -> None:
+    head, (x, y) = made_head(), made_batch()
+    assert head.som is not None
+    head.rate = 0.3
+    before = head.som.prototypes.clone()
+    head(x)
+    with torch.no_grad():
+        head(x, y)
+    head.eval()(x, y)
+    assert torch.equal(head.som.prototypes, before)
+    head.train()(x, y)
+    assert not torch.equal(head.som.prototypes, before)
+
+
+def test_a_batch_that_is_passed_twice_teaches_the_map_once_and_pulls_each_time() -> None:
+    head, (x, y) = made_head(), made_batch()
+    assert head.som is not None
+    head.rate = 0.3
+    head.watch()
+    gradients(head, x, y)
+    once, seen = head.som.prototypes.clone(), int(head.seen)
+    again = gradients(head, x, y)[0]
+    assert torch.equal(head.som.prototypes, once)
+    assert int(head.seen) == seen == len(x)
+    assert not torch.equal(again, plain_gradients(head, x, y))
+    head.watch()
+    gradients(head, x, y)
+    assert not torch.equal(head.som.prototypes, once)
+
+
+def test_use_is_counted_since_it_was_last_asked_for() -> None:
+    head, (x, y) = made_head(), made_batch()
+    used = by_hand(head, x, y)[2]
+    for _ in range(3):
+        gradients(head, x, y)
+    assert head.take_use() == pytest.approx(sum(used) / len(used))
+    assert head.take_use() == 0.0
+    assert {"used", "seen"} <= head.state_dict().keys(), "the counts survive a checkpoint"
+
+
+def test_nothing_of_the_map_is_in_the_graph() -> None:
+    head, (x, y) = made_head(), made_batch()
+    head.rate = 0.3
+    head(x, y)
+    assert head.som is not None
+    assert not any(buffer.requires_grad or buffer.grad_fn for buffer in head.som.buffers())
+    assert not list(head.som.parameters())
+
+
+def test_in_bf16_the_map_stays_exact_and_the_pull_is_in_the_pre_activations_precision() -> None:
+    head, (x, y) = made_head().float(), made_batch()
+    head.rate = 0.1
+    seen: list[Tensor] = []
+    head.hidden.register_forward_hook(lambda _, __, z: seen.append(z.retain_grad() or z))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = cross_entropy(head(x.float(), y), y)
+    loss.backward()
+    assert head.som is not None
+    assert head.som.prototypes.dtype == torch.float32
+    assert seen[0].dtype == torch.bfloat16
+    exact = made_head()
+    exact.rate = 0.1
+    torch.testing.assert_close(head.hidden.weight.grad.double(), gradients(exact, x, y)[1], rtol=0.05, atol=2e-3)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("update", ["batch", "sequential"])
+def test_it_learns_with_either_update(update: Any) -> None:
+    head = BPSOMHead(FEATURES, CLASSES, hidden=6, grid=3, update=update, topology="hexagonal")
+    x, y = made_batch(12)
+    x = x.float()
+    optimizer = torch.optim.Adam(head.parameters(), lr=0.05)
+    losses = []
+    for step in range(30):
+        if step % 10 == 0:
+            head.label([(x, y)])
+        head.train()
+        loss = cross_entropy(head(x, y), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(("settings", "told"), [
+    ({"alpha": -0.1}, "alpha is -0.1; allowed is 0"),
+    ({"alpha": 1.5}, "alpha is 1.5"),
+    ({"alpha": float("nan")}, "alpha is nan"),
+    ({"reliability": 95}, "reliability is 95; allowed is a share from 0 to 1, not a percentage"),
+    ({"hidden": 0}, "hidden is 0"),
+    ({"grid": 0}, "grid: 0"),
+    ({"grid": (0, 5)}, "grid: 0 x 5"),
+    ({"classes": 1}, "classes is 1; a head tells at least 2 classes apart"),
+    ({"topology": "square"}, "topology"),
+    ({"update": "online"}, "update"),
+])  # fmt: skip
+def test_impossible_settings_are_told(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ModelError, match=told):
+        BPSOMHead(FEATURES, **{"classes": 2, **settings})
+
+
+@pytest.mark.parametrize("label", [-1, 2, -100])
+def test_examples_without_a_label_are_refused_before_the_map_changes(label: int) -> None:
+    head, (x, y) = made_head(), made_batch()
+    assert head.som is not None
+    head.rate, before = 0.3, head.som.prototypes.clone()
+    y[3] = label
+    with pytest.raises(DataError, match="outside 0 to 1"):
+        head(x, y)
+    assert torch.equal(head.som.prototypes, before)
+
+
+def test_activations_that_are_not_numbers_are_refused_before_the_map_changes() -> None:
+    head, (x, y) = made_head(), made_batch()
+    assert head.som is not None
+    head.rate, before = 0.3, head.som.prototypes.clone()
+    x[2, 0] = float("nan")
+    with pytest.raises(DataError, match="1 of 8 examples hold NaN"):
+        head(x, y)
+    assert torch.equal(head.som.prototypes, before)
+    assert int(head.seen) == 0
+
+
+def test_a_head_without_a_map_says_so_when_it_is_to_be_labelled() -> None:
+    head = BPSOMHead(FEATURES, CLASSES, grid=None)
+    with pytest.raises(ModelError, match="no map"):
+        head.label([])
