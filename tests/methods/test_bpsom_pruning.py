@@ -1,0 +1,170 @@
+"""Pruning a BP-SOM head: what is left computes, trains, saves and loads on, and the rest is explained by its variation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fairtune.errors import ModelError
+from fairtune.methods.bpsom.head import BPSOMHead
+from fairtune.methods.bpsom.pruning import prune, resize, units_to_keep
+
+FEATURES, UNITS, CLASSES, ROWS = 6, 8, 3, 40
+KEEP = torch.tensor([True, False, True, True, False, True, False, True])
+OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "adamw-fused": lambda p: torch.optim.AdamW(p, lr=0.01, fused=True),
+    "amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.01),
+}
+
+
+def made_head() -> BPSOMHead:
+    return BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=3, reliability=0.4, seed=2)
+
+
+def examples() -> tuple[Tensor, Tensor]:
+    x = torch.randn(ROWS, FEATURES, generator=torch.Generator().manual_seed(4))
+    return x, torch.arange(ROWS) % CLASSES
+
+
+def train(head: BPSOMHead, optimizer: torch.optim.Optimizer, steps: int = 3) -> Tensor:
+    x, y = examples()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = cross_entropy(head.train()(x, y), y)
+        loss.backward()
+        optimizer.step()
+    return loss
+
+
+def test_the_answer_changes_by_no_more_than_the_variation_that_was_removed() -> None:
+    head, (x, y) = made_head().eval().double(), examples()
+    x = x.double()
+    found = head.label([(x, y)])
+    h, out = head.activations(x).detach(), head.out.weight.detach().clone()
+    before = head(x).detach()
+    prune(head, KEEP, found.mean)
+    change = (head(x).detach() - before).abs()
+    allowed = (h - found.mean)[:, ~KEEP].abs() @ out[:, ~KEEP].abs().T
+    assert bool((change <= allowed + 1e-12).all())
+    assert float(change.max()) > 0.1 * float(allowed.max()), "it is the variation, not less"
+
+
+def test_a_unit_that_does_not_vary_is_removed_without_a_trace() -> None:
+    head, (x, y) = made_head().eval().double(), examples()
+    x = x.double()
+    with torch.no_grad():
+        head.hidden.weight[~KEEP] = 0.0
+    found = head.label([(x, y)])
+    keep = units_to_keep(found.std, 1e-9)
+    assert keep.tolist() == KEEP.tolist()
+    before = head(x).detach()
+    prune(head, keep, found.mean)
+    torch.testing.assert_close(head(x).detach(), before, rtol=0, atol=1e-12)
+
+
+def test_all_that_belongs_to_a_unit_goes_with_it() -> None:
+    head = made_head()
+    assert head.som is not None
+    before = {name: tensor.clone() for name, tensor in head.state_dict().items()}
+    mean = torch.linspace(0.1, 0.8, UNITS)
+    prune(head, KEEP, mean)
+    after, left = head.state_dict(), int(KEEP.sum())
+    assert head.units == head.hidden.out_features == head.out.in_features == head.som.features == left
+    assert torch.equal(after["hidden.weight"], before["hidden.weight"][KEEP])
+    assert torch.equal(after["hidden.bias"], before["hidden.bias"][KEEP])
+    assert torch.equal(after["out.weight"], before["out.weight"][:, KEEP])
+    assert torch.equal(after["som.prototypes"], before["som.prototypes"][:, KEEP])
+    moved = before["out.bias"] + before["out.weight"][:, ~KEEP] @ mean[~KEEP]
+    torch.testing.assert_close(after["out.bias"], moved)
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_the_optimizer_goes_on_with_what_is_left(kind: str) -> None:
+    """A pruned head trains exactly as one that was built so, with the same moments."""
+    head = made_head()
+    optimizer = OPTIMIZERS[kind](head.parameters())
+    found = head.label([examples()])
+    held = train(head, optimizer)  # its graph is alive while units are removed
+    named = dict(head.named_parameters())
+    moments = {
+        name: {key: value.clone() for key, value in optimizer.state[p].items() if isinstance(value, Tensor)}
+        for name, p in named.items()
+    }
+    prune(head, KEEP, found.mean, optimizer)
+    assert all(p is named[name] for name, p in head.named_parameters()), "the very same parameters"
+    for name, p in named.items():
+        rows = {"hidden.weight": (KEEP,), "hidden.bias": (KEEP,), "out.weight": (slice(None), KEEP)}.get(name, (...,))
+        for key, value in optimizer.state[p].items():
+            if isinstance(value, Tensor):
+                assert torch.equal(value, moments[name][key] if value.ndim == 0 else moments[name][key][rows])
+
+    other = BPSOMHead(FEATURES, CLASSES, hidden=int(KEEP.sum()), grid=3, reliability=0.4)
+    other.load_state_dict(head.state_dict())
+    fresh = OPTIMIZERS[kind](other.parameters())
+    fresh.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    before = head.hidden.weight.detach().clone()
+    train(head, optimizer)
+    train(other, fresh)
+    assert not torch.equal(head.hidden.weight, before)
+    assert all(torch.equal(a, b) for a, b in zip(head.parameters(), other.parameters(), strict=True))
+    assert held.grad_fn is not None
+
+
+def test_a_gradient_that_waits_is_cut_too() -> None:
+    head, (x, y) = made_head(), examples()
+    cross_entropy(head(x, y), y).backward()
+    assert head.out.weight.grad is not None
+    waiting = head.out.weight.grad.clone()
+    prune(head, KEEP, torch.zeros(UNITS))
+    assert torch.equal(head.out.weight.grad, waiting[:, KEEP])
+
+
+def test_a_head_takes_a_state_of_another_size_up_and_down() -> None:
+    x, y = examples()
+    small = made_head()
+    found = small.label([(x, y)])
+    prune(small, KEEP, found.mean)
+    large = made_head()
+    for source in (small, made_head(), small):
+        resize(large, source.units)
+        large.load_state_dict(source.state_dict())
+        assert torch.equal(large.eval()(x), source.eval()(x))
+    optimizer = torch.optim.AdamW(large.parameters())
+    train(large, optimizer)
+
+
+@pytest.mark.parametrize(
+    ("std", "kept"), [([0.1, 0.02, 0.03], [0, 2]), ([0.02, 0.019, 0.0], [0]), ([0.0, 0.01, 0.01], [1])]
+)
+def test_the_last_unit_is_kept(std: list[float], kept: list[int]) -> None:
+    keep = units_to_keep(torch.tensor(std, dtype=torch.float64), 0.02)
+    assert keep.nonzero().flatten().tolist() == kept
+
+
+@pytest.mark.parametrize(("keep", "told"), [
+    (torch.zeros(UNITS, dtype=torch.bool), "cannot be without units"),
+    (torch.ones(UNITS - 1, dtype=torch.bool), "one entry for each of the head's 8 units"),
+    (torch.arange(UNITS), "one entry for each"),
+])  # fmt: skip
+def test_what_cannot_be_pruned_is_told_and_left(keep: Tensor, told: str) -> None:
+    head = made_head()
+    before = head.out.bias.detach().clone()
+    with pytest.raises(ModelError, match=told):
+        prune(head, keep, torch.zeros(UNITS))
+    assert head.units == UNITS
+    assert torch.equal(head.out.bias, before)
+
+
+def test_a_head_without_a_map_can_be_pruned() -> None:
+    head = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=None)
+    prune(head, KEEP, torch.full((UNITS,), 0.5))
+    assert head(examples()[0]).shape == (ROWS, CLASSES)
