@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from fairtune import __version__
-from fairtune.cli import export, inspect, methods, plan, report, restore, run, schema, status, tasks, validate
+from fairtune.cli import export, inspect, methods, plan, report, restore, run, schema, som, status, tasks, validate
 from fairtune.cli.data import data
 from fairtune.study.fields import field_docs
 
@@ -52,6 +52,7 @@ app.command("schema")(schema.schema)
 app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
 app.command("restore")(restore.restore)
+app.command("som")(som.som)
 app.command("methods")(methods.methods)
 app.command("tasks")(tasks.tasks)
 app.add_typer(data)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairtune.report.content import Header, Spread, Versus
+from fairtune.report.content import Header, Versus
 from fairtune.report.numbers import ratio
+from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 
 WORK = ("batch_size", "accumulate", "examples", "max_length", "precision")

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from fairtune.analysis.statistics import Summary
 from fairtune.report.data_section import DataSection
+from fairtune.report.maps.section import MapsSection
 from fairtune.report.samples import Samples
+from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 
 
@@ -102,16 +104,6 @@ class Versus:
     slowdown: Spread | None
     bound: float | None
     beats_bound: bool
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A median over runs with the lowest and the highest of them."""
-
-    n: int
-    median: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -219,6 +211,7 @@ class ReportContent:
     Args:
         like_with_like: comparisons with the arm that differs in nothing but the methods.
         samples: None for a study of classifiers.
+        maps: None where no run recorded self-organising maps.
         retried: attempts that failed before a run finished.
         starting_notes: how to read the cards.
         notes: how to read the report.
@@ -231,6 +224,7 @@ class ReportContent:
     audit: tuple[str, ...]
     data: DataSection
     samples: Samples | None
+    maps: MapsSection | None
     curves: tuple[Curve, ...]
     timing_notes: tuple[str, ...]
     cards: tuple[CardSummary, ...]

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from statistics import median
 from typing import Any
 
 from fairtune.analysis.results import Comparison, Results, RunRecord
 from fairtune.report.bounds import beats, bound_notes, lowest_ratio
-from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, Spread, TextFacts, Versus
+from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, TextFacts, Versus
 from fairtune.report.curves import learning_curve
 from fairtune.report.data_section import read_data
 from fairtune.report.machine import describe_machine
+from fairtune.report.maps.section import read_map_section
 from fairtune.report.numbers import setting
 from fairtune.report.reading import reading_notes, starting_notes, timing_notes
 from fairtune.report.samples import read_samples
 from fairtune.report.sentences import findings
+from fairtune.report.spread import Spread, spread_of
 from fairtune.report.starting import CardSummary, read_card
 from fairtune.tasks.metrics import METRICS, TITLES
 
@@ -37,6 +38,7 @@ def make_content(results: Results) -> ReportContent:
         audit=tuple(str(difference["text"]) for difference in results.plan["differences"]),
         data=read_data(results),
         samples=read_samples(results),
+        maps=read_map_section(results),
         curves=tuple(
             learning_curve(run, results.metric, int(planned["steps"]))
             for run, planned in zip(results.runs, results.plan["runs"], strict=True)
@@ -133,7 +135,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         tokens_per_second=results.tokens_per_second(arm) if text else None,
         scores={run.seed: run.metrics[results.metric] for run in finished},
         versus=_versus(results, comparison) if comparison else None,
-        step_seconds=_spread(run.result["step_seconds"]["median"] for run in finished),
+        step_seconds=spread_of(run.result["step_seconds"]["median"] for run in finished),
         seconds=_seconds(finished),
         trainable_share=results.trainable_share(arm),
         parameters=int(parameters["total"]) if parameters else None,
@@ -141,7 +143,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         frozen=int(parameters["frozen"]) if parameters else None,
         flops_per_token=card.flops_per_token if card else None,
         saved_bytes=card.saved_bytes if card else None,
-        peak_memory=_spread(run.result["memory"]["peak_bytes"] for run in finished),
+        peak_memory=spread_of(run.result["memory"]["peak_bytes"] for run in finished),
         memory_kind=str(finished[0].result["memory"]["kind"]) if finished else None,
     )
 
@@ -181,17 +183,12 @@ def _card(results: Results, arm: str) -> CardSummary | None:
 def _slowdown(results: Results, found: Comparison) -> Spread | None:
     theirs = {run.seed: run.result["step_seconds"]["median"] for run in results.finished(found.reference)}
     ours = [(run.seed, run.result["step_seconds"]["median"]) for run in results.finished(found.arm)]
-    return _spread(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
+    return spread_of(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
 
 
 def _seconds(finished: list[RunRecord]) -> dict[str, Spread]:
-    spreads = {name: _spread(run.result["seconds"].get(name) for run in finished) for name in PURPOSES}
+    spreads = {name: spread_of(run.result["seconds"].get(name) for run in finished) for name in PURPOSES}
     return {name: spread for name, spread in spreads.items() if spread is not None}
-
-
-def _spread(values: Iterable[float | None]) -> Spread | None:
-    found = [float(value) for value in values if value is not None]
-    return Spread(len(found), float(median(found)), min(found), max(found)) if found else None
 
 
 def _method(use: Any) -> str:

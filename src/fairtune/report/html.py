@@ -13,6 +13,8 @@ from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
 from fairtune.report.curve_figure import curves_svg
 from fairtune.report.figures import differences_svg, scores_svg
+from fairtune.report.maps.page_figures import map_figures
+from fairtune.report.maps.section import REPORT_COLUMNS, shown_text
 from fairtune.report.origin import origin_of
 from fairtune.report.samples import samples_text
 from fairtune.report.scales import relative, scale_of
@@ -24,7 +26,7 @@ FORMATS = (
     numbers.trains, numbers.confidence, scale_of, relative, steps_text, layer_rows, head_maps,
     data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,
     data_section.contradictions, data_section.without_card, text_data.text_rows, text_data.text_remarks,
-    text_data.tokenizer_text, samples_text,
+    text_data.tokenizer_text, samples_text, shown_text,
 )  # fmt: skip
 
 
@@ -52,7 +54,9 @@ class HtmlExporter:
             lstrip_blocks=True,
         )
         environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH)
-        environment.globals.update(splits=data_section.TITLES, hash_length=data_section.HASH)
+        environment.globals.update(
+            splits=data_section.TITLES, hash_length=data_section.HASH, map_columns=REPORT_COLUMNS
+        )
         environment.filters.update(unbroken=unbroken, coded=coded)
         # The figures are markup of our own making; matplotlib escapes the names in them.
         figures = {
@@ -62,6 +66,7 @@ class HtmlExporter:
             else None,
             "curves": Markup(curves_svg(content)) if any(c.loss or c.score for c in content.curves) else None,
             "spread": Markup(spread) if (spread := spread_svg(content)) else None,
+            "maps": map_figures(content.maps, content.header.metric) if content.maps else None,
         }
         return environment.get_template("template.html.j2").render(
             content=content,

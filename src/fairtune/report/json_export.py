@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from fairtune.files import finite
 from fairtune.report.content import ReportContent
 
 
 class JsonExporter:
-    """Everything the content has; a number that is not one becomes null."""
+    """Everything the content has but pictures; a number that is not one becomes null."""
 
     name, file_name = "json", "report.json"
 
     def render(self, content: ReportContent) -> str:
-        return json.dumps(finite(asdict(content)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        told = replace(content, maps=content.maps and content.maps.without_maps())
+        return json.dumps(finite(asdict(told)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fairtune.report.content import ArmRow, Header, ReportContent, Spread
+from fairtune.report.content import ArmRow, Header, ReportContent
 from fairtune.report.data_markdown import data_lines, text_lines
+from fairtune.report.maps.markdown import map_lines
 from fairtune.report.markdown_results import result_lines
 from fairtune.report.markdown_text import items, one_line, plain, section, table
 from fairtune.report.numbers import DASH, error_size, gigabytes, megabytes, millions, ratio, share, significant, whole
 from fairtune.report.origin import Origin, origin_of
+from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 from fairtune.report.text_data import tokenizer_text
 from fairtune.report.text_markdown import sample_lines, text_result_lines
@@ -43,6 +45,9 @@ def _lines(content: ReportContent) -> Iterator[str]:
     yield from items(map(plain, content.audit), "None: the arms differ in their methods only.")
     yield from section("Data")
     yield from (data_lines(content.data) if header.text is None else text_lines(header, content.data))
+    if content.maps is not None:
+        yield from section("Maps")
+        yield from map_lines(content.maps, header.study)
     if content.samples is not None:
         yield from section("Samples")
         yield from sample_lines(content.samples)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import LedgerError, nearest, one_of
+from fairtune.errors import LedgerError
 from fairtune.files import read_json
-from fairtune.ledger.folders import RunFolder, run_folders, study_folder, study_names
-
-SHOWN = 6
+from fairtune.ledger.finding import find_folder
+from fairtune.ledger.folders import RunFolder
 
 
 @dataclass(frozen=True)
@@ -51,13 +50,10 @@ def find_run(run: str | Path, runs: Path) -> FinishedRun:
     Raises:
         LedgerError: there is no such run, or nothing of it that could be exported.
     """
-    path = next((p for p in (Path(run), runs / run) if (p / "plan.json").is_file()), None)
-    if path is None:
-        raise LedgerError(_unknown(str(run), runs))
-    folder = RunFolder(path.resolve())
+    folder = find_folder(run, runs)
     plan = read_json(folder.plan)
     if plan is None or not {"study", "arm", "seed", "plan", "settings", "signature"} <= plan.keys():
-        raise LedgerError(f"{path}: its plan.json is damaged, so nothing says what the run was.")
+        raise LedgerError(f"{folder.path}: its plan.json is damaged, so nothing says what the run was.")
     found = FinishedRun(folder, plan)
     status = folder.status()
     if status != "finished":
@@ -71,16 +67,3 @@ def find_run(run: str | Path, runs: Path) -> FinishedRun:
             "study again with --set execution.save_model=true."
         )
     return found
-
-
-def _unknown(run: str, runs: Path) -> str:
-    known = [
-        f"{study}/{folder.arm}/{folder.path.name}"
-        for study in study_names(runs)
-        for folder in run_folders(study_folder(runs, study))
-    ]
-    if not known:
-        return f"'{run}' is no run: that folder has no plan.json, and the runs folder {runs} holds no run."
-    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
-    more = ", ..." if len(known) > SHOWN else ""
-    return f"'{run}' is no run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"

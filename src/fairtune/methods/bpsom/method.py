@@ -108,7 +108,8 @@ class BPSOM(Method):
             "bpsom", arrays, columns=som.grid.columns, rows=som.grid.rows, topology=som.grid.topology,
             classes=classes_of(moment.model), use=head.take_use(), units=len(self._units), units_at_start=self.config.hidden,
             parameters=count_parameters(moment.model).total, head_parameters=sum(p.numel() for p in head.parameters()),
-            radius=head.radius, rate=head.rate, alpha=head.alpha, threshold=head.reliability, **figures,
+            radius=head.radius, rate=head.rate, alpha=head.alpha, threshold=head.reliability,
+            prune=self.config.prune, **figures,
         )  # fmt: skip
 
     def _kept(self, labelling: Labelling, moment: Moment) -> Tensor:

@@ -1,0 +1,1 @@
+"""Pictures of self-organising maps, and the report's section about them."""

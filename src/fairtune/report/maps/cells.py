@@ -1,0 +1,120 @@
+"""The cells of a map on a page: squares or hexagons, what is written in them, and cells that nothing falls on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+from fairtune.report.canvas import new_figure
+from fairtune.som.grid import Grid
+
+LINE, HATCH, EMPTY = "#9a9a9a", "#c4c4c4", "#f1f1f1"
+LEAST_FONT, MOST_FONT = 3.4, 9.0
+"""In points; what would have to be smaller is not written."""
+SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
+HEXAGON = np.array([(np.sin(turn), -np.cos(turn)) for turn in np.arange(6) * np.pi / 3]) / np.sqrt(3)
+Points = npt.NDArray[np.float64]
+
+
+def outlines(grid: Grid) -> Points:
+    """The corners of every cell, [cells, corners, 2]."""
+    shape = HEXAGON if grid.topology == "hexagonal" else SQUARE
+    corners: Points = grid.positions()[:, None, :] + shape
+    return corners
+
+
+def extent(grid: Grid) -> tuple[float, float, float, float]:
+    """Left, right, top and bottom of all cells."""
+    corners = outlines(grid).reshape(-1, 2)
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    return float(left), float(right), float(top), float(bottom)
+
+
+def map_figure(grid: Grid, width: float, beside: float = 0.0, above: float = 0.5) -> Figure:
+    """An empty figure in the shape of the map.
+
+    Args:
+        width: of the map itself, in inches.
+        beside: width for a legend.
+        above: height for titles.
+    """
+    left, right, top, bottom = extent(grid)
+    height = min(width * (bottom - top) / (right - left), 2.2 * width)
+    figure = new_figure(width + beside, height + above)
+    figure.set_layout_engine("constrained", w_pad=0.05, h_pad=0.07)
+    return figure
+
+
+def frame(axes: Axes, grid: Grid) -> None:
+    """Room for the cells and nothing around them; row 0 is at the top."""
+    left, right, top, bottom = extent(grid)
+    axes.set(xlim=(left - 0.06, right + 0.06), ylim=(bottom + 0.06, top - 0.06), aspect="equal")
+    axes.set_axis_off()
+
+
+def draw_cells(
+    axes: Axes, grid: Grid, colours: npt.NDArray[np.floating], empty: npt.NDArray[np.bool_] | None = None,
+    line: float = 0.5, hatched: bool = True,
+) -> None:  # fmt: skip
+    """Fill the cells; an empty one is white and hatched, a small one grey.
+
+    Args:
+        colours: one a cell, [cells, 3 or 4].
+        line: width of the lines between cells.
+        hatched: False where cells are too small for it.
+    """
+    corners = outlines(grid)
+    none = np.zeros(grid.cells, dtype=bool) if empty is None else empty
+    filled = PolyCollection(list(corners[~none]), facecolors=colours[~none], edgecolors=LINE, linewidths=line)
+    axes.add_collection(filled)
+    if none.any():
+        face, hatch = ("white", "//////") if hatched else (EMPTY, None)
+        axes.add_collection(
+            PolyCollection(list(corners[none]), facecolors=face, edgecolors=HATCH, linewidths=line, hatch=hatch)
+        )
+    frame(axes, grid)
+
+
+def ring(axes: Axes, grid: Grid, chosen: npt.NDArray[np.bool_], width: float = 0.8) -> None:
+    """A dark line just inside the cells that are chosen."""
+    centres = grid.positions()[:, None, :]
+    inner = centres + 0.86 * (outlines(grid) - centres)
+    axes.add_collection(
+        PolyCollection(list(inner[chosen]), facecolors="none", edgecolors="#111111", linewidths=width, zorder=2)
+    )
+
+
+def cell_width(grid: Grid, width: float) -> float:
+    """How wide a cell is, in points, on a map of so many inches."""
+    left, right, top, bottom = extent(grid)
+    return 72 * min(width / (right - left), 2.2 * width / (bottom - top))
+
+
+def write_in(
+    axes: Axes, grid: Grid, words: Sequence[str], inks: Sequence[str], cell: float, size: float, down: float = 0.0
+) -> None:
+    """Write a word in each cell, where it fits.
+
+    Args:
+        cell: width of a cell in points.
+        size: of the letters, as a share of the cell.
+        down: from the cell's centre, as a share of the cell.
+    """
+    for (x, y), word, ink in zip(grid.positions(), words, inks, strict=True):
+        font = min(MOST_FONT, size * cell, 1.35 * cell / max(1, len(word)))
+        if word and font >= LEAST_FONT:
+            text = axes.text(x, y + down, word, ha="center", va="center_baseline", fontsize=font, color=ink)
+            text.set_in_layout(False)  # a thousand of them, none of which goes beyond its cell
+
+
+def short_count(count: int) -> str:
+    """A number of examples in at most four signs."""
+    for size, unit in ((10**6, "M"), (10**4, "k")):
+        if count >= size:
+            return f"{count / (10**6 if unit == 'M' else 1000):.0f}{unit}"
+    return str(count)

@@ -1,0 +1,50 @@
+"""One run's maps from its folder, or clear words why there are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairtune.analysis.maps import map_passes, read_maps, seeds_with_maps, units_and_scores
+from fairtune.errors import LedgerError, one_of
+from fairtune.files import read_json
+from fairtune.ledger.events import counted_events
+from fairtune.ledger.finding import find_folder
+from fairtune.ledger.folders import RunFolder, is_locked
+from fairtune.report.maps.run_page import RunPage
+from fairtune.report.maps.section import RunMaps
+
+
+def open_run(run: str | Path, runs: Path) -> tuple[RunFolder, RunPage]:
+    """Args:
+        run: its folder, or `study/arm/seed-n`.
+        runs: the folder that keeps the runs.
+
+    Raises:
+        LedgerError: there is no such run, it has no maps, or they are damaged.
+    """
+    folder = find_folder(run, runs)
+    plan, result = read_json(folder.plan) or {}, read_json(folder.result) or {}
+    study = folder.path.parent.parent
+    name = f"{plan.get('study', study.name)}/{folder.arm}/{folder.path.name}"
+    events = counted_events(folder.events)
+    passes, status = map_passes(events), _status(folder)
+    if not passes:
+        raise LedgerError(_without(folder, name, status))
+    task = (read_json(study / "study.json") or {}).get("task", {})
+    metric = str(result.get("metric") or task.get("metric") or "accuracy")
+    told = RunMaps(folder.arm, folder.seed, status, tuple(passes), tuple(units_and_scores(events, metric)))
+    return folder, RunPage(name, told, tuple(read_maps(folder)), metric, result.get("best_step"))
+
+
+def _status(folder: RunFolder) -> str:
+    status = folder.status()
+    if status == "started":
+        return "running" if is_locked(folder.path / ".lock") else "interrupted"
+    return status
+
+
+def _without(folder: RunFolder, name: str, status: str) -> str:
+    others = [f"{arm} (seed {', '.join(map(str, seeds))})" for arm, seeds in seeds_with_maps(folder).items()]
+    there = f"arms of this study with maps: {one_of(others)}" if others else "no arm of this study has any"
+    why = "" if status == "finished" else f" so far (it is {status}; a map is recorded after each labelling pass)"
+    return f"run {name} recorded no maps{why}; {there}. Maps come with the method bpsom (`fairtune methods bpsom`)."

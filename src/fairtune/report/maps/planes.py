@@ -1,0 +1,99 @@
+"""Component planes: for each hidden unit, its activation in the prototype of every cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from fairtune.analysis.maps import MapRecord
+from fairtune.report.canvas import new_figure
+from fairtune.report.maps.bars import shade_bar
+from fairtune.report.maps.cells import extent, outlines
+from fairtune.report.maps.colours import SHADES
+from fairtune.report.maps.words import when
+from fairtune.report.palette import VERMILION
+
+WIDTH, LEAST_WIDTH, WIDEST = 13.0, 7.5, 1.5
+"""Of the figure, and of one plane, in inches."""
+MOST_ACROSS = 16
+GAP = 0.1
+"""Between planes, as a share of one's width."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One unit's plane.
+
+    Args:
+        gone: when the unit was removed, None for one that is left; the plane is the last it had.
+    """
+
+    unit: int
+    values: npt.NDArray[np.float32]
+    gone: str | None
+
+
+def planes_of(records: Sequence[MapRecord]) -> list[Plane]:
+    """Units that are left by number, then those removed, the earliest first."""
+    passes = [record.figures for record in records]
+    left, removed = [], []
+    for record in records:
+        gone = {int(unit) for unit in record.removed}
+        last = record is records[-1]
+        for place, unit in enumerate(record.units):
+            if int(unit) in gone:
+                removed.append(Plane(int(unit), record.prototypes[:, place], when(record.figures, passes)))
+            elif last:
+                left.append(Plane(int(unit), record.prototypes[:, place], None))
+    return left + removed
+
+
+def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
+    """All planes on one scale, the removed units last and in another colour."""
+    grid, planes = records[-1].grid, planes_of(records)
+    left, right, top, bottom = extent(grid)
+    width, height = right - left, bottom - top
+    across = min(MOST_ACROSS, max(4, math.ceil(math.sqrt(1.6 * len(planes)))))
+    step_x, step_y = width * (1 + GAP), height * (1 + GAP) + 0.28 * width
+    down = math.ceil(len(planes) / across)
+    inch = min(WIDTH / across, WIDEST) / step_x
+    figure = new_figure(max(LEAST_WIDTH, across * step_x * inch + 0.9), down * step_y * inch + 0.6)
+    axes = figure.subplots()
+    ends = [float(np.min([p.values.min() for p in planes])), float(np.max([p.values.max() for p in planes]))]
+    shades = ScalarMappable(
+        Normalize(ends[0], ends[1] if ends[1] > ends[0] else ends[0] + 1), matplotlib.colormaps[SHADES]
+    )
+    corners = outlines(grid) - (left, top)
+    moves = np.array([(place % across * step_x, place // across * step_y) for place in range(len(planes))])
+    _draw(axes, planes, corners, moves, shades, width, font=min(9.0, 72 * inch * width * 0.13))
+    axes.set(xlim=(-0.1, across * step_x), ylim=(down * step_y - 0.28 * width, -0.28 * width), aspect="equal")
+    axes.set_axis_off()
+    gone = sum(plane.gone is not None for plane in planes)
+    told = f"; {gone} removed units last (×, with when; their last plane)" if gone else ""
+    axes.set_title(f"Component planes, {title}: a prototype's activation of each hidden unit{told}", loc="left")
+    shade_bar(figure, axes, shades, "activation in the prototype", inches=3.5)
+    return figure
+
+
+def _draw(
+    axes: Axes, planes: Sequence[Plane], corners: npt.NDArray[np.float64], moves: npt.NDArray[np.float64],
+    shades: ScalarMappable, width: float, font: float,
+) -> None:  # fmt: skip
+    """All cells of all planes as one collection: a hundred axes would take a minute."""
+    cells = (corners[None] + moves[:, None, None, :]).reshape(-1, *corners.shape[1:])
+    values = np.concatenate([plane.values for plane in planes])
+    colours = shades.to_rgba(values)
+    axes.add_collection(PolyCollection(list(cells), facecolors=colours, edgecolors=colours, linewidths=0.1))
+    for plane, (x, y) in zip(planes, moves, strict=True):
+        told, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)
+        axes.text(x + width / 2, y - 0.04 * width, told, ha="center", va="bottom", fontsize=font, color=ink)

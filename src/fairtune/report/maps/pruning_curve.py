@@ -1,0 +1,77 @@
+"""The pruning curve: validation score against the hidden units that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fairtune.analysis.maps import UnitsScore
+from fairtune.report.canvas import new_figure
+from fairtune.report.maps.section import RunMaps
+from fairtune.report.maps.use_curve import MARKERS, key_below
+from fairtune.report.palette import arm_style
+from fairtune.report.scales import scale_of
+
+MOST_NUMBERED = 12
+"""Points of an arm that all have their number; of more, only the first and the last."""
+
+
+def pruning_curve(runs: Sequence[RunMaps], places: Mapping[str, int], metric: str) -> Figure:
+    """Training goes from left to right: units become fewer. Thin lines are seeds, the thick one medians.
+
+    Args:
+        places: of each arm among all arms of the study, which fixes its colour.
+    """
+    arms = list(dict.fromkeys(run.arm for run in runs))
+    by_epoch = all(len({one.epoch for one in run.scores}) == len(run.scores) for run in runs)
+    figure = new_figure(6.8, 3.4 + 0.19 * max(0, -(-len(arms) // 3) - 1))
+    axes = figure.subplots()
+    for arm in arms:
+        _draw_arm(axes, arm, places[arm], [run for run in runs if run.arm == arm], scale_of(metric).factor, by_epoch)
+    axes.invert_xaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.set_xlabel("hidden units left (fewer to the right)")
+    axes.set_title(
+        f"validation {scale_of(metric).axis} by units left; numbers are {'epochs' if by_epoch else 'steps'}", loc="left"
+    )
+    axes.grid(axis="y", color=axes.xaxis.label.get_color(), alpha=0.12, linewidth=0.6)
+    axes.margins(x=0.08, y=0.12)
+    key_below(figure, axes)
+    return figure
+
+
+def _draw_arm(axes: Axes, arm: str, place: int, runs: Sequence[RunMaps], factor: float, by_epoch: bool) -> None:
+    style, mark = arm_style(place), MARKERS[place % len(MARKERS)]
+    for run in runs:
+        axes.plot(
+            [one.units for one in run.scores], [factor * one.score for one in run.scores], marker=mark, markersize=2,
+            linewidth=0.7, alpha=0.45, **style,
+        )  # fmt: skip
+    ended = [run for run in runs if run.status == "finished"]
+    middle = _medians([run.scores for run in ended or runs])
+    if not middle:
+        return
+    axes.plot(
+        [one.units for one in middle], [factor * one.score for one in middle], marker=mark, markersize=5,
+        linewidth=1.8, label=f"{arm} (n = {len(ended)})" if ended else f"{arm} (not finished)", **style,
+    )  # fmt: skip
+    for one in middle if len(middle) <= MOST_NUMBERED else (middle[0], middle[-1]):
+        told, where = str(one.epoch if by_epoch else one.step), (one.units, factor * one.score)
+        axes.annotate(told, where, xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+
+
+def _medians(scores: Sequence[Sequence[UnitsScore]]) -> list[UnitsScore]:
+    """Medians of units and of scores at every step that all seeds have."""
+    by_step = [{one.step: one for one in run} for run in scores]
+    shared = sorted(set.intersection(*(set(run) for run in by_step))) if by_step else []
+    return [
+        UnitsScore(
+            step, by_step[0][step].epoch, round(median(run[step].units for run in by_step)),
+            median(run[step].score for run in by_step),
+        )
+        for step in shared
+    ]  # fmt: skip

@@ -1,0 +1,90 @@
+"""The maps of one run as files: pictures, and a page that shows them and needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fairtune.analysis.maps import MapRecord
+from fairtune.errors import LedgerError
+from fairtune.files import write_atomically
+from fairtune.report.maps.images import address, reduced
+from fairtune.report.maps.pictures import Picture, pictures
+from fairtune.report.maps.section import COLUMNS, RunMaps, best_pass
+from fairtune.report.maps.words import when
+
+HEADS = ("pass", *(column.heading for column in COLUMNS))
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """Everything about one run's maps.
+
+    Args:
+        name: study/arm/seed-n.
+        metric: the study's.
+        best_step: of the weights that were scored on the test split; None before there are any.
+    """
+
+    name: str
+    run: RunMaps
+    records: tuple[MapRecord, ...]
+    metric: str
+    best_step: int | None
+
+    def rows(self) -> list[list[str]]:
+        """The figures of each labelling pass, under `HEADS`."""
+        passes = self.run.passes
+        return [[when(one, passes), *(c.show(getattr(one, c.name)) for c in COLUMNS)] for one in passes]
+
+    def notes(self) -> list[str]:
+        """What to mind, a sentence each."""
+        last, grid = self.run.passes[-1], self.records[-1].grid
+        notes = [
+            f"A {grid.topology} map of {grid.columns} x {grid.rows} cells over {last.units_at_start} hidden units. The maps "
+            f"are those of the last labelling pass, {when(last, self.run.passes)} (step {last.step}), of this one seed."
+        ]
+        if self.run.status != "finished":
+            notes.append(f"The run is not finished ({self.run.status}): this is what there is so far.")
+        if self.best_step is not None and self.best_step != last.step:
+            found = best_pass(self.run.passes, self.best_step)
+            units = last.units_at_start if found is None else found.units
+            notes.append(
+                f"The weights that were scored on the test split are the best on validation, of step {self.best_step}, with "
+                f"{units} units."
+            )
+        if self.run.watches_only:
+            notes.append("The map only watched (alpha 0): SOM use is what would have been used.")
+        return notes
+
+    def write(self, folder: Path) -> dict[str, Path]:
+        """Write all pictures and the page; returns the paths by the name of the file.
+
+        Raises:
+            LedgerError: the folder cannot be written.
+        """
+        made = list(pictures(self.run, self.records, self.metric))
+        files = {picture.name: picture.content for picture in made} | {"index.html": self._page(made).encode()}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, content in files.items():
+                write_atomically(folder / name, content)
+        except OSError as error:
+            raise LedgerError(f"-o {folder}: cannot be written ({error.strerror}); choose another folder.") from None
+        return {name: folder / name for name in files}
+
+    def _page(self, made: Sequence[Picture]) -> str:
+        environment = Environment(
+            loader=PackageLoader("fairtune.report.maps", "."), autoescape=True, undefined=StrictUndefined,
+            trim_blocks=True, lstrip_blocks=True,
+        )  # fmt: skip
+        return environment.get_template("page.html.j2").render(
+            name=self.name, notes=self.notes(), heads=HEADS, rows=self.rows(), pictures=made, address=_address
+        )
+
+
+def _address(picture: Picture) -> str:
+    return address(reduced(picture.content) if picture.kind == "png" else picture.content, picture.kind)

@@ -1,0 +1,24 @@
+"""What titles of maps say: when a map was taken, and its figures in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairtune.analysis.maps import MapPass
+from fairtune.report.numbers import DASH
+
+
+def when(one: MapPass, passes: Sequence[MapPass]) -> str:
+    """`epoch 3`, or `step 150` for a run that labels its map more often than once an epoch."""
+    epochs = [other.epoch for other in passes]
+    return f"epoch {one.epoch}" if len(set(epochs)) == len(epochs) else f"step {one.step:,}"
+
+
+def used(one: MapPass) -> str:
+    """`SOM use 76.6 %`; of a map that only watches it would have been."""
+    told = DASH if one.use is None else f"{100 * one.use:.1f} %"
+    return f"would use {told}" if one.watches_only else f"SOM use {told}"
+
+
+def threshold_text(one: MapPass) -> str:
+    return DASH if one.threshold is None else f"{100 * one.threshold:g} %"
