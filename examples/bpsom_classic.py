@@ -79,6 +79,7 @@ class Network:
         self.into, self.out, self.som = into, out, som
         self.into_step, self.out_step = np.zeros_like(into), np.zeros_like(out)
         self.learned = 0
+        self.reliable: set[int] = set()  # classes of which a cell is reliable; for the others there is nothing to look for
         self.mean = np.zeros(into.shape[1])
 
     def activations(self, x: Array) -> Array:
@@ -114,13 +115,12 @@ class Network:
 
     def pull(self, h: Array, y: int, radius: int, rate: float) -> Array | None:
         """Moves the map towards the activations; the SOM error if a reliable cell of the example's class is there."""
-        row = torch.from_numpy(h)[None]
-        cell = int(self.som.partial_winners(row, torch.tensor([y])).cells)  # on the map before it moves
+        row, cell = torch.from_numpy(h)[None], -1
+        if y in self.reliable:
+            cell = int(self.som.partial_winners(row, torch.tensor([y])).cells)  # on the map before it moves
         self.som.update(row, radius, rate)
-        if cell < 0:
-            return None
         reliability = float(self.som.reliability[cell])
-        if reliability < self.settings.reliability:
+        if cell < 0 or reliability < self.settings.reliability:
             return None
         return reliability * (self.som.prototypes[cell].numpy() - h)
 
@@ -156,6 +156,7 @@ class Network:
         """Labels the map; the standard deviation of each unit around its mean of the learning pass."""
         h = self.activations(part.x)
         self.som.label(torch.from_numpy(h), torch.from_numpy(part.y))
+        self.reliable = set(self.som.labels[self.som.reliability >= self.settings.reliability].tolist())
         return np.sqrt(((h - self.mean) ** 2).mean(0))
 
     def prune(self, std: Array) -> int:

@@ -1,4 +1,4 @@
-"""Squared distances between examples and prototypes, and the nearest cells by them."""
+"""Distances between examples and prototypes, and the nearest cells by them."""
 
 from __future__ import annotations
 
@@ -23,36 +23,32 @@ class Winners(NamedTuple):
     distances: Tensor
 
 
-def squared_distances(x: Tensor, prototypes: Tensor, exact: bool) -> Tensor:
-    """[examples, cells].
+def squared_distances(x: Tensor, prototypes: Tensor) -> Tensor:
+    """[examples, cells], from the differences themselves."""
+    at_once = max(1, ELEMENTS_AT_ONCE // prototypes.numel())
+    return torch.cat([(part[:, None] - prototypes).square().sum(-1) for part in torch.split(x, at_once)])
 
-    Args:
-        exact: from the differences themselves; otherwise from one matrix product, right to the rounding of the squares.
-    """
-    if exact:
-        at_once = max(1, ELEMENTS_AT_ONCE // max(1, prototypes.numel()))
-        return torch.cat([(part[:, None] - prototypes).square().sum(-1) for part in torch.split(x, at_once)])
+
+def remoteness(x: Tensor, prototypes: Tensor) -> Tensor:
+    """[examples, cells], by one matrix product: squared distances less a number that is the same for all cells of an example."""
     centre = prototypes.mean(0)  # far from the origin the squares would drown the differences
-    x, prototypes = x - centre, prototypes - centre
-    squares = torch.addmm(prototypes.square().sum(1), x, prototypes.t(), alpha=-2)
-    return squares.add_(x.square().sum(1, keepdim=True)).clamp_(min=0)
+    away = prototypes - centre
+    return torch.addmm(torch.linalg.vector_norm(away, dim=1).square(), x - centre, away.t(), alpha=-2)
 
 
-def first_nearest(squares: Tensor) -> Tensor:
+def first_nearest(far: Tensor) -> Tensor:
     """The nearest cell of each example, the first on ties."""
-    return squares.argmin(1)
+    return far.argmin(1)
 
 
-def last_nearest_labelled(squares: Tensor, labels: Tensor, classes: Tensor) -> Tensor:
+def last_nearest_labelled(far: Tensor, labels: Tensor, classes: Tensor) -> Tensor:
     """The nearest among the cells with the example's class, the last on ties; -1 if no cell has it."""
-    others = labels != classes[:, None]
-    masked = squares.masked_fill(others, torch.inf)
-    cells = squares.shape[1] - 1 - masked.flip(1).argmin(1)
-    return cells.masked_fill(others.all(1), -1)
+    least, cells = far.masked_fill(labels != classes[:, None], torch.inf).flip(1).min(1)
+    return (far.shape[1] - 1 - cells).masked_fill(torch.isinf(least), -1)
 
 
 def winners_of(cells: Tensor, x: Tensor, prototypes: Tensor) -> Winners:
-    """The cells with their distances, from the differences themselves."""
+    """The cells with their squared distances, from the differences themselves."""
     squares = (x - prototypes[cells]).square().sum(1)  # cell -1 reads the last prototype; its distance is not used
     return Winners(cells, squares.masked_fill(cells < 0, torch.inf))
 

@@ -41,12 +41,12 @@ class Labelling:
         rows, classes = som.checked(x, classes)
         if not len(rows):
             return
-        squares = som.squares(rows)
-        cells = first_nearest(squares)
+        far = som.far(rows)
+        cells = first_nearest(far)
         found = torch.bincount(cells * som.classes + classes, minlength=self.counts.numel())
         self.counts += found.view_as(self.counts)
         self._distances += winners_of(cells, rows, som.prototypes).distances.sqrt().sum()
-        self._torn += torn(squares, som.steps).sum()
+        self._torn += torn(far, som.steps).sum()
         self._watch(rows)
 
     def _watch(self, rows: Tensor) -> None:

@@ -30,28 +30,28 @@ def topographic_error(som: SOM, x: Tensor) -> float:
     rows = _some(som, x)
     total = 0
     for part in in_parts(rows):
-        total += int(torn(som.squares(part), som.steps).sum())
+        total += int(torn(som.far(part), som.steps).sum())
     return total / len(rows)
 
 
-def torn(squares: Tensor, steps: Tensor) -> Tensor:
+def torn(far: Tensor, steps: Tensor) -> Tensor:
     """Which examples have two nearest cells that are not neighbours.
 
     Args:
-        squares: of the distances of the examples to all cells.
+        far: how far the examples are from all cells, [examples, cells].
         steps: distances between cells on the grid, [cells, cells].
     """
-    first = first_nearest(squares)
-    if squares.shape[1] == 1:
+    first = first_nearest(far)
+    if far.shape[1] == 1:
         return torch.zeros_like(first, dtype=torch.bool)
-    second = first_nearest(squares.scatter(1, first[:, None], torch.inf))
+    second = first_nearest(far.scatter(1, first[:, None], torch.inf))
     return steps[first, second] > 1
 
 
 def u_matrix(prototypes: Tensor, steps: Tensor) -> Tensor:
     """Mean Euclidean distance of each cell's prototype to those of its direct neighbours, [cells]."""
     touching = steps == 1
-    away = squared_distances(prototypes, prototypes, exact=True).sqrt()
+    away = squared_distances(prototypes, prototypes).sqrt()
     return (away * touching).sum(1) / touching.sum(1).clamp(min=1)
 
 

@@ -13,22 +13,21 @@ STILL = 1e-4
 """An example moves nothing if its winner's squared distance is not larger than this."""
 
 
-def move_batch(prototypes: Tensor, steps: Tensor, x: Tensor, winners: Winners, radius: int, rate: float) -> None:
+def move_batch(prototypes: Tensor, halves: Tensor, x: Tensor, winners: Winners, radius: int, rate: float) -> None:
     """What moving to the examples one after the other gives, the winners taken as they are.
 
     Each cell ends at a weighted mean of where it was and the examples, so that it cannot overshoot however many fall on it.
 
     Args:
-        steps: distances between cells on the grid, [cells, cells].
+        halves: 1 halved as often as two cells are steps apart on the grid, [cells, cells].
     """
-    away = steps[winners.cells]
-    gains = torch.where(away <= radius, rate * torch.exp2(-away.to(x.dtype)), 0.0)
-    gains = gains.masked_fill((winners.distances <= STILL)[:, None], 0.0).t()  # [cells, examples]
-    kept = (
-        (1 - gains).flip(1).cumprod(1).flip(1)
-    )  # what is left of a cell's place after this example and all later ones
-    later = torch.cat([kept[:, 1:], torch.ones_like(kept[:, :1])], dim=1)
-    torch.addmm(prototypes * kept[:, :1], gains * later, x, out=prototypes)
+    backwards = winners.cells.flip(0)
+    near = halves[:, backwards]  # [cells, examples], the last example first
+    gains = torch.where(near >= 0.5**radius, near * rate, 0.0)
+    gains = gains.masked_fill_(winners.distances.flip(0) <= STILL, 0.0)
+    kept = (1 - gains).cumprod(1)  # what is left of a cell's place after this example and all later ones
+    gains[:, 1:] *= kept[:, :-1]
+    torch.addmm(prototypes * kept[:, -1:], gains, x.flip(0), out=prototypes)
 
 
 def move_one_by_one(prototypes: Tensor, steps: NDArray[np.int64], x: Tensor, radius: int, rate: float) -> Winners:
@@ -37,8 +36,6 @@ def move_one_by_one(prototypes: Tensor, steps: NDArray[np.int64], x: Tensor, rad
     Args:
         steps: distances between cells on the grid, [cells, cells].
     """
-    halvings = np.arange(int(steps.max()) + 1)
-    gain = np.where(halvings <= radius, rate / 2.0**halvings, 0.0)
     places = prototypes.cpu().numpy()  # shared with a map on the CPU; an example costs microseconds in numpy
     examples = x.cpu().numpy()
     cells = np.empty(len(examples), dtype=np.int64)
@@ -46,10 +43,12 @@ def move_one_by_one(prototypes: Tensor, steps: NDArray[np.int64], x: Tensor, rad
     for i, example in enumerate(examples):
         away = example - places
         squares = np.einsum("cf,cf->c", away, away)
-        winner = int(squares.argmin())
-        cells[i], distances[i] = winner, squares[winner]
+        cells[i] = winner = squares.argmin()
+        distances[i] = squares[winner]
         if distances[i] > STILL:
             near = np.flatnonzero(steps[winner] <= radius)
-            places[near] += gain[steps[winner, near], None].astype(places.dtype) * away[near]
-    prototypes.copy_(torch.from_numpy(places))
+            gains = rate / np.exp2(steps[winner, near])
+            places[near] += gains.astype(places.dtype)[:, None] * away[near]
+    if prototypes.device.type != "cpu":
+        prototypes.copy_(torch.from_numpy(places))
     return Winners(torch.from_numpy(cells).to(x.device), torch.from_numpy(distances).to(x.device))

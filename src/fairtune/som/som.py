@@ -15,6 +15,7 @@ from fairtune.som.distances import (
     first_nearest,
     in_parts,
     last_nearest_labelled,
+    remoteness,
     squared_distances,
     winners_of,
 )
@@ -46,6 +47,7 @@ class SOM(nn.Module):
     reliability: Tensor
     counts: Tensor
     steps: Tensor
+    halves: Tensor
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class SOM(nn.Module):
         self.register_buffer("reliability", torch.zeros(cells, dtype=dtype))
         self.register_buffer("counts", torch.zeros(cells, classes, dtype=torch.int64))
         self.register_buffer("steps", torch.from_numpy(self.grid.distances()), persistent=False)
+        self.register_buffer("halves", torch.exp2(-self.steps.to(dtype)), persistent=False)
 
     @property
     def features(self) -> int:
@@ -95,7 +98,7 @@ class SOM(nn.Module):
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> SOM:
         """Goes to a device or to float64 with its model, but stays as exact as it is where the model goes to half precision."""
-        kept = {name: getattr(self, name) for name in ("prototypes", "reliability")}
+        kept = {name: getattr(self, name) for name in ("prototypes", "reliability", "halves")}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, before in kept.items():
             after = getattr(self, name)
@@ -108,30 +111,32 @@ class SOM(nn.Module):
         rows = checked_rows(x, self.prototypes)
         return rows, checked_classes(classes, len(rows), self.classes, rows.device)
 
-    def squares(self, rows: Tensor) -> Tensor:
-        """Squared distances of checked examples to all cells, [examples, cells]."""
-        return squared_distances(rows, self.prototypes, exact=self.mode == "sequential")
+    def far(self, rows: Tensor) -> Tensor:
+        """How far checked examples are from all cells, [examples, cells]; to be compared within an example only."""
+        return (squared_distances if self.mode == "sequential" else remoteness)(rows, self.prototypes)
 
     @torch.no_grad()
     def winners(self, x: Tensor) -> Winners:
         """The nearest cell of each example, the first on ties."""
         rows = checked_rows(x, self.prototypes)
-        return winners_of(first_nearest(self.squares(rows)), rows, self.prototypes)
+        return winners_of(first_nearest(self.far(rows)), rows, self.prototypes)
 
     @torch.no_grad()
     def nearest(self, x: Tensor, classes: Tensor) -> tuple[Winners, Winners]:
         """Winners and partial winners, from one matrix of distances."""
         rows, classes = self.checked(x, classes)
-        squares = self.squares(rows)
-        partial = last_nearest_labelled(squares, self.labels, classes)
+        far = self.far(rows)
+        partial = last_nearest_labelled(far, self.labels, classes)
         return (
-            winners_of(first_nearest(squares), rows, self.prototypes),
+            winners_of(first_nearest(far), rows, self.prototypes),
             winners_of(partial, rows, self.prototypes),
         )
 
+    @torch.no_grad()
     def partial_winners(self, x: Tensor, classes: Tensor) -> Winners:
         """The nearest among the cells labelled with the example's class, the last on ties; cell -1 if there is none."""
-        return self.nearest(x, classes)[1]
+        rows, classes = self.checked(x, classes)
+        return winners_of(last_nearest_labelled(self.far(rows), self.labels, classes), rows, self.prototypes)
 
     @torch.no_grad()
     def update(self, x: Tensor, radius: int, rate: float, winners: Winners | None = None) -> Winners:
@@ -151,8 +156,8 @@ class SOM(nn.Module):
         if self.mode == "sequential":
             return move_one_by_one(self.prototypes, self.steps.cpu().numpy(), rows, radius, rate)
         if winners is None:
-            winners = winners_of(first_nearest(self.squares(rows)), rows, self.prototypes)
-        move_batch(self.prototypes, self.steps, rows, winners, radius, rate)
+            winners = winners_of(first_nearest(self.far(rows)), rows, self.prototypes)
+        move_batch(self.prototypes, self.halves, rows, winners, radius, rate)
         return winners
 
     @torch.no_grad()
@@ -211,7 +216,7 @@ class SOM(nn.Module):
     def hits(self, x: Tensor) -> Tensor:
         """How many examples each cell wins, [cells]."""
         rows = checked_rows(x, self.prototypes)
-        cells = [first_nearest(self.squares(part)) for part in in_parts(rows)]
+        cells = [first_nearest(self.far(part)) for part in in_parts(rows)]
         return torch.bincount(torch.cat(cells), minlength=self.grid.cells)
 
     def keep(self, units: Tensor) -> None:
