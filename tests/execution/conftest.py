@@ -19,7 +19,7 @@ from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["fairtune.execution.performing"])
+_processes.set_forkserver_preload(["tests.execution.warm"])
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -51,17 +51,21 @@ class ToyStudy:
         return make_job(plan, plan.runs[0], self.root / runs)
 
 
-@pytest.fixture
-def toy(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> ToyStudy:
+def toy_source(model: Path, task: Any) -> dict[str, Any]:
     """Two epochs of 13 steps, a state saved every 4 steps, three evaluations and a final scoring."""
-    source = {
+    return {
         "study": "toy",
-        "task": tiny_task.as_study(),
-        "model": str(tiny_model),
+        "task": task.as_study(),
+        "model": str(model),
         "train": {"epochs": 2, "batch_size": 16, "lr": 1e-3, "max_length": 32, "evaluate": 9},
         "execution": {"checkpoint_every": 4, "devices": "cpu"},
     }
-    return ToyStudy(source, tmp_path)
+
+
+@pytest.fixture
+def toy(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> ToyStudy:
+    """A study of the tiny model on the toy task."""
+    return ToyStudy(toy_source(tiny_model, tiny_task), tmp_path)
 
 
 def perform_here(job: Job, between: Callable[[], None] = lambda: None) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from fairtune.execution.job import Job
 from fairtune.ledger.events import all_events, counted_events
 from fairtune.ledger.predictions import read_predictions
 from fairtune.methods.registry import registered
 from tests.conftest import VOCABULARY, make_tokenizer
-from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here
+from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
 
 FITTING: dict[str, Any] = {
     "bpsom": {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4}}
@@ -23,12 +26,32 @@ FITTING: dict[str, Any] = {
 """Settings for the toy task, where a method's own do not fit it; BP-SOM prunes after its best step."""
 ARMS = {"baseline": [], **{name: [FITTING.get(name, name)] for name in registered()}}
 KILLED = -signal.SIGKILL
+Wholes = Callable[..., Job]
+
+
+@pytest.fixture(scope="module")
+def wholes(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Wholes:
+    """Runs that nothing broke, each performed once in a process of its own; tests only read them."""
+    toy = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path_factory.mktemp("wholes"))
+    done: dict[str, Job] = {}
+
+    def whole(methods: list[Any] | None = None, **train: Any) -> Job:
+        key = json.dumps([methods or [], train])
+        if key not in done:
+            job = toy.job(str(len(done)), methods, **train)
+            assert perform_apart(job) == 0
+            assert job.run.status() == "finished"
+            done[key] = job
+        return done[key]
+
+    return whole
 
 
 @pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
-def test_killed_again_and_again_a_run_ends_with_the_same_bits(toy: ToyStudy, methods: list[Any]) -> None:
-    whole, broken = toy.job("whole", methods), toy.job("broken", methods)
-    assert perform_apart(whole) == 0
+def test_killed_again_and_again_a_run_ends_with_the_same_bits(
+    toy: ToyStudy, wholes: Wholes, methods: list[Any]
+) -> None:
+    whole, broken = wholes(methods), toy.job("broken", methods)
     for kill_at in (7, 9, 14, 12):  # before the first state, then ever further on
         assert perform_apart(broken, kill_at=kill_at) == KILLED
     assert perform_apart(broken) == 0
@@ -43,9 +66,8 @@ def test_killed_again_and_again_a_run_ends_with_the_same_bits(toy: ToyStudy, met
 
 
 @pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
-def test_a_saved_model_predicts_the_same_in_plain_transformers(toy: ToyStudy, methods: list[Any]) -> None:
-    job = toy.job("runs", methods)
-    assert perform_here(job)["status"] == "finished"
+def test_a_saved_model_predicts_the_same_in_plain_transformers(wholes: Wholes, methods: list[Any]) -> None:
+    job = wholes(methods)
     stored = read_predictions(job.run.predictions, "test")
     model = AutoModelForSequenceClassification.from_pretrained(job.run.model).eval()
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
@@ -57,21 +79,23 @@ def test_a_saved_model_predicts_the_same_in_plain_transformers(toy: ToyStudy, me
     torch.testing.assert_close(logits, torch.from_numpy(stored.scores), atol=1e-5, rtol=1e-4)
 
 
-def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStudy) -> None:
+def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStudy, wholes: Wholes) -> None:
+    """What SIGKILL leaves behind is what is on the disk: a copy of the run's folder, taken at each point of one run."""
     train = {"epochs": 1, "evaluate": 5}
-    whole = toy.job("whole", **train)
-    assert perform_apart(whole) == 0
-    point = 1
-    while True:
-        broken = toy.job(f"broken-{point}", **train)
-        code = perform_apart(broken, kill_at=point)
-        if code == 0:
-            break
-        assert code == KILLED
+    running, left = toy.job("running", **train), []
+
+    def keep() -> None:
+        left.append(toy.job(f"broken-{len(left) + 1}", **train))
+        if running.run.path.exists():
+            shutil.copytree(running.run.path, left[-1].run.path)
+
+    expected = digests(wholes(**train).run.path)
+    assert perform_here(running, keep)["status"] == "finished"
+    assert len(left) > 20
+    for point, broken in enumerate(left, start=1):
+        assert broken.run.status() != "finished"
         assert perform_apart(broken) == 0
-        assert digests(broken.run.path) == digests(whole.run.path), f"killed at point {point}"
-        point += 1
-    assert point > 20
+        assert digests(broken.run.path) == expected, f"killed at point {point}"
 
 
 def test_a_cut_projection_is_saved_and_resumed_to_the_same_bits(toy: ToyStudy, tmp_path: Path) -> None:
@@ -96,12 +120,11 @@ def test_a_cut_projection_is_saved_and_resumed_to_the_same_bits(toy: ToyStudy, t
 
 @pytest.mark.parametrize(("point", "phase"), [(2, "tokenising"), (10, "training"), (15, "evaluating")])
 def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
-    toy: ToyStudy, point: int, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy: ToyStudy, wholes: Wholes, point: int, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fairtune.errors import Stopped
 
-    whole, stopped = toy.job("whole"), toy.job("stopped")
-    perform_here(whole)
+    whole, stopped = wholes(), toy.job("stopped")
     looks = 0
 
     def between() -> None:
@@ -125,9 +148,8 @@ def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
     assert resumed[-1]["step"] == len(before), "nothing that was done is done again"
 
 
-def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy) -> None:
-    whole, broken = toy.job("whole"), toy.job("broken")
-    assert perform_apart(whole) == 0
+def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes) -> None:
+    whole, broken = wholes(), toy.job("broken")
     assert perform_apart(broken, kill_at=20) == KILLED
     newest = sorted(broken.run.checkpoint.glob("step-*"))[-1]
     weights = newest / "model.safetensors"
@@ -140,9 +162,8 @@ def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy) -> None:
     assert any(newest.name in text and "model.safetensors" in text for text in warnings)
 
 
-def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy) -> None:
-    whole, broken = toy.job("whole"), toy.job("broken")
-    assert perform_apart(whole) == 0
+def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Wholes) -> None:
+    whole, broken = wholes(), toy.job("broken")
     assert perform_apart(broken, kill_at=20) == KILLED
     for manifest in broken.run.checkpoint.glob("*/manifest.json"):
         manifest.unlink()
@@ -150,8 +171,7 @@ def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy) -> None:
     assert digests(broken.run.path) == digests(whole.run.path)
 
 
-def test_a_finished_run_leaves_no_states_behind(toy: ToyStudy) -> None:
-    job = toy.job("runs")
-    perform_here(job)
+def test_a_finished_run_leaves_no_states_behind(wholes: Wholes) -> None:
+    job = wholes()
     assert not job.run.checkpoint.exists()
     assert job.run.status() == "finished"

@@ -1,0 +1,18 @@
+"""Imported once by the server that forks the processes of killed runs, so that each begins where a warm worker would."""
+
+from __future__ import annotations
+
+import gc
+
+import peft  # noqa: F401
+import sklearn.metrics  # noqa: F401
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig  # noqa: F401
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+from transformers.models.bert import modeling_bert  # noqa: F401
+
+import fairtune.execution.performing
+import fairtune.methods.bpsom.method  # noqa: F401
+
+get_checkpoint_conversion_mapping("bert")
+gc.collect()
+gc.freeze()  # what was imported is no garbage: a run's own collections need not look through it
