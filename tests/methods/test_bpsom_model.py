@@ -1,0 +1,279 @@
+"""The model around a BP-SOM head: any base under its own names, pooled right, folded into plain transformers or saved whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers as hf
+from torch import Tensor, nn
+
+from fairtune.errors import ModelError
+from fairtune.methods.base import Method
+from fairtune.methods.bpsom.folding import folded
+from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
+from fairtune.methods.bpsom.pruning import prune
+from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.models.attention import attention_layers
+from fairtune.models.card import frozen_fingerprint, make_card
+from fairtune.models.causal import classify_at_last_token
+from fairtune.models.heads import base_model, head_modules, head_parameters
+from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.sources import find_model
+from fairtune.training.activations import use_fast_gelu
+from fairtune.training.dropout import FastDropout, use_fast_dropout
+from tests.models import architectures
+
+SMALL = {"hidden": 12, "grid": 3}
+HEAD = {"bpsom.hidden.weight", "bpsom.hidden.bias", "bpsom.out.weight", "bpsom.out.bias"}
+
+
+@pytest.fixture
+def loaded(tiny_model: Path) -> LoadedModel:
+    torch.manual_seed(0)
+    return load_classifier(find_model(str(tiny_model)), ("neg", "pos"))
+
+
+def bpsom(seed: int = 0, **settings: Any) -> Method:
+    return create_method(parse_method_use({"bpsom": {**SMALL, **settings}}), seed)
+
+
+def wrapped(name: str) -> BPSOMForSequenceClassification:
+    network = architectures.build(name).eval()
+    network.config.pad_token_id = 0
+    classify_at_last_token(network, None)
+    return BPSOMForSequenceClassification.of(network, hidden=12, grid=3)
+
+
+def texts(rows: int = 3, width: int = 9) -> dict[str, Tensor]:
+    """Texts of different lengths, padded on the right."""
+    ids = torch.randint(5, 50, (rows, width), generator=torch.Generator().manual_seed(1))
+    mask = torch.ones_like(ids)
+    for row in range(rows):
+        mask[row, width - row :] = 0
+    return {"input_ids": ids * mask, "attention_mask": mask}
+
+
+@torch.no_grad()
+def answer(model: nn.Module, **inputs: Tensor) -> Tensor:
+    logits: Tensor = model.eval()(**(inputs or texts())).logits
+    return logits
+
+
+def test_the_base_keeps_the_checkpoints_names_and_bits_and_only_the_head_is_new(loaded: LoadedModel) -> None:
+    model = bpsom().prepare(loaded.network)
+    card = make_card(model, loaded)
+    assert (card.changed, card.unverified, card.frozen) == ((), (), ())
+    assert all(name.startswith("bpsom.") for name in card.new)
+    assert head_parameters(model) == HEAD
+    assert head_modules(model) == ["bpsom"]
+    assert not any("pooler" in name or name.startswith("classifier") for name in model.state_dict()), "no idle weights"
+    assert len(attention_layers(model)) == 2
+    assert card.parameters.trainable == sum(p.numel() for p in model.parameters())
+
+
+def test_the_first_token_is_classified(loaded: LoadedModel) -> None:
+    model = bpsom().prepare(loaded.network).eval()
+    head = active_head(model)
+    with torch.no_grad():
+        states = base_model(model)(**texts()).last_hidden_state[:, 0]
+        h = 1 / (1 + torch.exp(-(states @ head.hidden.weight.T + head.hidden.bias)))
+        torch.testing.assert_close(answer(model), h @ head.out.weight.T + head.out.bias)
+        outputs = model(**texts(), labels=torch.tensor([0, 1, 1]))
+    torch.testing.assert_close(outputs.loss, nn.functional.cross_entropy(outputs.logits, torch.tensor([0, 1, 1])))
+
+
+@pytest.mark.parametrize("name", ["gpt2-classifier", "llama", "opt"])
+def test_of_a_gpt_the_last_real_token_is_classified_whatever_pads_it(name: str) -> None:
+    if name == "opt":
+        config = architectures.build(name).config
+        config.pad_token_id = 0
+        network = hf.AutoModelForSequenceClassification.from_config(config).eval()
+        classify_at_last_token(network, None)
+        model = BPSOMForSequenceClassification.of(network, hidden=12, grid=3)
+    else:
+        model = wrapped(name)
+    assert model.pooling == "last"
+    together = answer(model)
+    for row in range(3):
+        alone = texts()["input_ids"][row : row + 1, : 9 - row]
+        torch.testing.assert_close(answer(model, input_ids=alone)[0], together[row], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("attention", ["causal", "bidirectional"])
+def test_a_gpt_that_sees_both_ways_still_answers_at_its_last_token(attention: Any, tmp_path: Path) -> None:
+    network = architectures.build("llama").eval()
+    classify_at_last_token(network, attention)
+    model = BPSOMForSequenceClassification.of(network, hidden=12, grid=3)
+    assert model.pooling == "last"
+    one, other = texts(1), texts(1)
+    other["input_ids"][0, 0] = 7
+    assert not torch.equal(answer(model, **one), answer(model, **other))
+    model.save_pretrained(tmp_path)
+    back = BPSOMForSequenceClassification.from_pretrained(tmp_path)
+    assert torch.equal(answer(back), answer(model)), "it remembers how it attends"
+
+
+FOLDS = ["bert", "roberta", "xlm-roberta", "camembert", "mpnet", "albert"]
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_the_trained_pruned_head_is_the_tanh_head_of_plain_transformers(name: str, tmp_path: Path) -> None:
+    model = wrapped(name)
+    with torch.no_grad():
+        for parameter in model.bpsom.parameters():
+            parameter.normal_(std=0.5, generator=torch.Generator().manual_seed(2))
+    prune(model.bpsom, torch.arange(12) % 3 > 0, torch.full((12,), 0.4))
+    expected = answer(model)
+    plain = folded(model)
+    assert plain is not None
+    assert type(plain) is type(architectures.build(name))
+    plain.save_pretrained(tmp_path)
+    back = hf.AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    torch.testing.assert_close(answer(back), expected, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["electra", "distilbert", "deberta-v2", "modernbert", "gpt2-classifier", "llama"])
+def test_where_plain_transformers_has_no_such_head_the_model_saves_and_loads_itself(name: str, tmp_path: Path) -> None:
+    model = wrapped(name)
+    prune(model.bpsom, torch.arange(12) > 2, torch.full((12,), 0.4))
+    expected = answer(model)
+    plain = bpsom().plain(model)
+    assert plain is model
+    assert torch.equal(answer(model), expected), "trying to fold it left it as it was"
+    model.save_pretrained(tmp_path)
+    back = BPSOMForSequenceClassification.from_pretrained(tmp_path)
+    assert torch.equal(answer(back), expected)
+    assert all(torch.equal(a, back.state_dict()[n]) for n, a in model.state_dict().items()), "the map too"
+    assert (back.bpsom.units, back.pooling, back.config.id2label) == (9, model.pooling, model.config.id2label)
+    with pytest.raises(ValueError, match="fairtune-bpsom"):
+        hf.AutoModelForSequenceClassification.from_pretrained(tmp_path)  # loudly, not with another head
+
+
+def test_a_head_that_is_too_wide_for_plain_transformers_is_saved_whole() -> None:
+    network = architectures.build("bert").eval()
+    model = BPSOMForSequenceClassification.of(network, hidden=40, grid=3)
+    assert folded(model) is None
+    prune(model.bpsom, torch.arange(40) < 32, torch.full((40,), 0.5))
+    expected = answer(model)
+    plain = folded(model)
+    assert plain is not None
+    torch.testing.assert_close(answer(plain), expected, atol=2e-6, rtol=1e-5)
+
+
+def test_a_folder_that_is_none_of_ours_or_damaged_is_told(tmp_path: Path, tiny_model: Path) -> None:
+    with pytest.raises(ModelError, match="cannot be read"):
+        BPSOMForSequenceClassification.from_pretrained(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="is of a bert, not of a model with a BP-SOM head; load it with plain"):
+        BPSOMForSequenceClassification.from_pretrained(tiny_model)
+    wrapped("distilbert").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["head"]["hidden"] = 5
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="damaged"):
+        BPSOMForSequenceClassification.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "changes", "told"), [
+    ("bert", {"num_labels": 1}, "has 1 outputs for regression; its map needs"),
+    ("bert", {"problem_type": "regression"}, "outputs for regression"),
+    ("bert", {"problem_type": "multi_label_classification"}, "outputs for multi label classification"),
+    ("bart", {}, "BartForSequenceClassification is an encoder-decoder"),
+    ("gpt2", {}, "GPT2LMHeadModel is no classifier of texts"),
+])  # fmt: skip
+def test_a_model_that_does_not_tell_classes_apart_is_refused(name: str, changes: dict[str, Any], told: str) -> None:
+    network = architectures.build(name)
+    if name == "bart":
+        network = hf.BartForSequenceClassification(network.config)
+    for key, value in changes.items():
+        setattr(network.config, key, value)
+    with pytest.raises(ModelError, match=told):
+        bpsom().prepare(network)
+
+
+def test_observer_and_bpsom_start_from_the_same_bits_and_draw_nothing_of_others(tiny_model: Path) -> None:
+    def start(seed: int, **settings: Any) -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        network = load_classifier(find_model(str(tiny_model)), ("neg", "pos")).network
+        before = torch.get_rng_state()
+        state = bpsom(seed, **settings).prepare(network).state_dict()
+        assert torch.equal(torch.get_rng_state(), before), "what other arms draw stays the same"
+        return state
+
+    acts, watches, other = start(1), start(1, alpha=0.0, prune=None), start(2)
+    assert all(torch.equal(acts[name], watches[name]) for name in acts)
+    assert not torch.equal(acts["bpsom.hidden.weight"], other["bpsom.hidden.weight"])
+    assert not torch.equal(acts["bpsom.som.prototypes"], other["bpsom.som.prototypes"])
+
+
+def prepared(network: nn.Module, *uses: Any) -> tuple[nn.Module, list[Method]]:
+    methods = [create_method(parse_method_use(use), 3) for use in uses]
+    for method in methods:
+        network = method.prepare(network)
+    for method in methods:
+        method.param_groups([], network)
+    return network, methods
+
+
+BPSOM = {"bpsom": SMALL}
+
+
+@pytest.mark.parametrize("other", ["orthogonal_qk", "bitfit"])
+@pytest.mark.parametrize("first", [True, False])
+def test_methods_that_freeze_go_with_it_in_either_order(tiny_model: Path, other: str, first: bool) -> None:
+    networks = []
+    for uses in ([BPSOM, other], [other, BPSOM]):
+        torch.manual_seed(0)
+        network = load_classifier(find_model(str(tiny_model)), ("neg", "pos")).network
+        networks.append(prepared(network, *uses)[0])
+    one, two = networks if first else networks[::-1]
+    trained = [{n for n, p in model.named_parameters() if p.requires_grad} for model in (one, two)]
+    assert trained[0] == trained[1] >= HEAD
+    assert all(torch.equal(a, two.state_dict()[n]) for n, a in one.state_dict().items())
+    before = frozen_fingerprint(one)
+    one.train()(**texts(), labels=torch.tensor([0, 1, 0])).loss.backward()
+    prune(active_head(one), torch.arange(12) > 3, torch.full((12,), 0.5))
+    assert frozen_fingerprint(one) == before
+
+
+def test_adapters_around_it_train_the_head_that_is_in_use(loaded: LoadedModel) -> None:
+    pytest.importorskip("peft")
+    model, methods = prepared(loaded.network, BPSOM, {"peft": {"type": "lora"}})
+    head = active_head(model)
+    assert all(p.requires_grad for p in head.parameters())
+    assert make_card(model, loaded).changed == ()
+    assert head.som is not None
+    start = head.som.prototypes.clone()
+    model.train()(**texts(), labels=torch.tensor([0, 1, 0])).loss.backward()
+    assert not torch.equal(head.som.prototypes, start), "the map in use learns"
+    assert head.hidden.weight.grad is not None
+    prune(head, torch.arange(12) > 3, torch.full((12,), 0.5))
+    expected = answer(model)
+    for method in reversed(methods):
+        model = method.plain(model)
+    assert type(model) is hf.BertForSequenceClassification
+    torch.testing.assert_close(answer(model), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_no_adapter_goes_into_its_head(loaded: LoadedModel) -> None:
+    pytest.importorskip("peft")
+    model, _ = prepared(loaded.network, BPSOM, {"peft": {"type": "lora", "target_modules": "all-linear"}})
+    head = active_head(model)
+    assert type(head.hidden) is type(head.out) is nn.Linear
+
+
+def test_adapters_before_it_are_refused(loaded: LoadedModel) -> None:
+    pytest.importorskip("peft")
+    with pytest.raises(ModelError, match="list bpsom before it"):
+        prepared(loaded.network, {"peft": {"type": "lora"}}, BPSOM)
+
+
+def test_the_fast_ways_reach_what_it_wraps(loaded: LoadedModel) -> None:
+    model = bpsom().prepare(loaded.network)
+    use_fast_gelu(model)
+    use_fast_dropout(model)
+    assert any(isinstance(module, FastDropout) for module in model.modules())
+    assert answer(model).shape == (3, 2)
