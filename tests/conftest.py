@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,3 +111,29 @@ def tiny_task(tmp_path_factory: pytest.TempPathFactory) -> TaskFiles:
                 generator.shuffle(words)
                 writer.writerow([" ".join(words), ("neg", "pos")[i % 2]])
     return TaskFiles(**files)
+
+
+@pytest.fixture
+def performed_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Studies whose runs are performed in this process, for what comes before and after them.
+
+    Starting a worker costs more than all the rest of a small study; what only workers can get wrong is tested in
+    execution/test_studies.py.
+    """
+    from fairtune.execution import conducting, performing
+
+    class Here:
+        disk_full = False
+
+        def __init__(self, devices: list[str], _: Path, listen: Any) -> None:
+            self._device, self._listen = devices[0], listen
+
+        def run(self, jobs: list[Any]) -> None:
+            for job in jobs:
+                result = performing.perform(job, self._device, lambda: None, lambda _: None)
+                self._listen("ended", job, {"type": "ended", "result": result})
+
+    performing._task.cache_clear()  # a task of the same name may have other data in another test
+    monkeypatch.setattr(conducting, "LocalExecutor", Here)
+    yield
+    performing._task.cache_clear()

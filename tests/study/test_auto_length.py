@@ -152,6 +152,7 @@ def test_plan_prints_it_and_imports_no_torch_the_second_time(source: dict[str, A
     assert found["lengths"][0].startswith(f"max_length auto: {auto} tokens")
 
 
+@pytest.mark.usefixtures("performed_here")
 def test_a_study_with_auto_runs_and_its_ledger_has_the_number(
     source: dict[str, Any], auto: int, tmp_path: Path
 ) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
 import yaml
 from made_mirror import make_inference, pairs, write_split
+from typer.testing import CliRunner
+
+from fairtune.cli.app import app
 
 
-def test_a_study_of_one_language_is_run_and_reported(tmp_path: Path, tiny_model: Path) -> None:
+@pytest.mark.usefixtures("performed_here")
+def test_a_study_of_one_language_is_run_and_reported(
+    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = {
         "study": "german",
         "task": "xnli/de",
@@ -25,12 +29,12 @@ def test_a_study_of_one_language_is_run_and_reported(tmp_path: Path, tiny_model:
     (tmp_path / "german.yaml").write_text(yaml.safe_dump(study))
     mirror = make_inference(tmp_path / "mirror")
     write_split(mirror, "xnli/de", "train", pairs("maschine", 30))
-    environment = {**os.environ, "FAIRTUNE_MIRROR": str(mirror)}
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(mirror))
+    monkeypatch.chdir(tmp_path)
 
     def fairtune(*words: str) -> str:
-        command = [sys.executable, "-m", "fairtune", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
         return done.stdout
 
     plan = json.loads(fairtune("plan", "german.yaml", "--json"))["task"]
