@@ -48,10 +48,10 @@ def record_maps(
         reliable = arrays["reliability"] >= THRESHOLD
         hits = arrays["counts"].sum(axis=1)
         log.write(
-            EVENT, step, name="bpsom", step=step, epoch=number, columns=grid.columns, rows=grid.rows,
+            EVENT, step, name="bpsom", step=step, epoch=number + 1, columns=grid.columns, rows=grid.rows,
             topology=grid.topology, classes=list(classes), units=len(left), units_at_start=units,
-            use=0.0 if number == 0 else float(hits[reliable].sum() / examples),
-            mean_reliability=float((hits * arrays["reliability"]).sum() / examples),
+            use=0.0 if number == 0 else float(hits[reliable].sum() / hits.sum()),
+            mean_reliability=float((hits * arrays["reliability"]).sum() / hits.sum()),
             labelled=float((arrays["labels"] >= 0).mean()), parameters=22_000_000 + 388 * len(left),
             head_parameters=388 * len(left), quantisation_error=0.9 / (number + 1), topographic_error=0.08 / (number + 1),
             radius=2 - number if number < 2 else 0, rate=0.2 - 0.05 * number, alpha=alpha, threshold=THRESHOLD,

@@ -28,7 +28,7 @@ class MapPass:
     """The figures of one labelling pass; None where there was no finite number.
 
     Args:
-        epoch: the pass over the training examples, from 1, that it was in or that it ended.
+        epoch: passes over the training examples that were complete.
         use: share of the training examples since the pass before whose SOM error was used; of a map that only watches,
             would have been.
         mean_reliability: of the cells that the training examples fall on, over the examples.
@@ -114,7 +114,7 @@ class UnitsScore:
 def map_passes(events: Events) -> list[MapPass]:
     """The labelling passes that a run's events tell of, in their order."""
     told = (event for event in events if event.get("event") == EVENT and event.get("name") == NAME)
-    return sorted((_pass(int(e["step"]), int(e["epoch"]) + 1, e) for e in told), key=lambda one: one.step)
+    return sorted((_pass(int(e["step"]), int(e["epoch"]), e) for e in told), key=lambda one: one.step)
 
 
 def read_maps(folder: RunFolder) -> list[MapRecord]:
@@ -164,7 +164,7 @@ def _map(folder: RunFolder, record: Record) -> MapRecord:
         classes = tuple(str(name) for name in told["classes"])
         _require_shapes(arrays, grid.cells, len(classes))
         names = [field.name for field in fields(MapRecord)][3:]
-        figures = _pass(record.step, record.epoch + 1, told)
+        figures = _pass(record.step, record.epoch, told)
         return MapRecord(figures, grid, classes, **{name: arrays[name] for name in names})
     except (KeyError, TypeError, ValueError, ModelError) as error:
         raise LedgerError(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import Collection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
 
 from fairtune.report.canvas import new_figure
 from fairtune.som.grid import Grid
 
-LINE, HATCH, EMPTY = "#9a9a9a", "#c4c4c4", "#f1f1f1"
+LINE, HATCH, EMPTY = "#9a9a9a", "#d4d4d4", "#f1f1f1"
 LEAST_FONT, MOST_FONT = 3.4, 9.0
 """In points; what would have to be smaller is not written."""
+MIDDLE = 0.36
+"""Half the height of capitals and digits, in the size of the letters."""
 SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 HEXAGON = np.array([(np.sin(turn), -np.cos(turn)) for turn in np.arange(6) * np.pi / 3]) / np.sqrt(3)
 Points = npt.NDArray[np.float64]
@@ -71,12 +77,11 @@ def draw_cells(
     corners = outlines(grid)
     none = np.zeros(grid.cells, dtype=bool) if empty is None else empty
     filled = PolyCollection(list(corners[~none]), facecolors=colours[~none], edgecolors=LINE, linewidths=line)
-    axes.add_collection(filled)
+    _add(axes, filled)
     if none.any():
-        face, hatch = ("white", "//////") if hatched else (EMPTY, None)
-        axes.add_collection(
-            PolyCollection(list(corners[none]), facecolors=face, edgecolors=HATCH, linewidths=line, hatch=hatch)
-        )
+        face, hatch = ("white", "////") if hatched else (EMPTY, None)
+        bare = PolyCollection(list(corners[none]), facecolors=face, edgecolors=HATCH, linewidths=line, hatch=hatch)
+        _add(axes, bare)
     frame(axes, grid)
 
 
@@ -84,9 +89,8 @@ def ring(axes: Axes, grid: Grid, chosen: npt.NDArray[np.bool_], width: float = 0
     """A dark line just inside the cells that are chosen."""
     centres = grid.positions()[:, None, :]
     inner = centres + 0.86 * (outlines(grid) - centres)
-    axes.add_collection(
-        PolyCollection(list(inner[chosen]), facecolors="none", edgecolors="#111111", linewidths=width, zorder=2)
-    )
+    rings = PolyCollection(list(inner[chosen]), facecolors="none", edgecolors="#111111", linewidths=width, zorder=2)
+    _add(axes, rings)
 
 
 def cell_width(grid: Grid, width: float) -> float:
@@ -98,18 +102,37 @@ def cell_width(grid: Grid, width: float) -> float:
 def write_in(
     axes: Axes, grid: Grid, words: Sequence[str], inks: Sequence[str], cell: float, size: float, down: float = 0.0
 ) -> None:
-    """Write a word in each cell, where it fits.
+    """Write a word in each cell, where it fits; as shapes, since a thousand texts take seconds to draw.
 
     Args:
         cell: width of a cell in points.
         size: of the letters, as a share of the cell.
         down: from the cell's centre, as a share of the cell.
     """
+    shapes: dict[str, list[Path]] = {}
     for (x, y), word, ink in zip(grid.positions(), words, inks, strict=True):
         font = min(MOST_FONT, size * cell, 1.35 * cell / max(1, len(word)))
         if word and font >= LEAST_FONT:
-            text = axes.text(x, y + down, word, ha="center", va="center_baseline", fontsize=font, color=ink)
-            text.set_in_layout(False)  # a thousand of them, none of which goes beyond its cell
+            shape = _letters(word)
+            at = np.asarray(shape.vertices) * (font / cell, -font / cell) + (x, y + down)
+            shapes.setdefault(ink, []).append(Path(at, shape.codes))
+    for ink, found in shapes.items():
+        _add(axes, PathCollection([Path.make_compound_path(*found)], facecolors=ink, linewidths=0, zorder=3))
+
+
+def _add(axes: Axes, shapes: Collection) -> None:
+    """Draw shapes that never go beyond the frame, so that nobody need measure them."""
+    shapes.set_in_layout(False)
+    axes.add_collection(shapes, autolim=False)
+
+
+@lru_cache(maxsize=4096)
+def _letters(word: str) -> Path:
+    """A word's shape, one high, around its middle."""
+    shape = TextPath((0, 0), word, size=1, prop=FontProperties(family="DejaVu Sans"))
+    across = shape.get_extents()
+    middle = ((across.x0 + across.x1) / 2, MIDDLE)
+    return Path(np.asarray(shape.vertices) - middle, shape.codes)
 
 
 def short_count(count: int) -> str:

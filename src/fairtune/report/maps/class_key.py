@@ -27,7 +27,7 @@ def class_key(figure: Figure, record: MapRecord, hatched: bool = True) -> None:
         Patch(facecolor=colour, edgecolor="none", label=f"{letter} = {_short(name)}")
         for colour, letter, name in zip(colours, letters, record.classes, strict=True)
     ]
-    face, hatch = ("white", "//////") if hatched else (EMPTY, None)
+    face, hatch = ("white", "////") if hatched else (EMPTY, None)
     handles.append(Patch(edgecolor=HATCH, label="no example falls here", facecolor=face, hatch=hatch))
     figure.legend(
         handles=handles, loc="outside lower center", ncols=min(COLUMNS, len(handles)), frameon=False, fontsize=8.5

@@ -26,6 +26,8 @@ from fairtune.report.palette import VERMILION
 WIDTH, LEAST_WIDTH, WIDEST = 13.0, 7.5, 1.5
 """Of the figure, and of one plane, in inches."""
 MOST_ACROSS = 16
+PALE = 0.3
+"""Strength of the colour of a cell that no example falls on."""
 GAP = 0.1
 """Between planes, as a share of one's width."""
 
@@ -35,11 +37,13 @@ class Plane:
     """One unit's plane.
 
     Args:
+        empty: cells that no example falls on; what their prototypes say was never asked.
         gone: when the unit was removed, None for one that is left; the plane is the last it had.
     """
 
     unit: int
     values: npt.NDArray[np.float32]
+    empty: npt.NDArray[np.bool_]
     gone: str | None
 
 
@@ -48,13 +52,13 @@ def planes_of(records: Sequence[MapRecord]) -> list[Plane]:
     passes = [record.figures for record in records]
     left, removed = [], []
     for record in records:
-        gone = {int(unit) for unit in record.removed}
+        gone, empty = {int(unit) for unit in record.removed}, record.labels < 0
         last = record is records[-1]
         for place, unit in enumerate(record.units):
             if int(unit) in gone:
-                removed.append(Plane(int(unit), record.prototypes[:, place], when(record.figures, passes)))
+                removed.append(Plane(int(unit), record.prototypes[:, place], empty, when(record.figures, passes)))
             elif last:
-                left.append(Plane(int(unit), record.prototypes[:, place], None))
+                left.append(Plane(int(unit), record.prototypes[:, place], empty, None))
     return left + removed
 
 
@@ -80,7 +84,9 @@ def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
     axes.set_axis_off()
     gone = sum(plane.gone is not None for plane in planes)
     told = f"; {gone} removed units last (×, with when; their last plane)" if gone else ""
-    axes.set_title(f"Component planes, {title}: a prototype's activation of each hidden unit{told}", loc="left")
+    axes.set_title(
+        f"Component planes, {title}: activation of each hidden unit; pale: no example falls there{told}", loc="left"
+    )
     shade_bar(figure, axes, shades, "activation in the prototype", inches=3.5)
     return figure
 
@@ -92,7 +98,9 @@ def _draw(
     """All cells of all planes as one collection: a hundred axes would take a minute."""
     cells = (corners[None] + moves[:, None, None, :]).reshape(-1, *corners.shape[1:])
     values = np.concatenate([plane.values for plane in planes])
-    colours = shades.to_rgba(values)
+    colours = np.asarray(shades.to_rgba(values))[:, :3]
+    empty = np.concatenate([plane.empty for plane in planes])
+    colours[empty] = 1 - PALE * (1 - colours[empty])
     axes.add_collection(PolyCollection(list(cells), facecolors=colours, edgecolors=colours, linewidths=0.1))
     for plane, (x, y) in zip(planes, moves, strict=True):
         told, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)

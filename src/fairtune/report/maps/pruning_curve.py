@@ -28,18 +28,19 @@ def pruning_curve(runs: Sequence[RunMaps], places: Mapping[str, int], metric: st
     """
     arms = list(dict.fromkeys(run.arm for run in runs))
     by_epoch = all(len({one.epoch for one in run.scores}) == len(run.scores) for run in runs)
-    figure = new_figure(6.8, 3.4 + 0.19 * max(0, -(-len(arms) // 3) - 1))
+    figure = new_figure(6.8, 3.4 + 0.19 * max(0, -(-len(arms) // 2) - 1))
     axes = figure.subplots()
     for arm in arms:
         _draw_arm(axes, arm, places[arm], [run for run in runs if run.arm == arm], scale_of(metric).factor, by_epoch)
-    axes.invert_xaxis()
+    start, least = _range(runs)
+    axes.set_xlim(start + 0.04 * max(1, start - least), least - 0.04 * max(1, start - least))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_xlabel("hidden units left (fewer to the right)")
     axes.set_title(
         f"validation {scale_of(metric).axis} by units left; numbers are {'epochs' if by_epoch else 'steps'}", loc="left"
     )
     axes.grid(axis="y", color=axes.xaxis.label.get_color(), alpha=0.12, linewidth=0.6)
-    axes.margins(x=0.08, y=0.12)
+    axes.margins(y=0.12)
     key_below(figure, axes)
     return figure
 
@@ -59,9 +60,18 @@ def _draw_arm(axes: Axes, arm: str, place: int, runs: Sequence[RunMaps], factor:
         [one.units for one in middle], [factor * one.score for one in middle], marker=mark, markersize=5,
         linewidth=1.8, label=f"{arm} (n = {len(ended)})" if ended else f"{arm} (not finished)", **style,
     )  # fmt: skip
+    numbers: dict[tuple[int, float], list[str]] = {}
     for one in middle if len(middle) <= MOST_NUMBERED else (middle[0], middle[-1]):
-        told, where = str(one.epoch if by_epoch else one.step), (one.units, factor * one.score)
-        axes.annotate(told, where, xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+        numbers.setdefault((one.units, factor * one.score), []).append(str(one.epoch if by_epoch else one.step))
+    for where, told in numbers.items():
+        axes.annotate(", ".join(told), where, xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+
+
+def _range(runs: Sequence[RunMaps]) -> tuple[int, int]:
+    """Units at the start, and the fewest; down to none where most were removed, so that the axis does not flatter."""
+    start = max((one.units_at_start or one.units or 1 for run in runs for one in run.passes), default=1)
+    least = min((one.units for run in runs for one in run.scores), default=start)
+    return start, 0 if 2 * least < start else min(least, start - 1)
 
 
 def _medians(scores: Sequence[Sequence[UnitsScore]]) -> list[UnitsScore]:

@@ -53,8 +53,8 @@ class RunPage:
             found = best_pass(self.run.passes, self.best_step)
             units = last.units_at_start if found is None else found.units
             notes.append(
-                f"The weights that were scored on the test split are the best on validation, of step {self.best_step}, with "
-                f"{units} units."
+                f"The weights that were scored on the test split are the best on validation, of step {self.best_step}; units "
+                f"left then: {units}."
             )
         if self.run.watches_only:
             notes.append("The map only watched (alpha 0): SOM use is what would have been used.")

@@ -25,7 +25,7 @@ def use_curve(runs: Sequence[RunMaps], places: Mapping[str, int]) -> Figure:
         places: of each arm among all arms of the study, which fixes its colour.
     """
     arms = list(dict.fromkeys(run.arm for run in runs))
-    figure = new_figure(6.8, 3.1 + 0.19 * max(0, -(-len(arms) // 3) - 1))
+    figure = new_figure(6.8, 3.1 + 0.19 * max(0, -(-len(arms) // 2) - 1))
     axes = figure.subplots()
     for arm in arms:
         _draw_arm(axes, arm, places[arm], [run for run in runs if run.arm == arm])
@@ -41,10 +41,13 @@ def key_below(figure: Figure, axes: Axes) -> None:
     """The key of arms under the figure."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        ink = axes.xaxis.label.get_color()
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(3, len(handles)), frameon=False, labelcolor=ink
-        )
+        ink, across = axes.xaxis.label.get_color(), columns(labels)
+        figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False, labelcolor=ink)
+
+
+def columns(labels: Sequence[str]) -> int:
+    """How many labels fit beside each other."""
+    return max(1, min(3, len(labels), 84 // (max(map(len, labels)) + 6)))
 
 
 def median_line(lines: Sequence[Points]) -> Points:

@@ -9,9 +9,10 @@ from fairtune.report.numbers import DASH
 
 
 def when(one: MapPass, passes: Sequence[MapPass]) -> str:
-    """`epoch 3`, or `step 150` for a run that labels its map more often than once an epoch."""
+    """`epoch 3`, or `step 150` for a run that does not label its map once an epoch."""
     epochs = [other.epoch for other in passes]
-    return f"epoch {one.epoch}" if len(set(epochs)) == len(epochs) else f"step {one.step:,}"
+    once = 0 not in epochs and len(set(epochs)) == len(epochs)
+    return f"epoch {one.epoch}" if once else f"step {one.step:,}"
 
 
 def used(one: MapPass) -> str:
