@@ -15,11 +15,15 @@ from typing import Any
 import psutil
 import pytest
 import yaml
+from click.testing import Result
+from typer.testing import CliRunner
 
+from fairtune.cli.app import app
 from fairtune.ledger.events import all_events
-from tests.execution.conftest import ToyStudy, digests
+from tests.execution.conftest import ToyStudy, digests, perform_apart
 
 Command = Callable[..., subprocess.Popen[str]]
+Answer = Callable[..., Result]
 
 
 @pytest.fixture
@@ -58,6 +62,17 @@ def command(tmp_path: Path) -> Command:
     return start
 
 
+@pytest.fixture
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """The command line in this process, for what answers without a worker."""
+    monkeypatch.chdir(tmp_path)
+
+    def ask(*words: str) -> Result:
+        return CliRunner().invoke(app, words)
+
+    return ask
+
+
 def wait_for(what: Callable[[], bool], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not what():
@@ -69,7 +84,9 @@ def steps_of(run: Path) -> int:
     return sum(event["event"] == "step" for event in all_events(run / "events.jsonl"))
 
 
-def test_a_run_that_fails_is_recorded_and_the_others_go_on(study_file: Path, command: Command, tmp_path: Path) -> None:
+def test_a_run_that_fails_is_recorded_and_the_others_go_on(
+    study_file: Path, command: Command, answer: Answer, tmp_path: Path
+) -> None:
     first = command("run", str(study_file), "--json")
     out, err = first.communicate(timeout=280)
     assert first.returncode == 1, err
@@ -87,14 +104,12 @@ def test_a_run_that_fails_is_recorded_and_the_others_go_on(study_file: Path, com
 
     finished = digests(home / "baseline" / "seed-0")
     recorded = (home / "baseline" / "seed-0" / "events.jsonl").read_bytes()
-    again = command("run", str(study_file), "--set", "arms.wild.lr=1e-3", "--set", "study=toy")
-    out, err = again.communicate(timeout=280)
-    assert again.returncode == 2, "the failed runs' folders belong to another plan"
-    assert "train.lr was 1e+30, is 0.001" in err
+    again = answer("run", str(study_file), "--set", "arms.wild.lr=1e-3", "--set", "study=toy")
+    assert again.exit_code == 2, "the failed runs' folders belong to another plan"
+    assert "train.lr was 1e+30, is 0.001" in again.output
 
-    status = command("status", "toy", "--json")
-    out, _ = status.communicate(timeout=60)
-    states = {(run["arm"], run["seed"]): run["status"] for run in json.loads(out)["runs"]}
+    status = answer("status", "toy", "--json")
+    states = {(run["arm"], run["seed"]): run["status"] for run in json.loads(status.stdout)["runs"]}
     assert states[("wild", 0)] == "failed"
     assert states[("frozen", 1)] == "finished"
     third = command("run", str(study_file), "--set", "seeds=2")
@@ -104,14 +119,17 @@ def test_a_run_that_fails_is_recorded_and_the_others_go_on(study_file: Path, com
     assert (home / "baseline" / "seed-0" / "events.jsonl").read_bytes() == recorded, "a finished run is not run again"
 
 
-def test_a_killed_worker_fails_its_run_and_the_study_goes_on(
-    study_file: Path, command: Command, tmp_path: Path
+def test_a_second_process_is_refused_and_a_killed_worker_fails_only_its_run(
+    study_file: Path, command: Command, answer: Answer, tmp_path: Path
 ) -> None:
-    process = command(
-        "run", str(study_file), "--set", "seeds=1", "--set", "train.epochs=60", "--set", "arms.wild.lr=1e-4"
-    )
+    words = ["run", str(study_file), "--set", "seeds=1", "--set", "train.epochs=60", "--set", "arms.wild.lr=1e-4"]
+    process = command(*words)
     home = tmp_path / "runs" / "toy"
     wait_for(lambda: steps_of(home / "baseline" / "seed-0") > 3)
+    second = answer(*words)
+    assert second.exit_code == 2
+    assert "another process" in second.output
+
     (worker,) = psutil.Process(process.pid).children()
     worker.kill()
     wait_for(lambda: steps_of(home / "wild" / "seed-0") > 3)
@@ -125,54 +143,34 @@ def test_a_killed_worker_fails_its_run_and_the_study_goes_on(
     assert steps_of(home / "baseline" / "seed-0") > 3, "what the killed worker recorded is still there"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_study_goes_on_to_the_same_bits(
-    study_file: Path, command: Command, tmp_path: Path, number: signal.Signals
+def test_interrupted_ended_and_killed_outright_a_study_goes_on_to_the_same_bits(
+    study_file: Path, toy: ToyStudy, command: Command, answer: Answer, tmp_path: Path
 ) -> None:
-    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=12"]
+    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=20"]
     run = tmp_path / "runs" / "toy" / "baseline" / "seed-0"
-    process = command(*words)
-    wait_for(lambda: steps_of(run) > 5)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = steps_of(run) if run.exists() else 0
+        process = command(*words)
+        wait_for(lambda before=before: run.exists() and steps_of(run) > before + 5)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        assert json.loads(answer("status", "toy", "--json").stdout)["runs"][0]["status"] == "interrupted"
     done = steps_of(run)
-    status = command("status", "toy", "--json")
-    assert json.loads(status.communicate(timeout=60)[0])["runs"][0]["status"] == "interrupted"
-    finish = command(*words)
-    _, err = finish.communicate(timeout=200)
-    assert finish.returncode == 0, err
-    assert steps_of(run) == 12 * 13, f"{done} steps were done before and none of them again"
-    whole = command(*words, "--runs", "whole")
-    whole.communicate(timeout=200)
-    assert digests(run) == digests(tmp_path / "whole" / "toy" / "baseline" / "seed-0")
-
-
-def test_a_parent_killed_outright_leaves_a_study_that_goes_on(
-    study_file: Path, command: Command, tmp_path: Path
-) -> None:
-    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=12"]
-    run = tmp_path / "runs" / "toy" / "baseline" / "seed-0"
     process = command(*words)
-    wait_for(lambda: steps_of(run) > 5)
+    wait_for(lambda: steps_of(run) > done + 5)
     process.kill()
     process.communicate(timeout=60)
+
     finish = command(*words)
     _, err = finish.communicate(timeout=200)
     assert finish.returncode == 0, err
-    assert json.loads((run / "result.json").read_text())["steps"] == 12 * 13
-
-
-def test_two_processes_cannot_run_one_study(study_file: Path, command: Command, tmp_path: Path) -> None:
-    first = command("run", str(study_file), "--set", "train.epochs=60")
-    wait_for(lambda: (tmp_path / "runs" / "toy" / "study.json").exists())
-    second = command("run", str(study_file), "--set", "train.epochs=60")
-    _, err = second.communicate(timeout=60)
-    assert second.returncode == 2
-    assert "another process" in err
-    first.send_signal(signal.SIGINT)
-    first.communicate(timeout=60)
+    assert steps_of(run) == 20 * 13, "no step that was done before is done again"
+    assert json.loads((run / "result.json").read_text())["steps"] == 20 * 13
+    whole = toy.job("whole", epochs=20)
+    assert perform_apart(whole) == 0
+    assert digests(run) == digests(whole.run.path)
 
 
 def test_a_full_disk_stops_the_study_with_a_clear_message(study_file: Path, command: Command, tmp_path: Path) -> None:
@@ -192,12 +190,11 @@ def test_a_full_disk_stops_the_study_with_a_clear_message(study_file: Path, comm
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a place that even root cannot write")
-def test_a_runs_folder_that_cannot_be_written_is_refused_before_any_work(study_file: Path, command: Command) -> None:
-    process = command("run", str(study_file), "--runs", "/proc/runs")
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "cannot be written" in err
-    assert "--runs" in err
+def test_a_runs_folder_that_cannot_be_written_is_refused_before_any_work(study_file: Path, answer: Answer) -> None:
+    refused = answer("run", str(study_file), "--runs", "/proc/runs")
+    assert refused.exit_code == 2
+    assert "cannot be written" in refused.output
+    assert "--runs" in refused.output
 
 
 def test_three_lines_of_python_need_no_main_guard(study_file: Path, tmp_path: Path) -> None:
