@@ -83,7 +83,8 @@ def made_arrays(
     pull = np.where(owner[:, None] == generator.integers(0, classes, len(units)), sharp, -sharp)
     prototypes = 1 / (1 + np.exp(-(2 * pull + np.sin(places @ waves))))
     touching = grid.neighbours()
-    apart = np.linalg.norm(prototypes[:, None] - prototypes[None], axis=2)
+    squares = (prototypes**2).sum(axis=1)
+    apart = np.sqrt(np.maximum(0, squares[:, None] + squares - 2 * prototypes @ prototypes.T))
     u_matrix = (apart * touching).sum(axis=1) / np.maximum(1, touching.sum(axis=1))
     drawn = prototypes[generator.choice(grid.cells, 500)]
     histogram = np.stack([np.histogram(column, bins=20, range=(0, 1))[0] for column in drawn.T])

@@ -66,10 +66,10 @@ class RunPage:
         Raises:
             LedgerError: the folder cannot be written.
         """
-        made = list(pictures(self.run, self.records, self.metric))
-        files = {picture.name: picture.content for picture in made} | {"index.html": self._page(made).encode()}
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            made = list(pictures(self.run, self.records, self.metric))
+            files = {picture.name: picture.content for picture in made} | {"index.html": self._page(made).encode()}
             for name, content in files.items():
                 write_atomically(folder / name, content)
         except OSError as error:

@@ -29,17 +29,22 @@ class Column:
     show: Callable[[float | None], str]
 
 
+def units(value: float | None) -> str:
+    """A count; the median of two may lie between two of them."""
+    return whole(value) if value is None or value == int(value) else f"{value:,.1f}"
+
+
 COLUMNS = (
     Column("use", "SOM use (%)", "SOM\nuse %", share),
     Column("mean_reliability", "mean reliability (%)", "mean\nreliability %", share),
-    Column("units", "units left", "units\nleft", whole),
+    Column("units", "units left", "units\nleft", units),
     Column("parameters", "parameters left", "parameters\nleft", whole),
     Column("labelled", "cells labelled (%)", "cells\nlabelled %", share),
     Column("quantisation_error", "quantisation error", "quantis.\nerror", significant),
     Column("topographic_error", "topographic error", "topogr.\nerror", significant),
     Column("seconds", "labelling (s a pass)", "labelling\ns a pass", significant),
 )
-BEST_UNITS = Column("best_units", "units in the scored model", "", whole)
+BEST_UNITS = Column("best_units", "units in the scored model", "", units)
 REPORT_COLUMNS = (*COLUMNS[:3], BEST_UNITS, *COLUMNS[3:])
 
 
