@@ -16,8 +16,7 @@ Rate = Annotated[Number, Field(gt=0, le=1)]
 
 
 class BPSOMConfig(MethodConfig):
-    """Put a sigmoid layer before the classes with a self-organising map on it, which pulls activations of a class together
-    and finds units to prune (BP-SOM)."""
+    """Let a self-organising map on a sigmoid layer pull the activations of a class together and find units to prune (BP-SOM)."""
 
     hidden: Whole = Field(128, ge=1, description="Sigmoid units between the encoder and the classes.")
     grid: Cells | tuple[Cells, Cells] = Field(
@@ -63,7 +62,7 @@ class BPSOMConfig(MethodConfig):
         for name in ("som_lr", "radius"):
             high, low = getattr(self, name)
             if high < low:
-                raise ValueError(f"{name} is [{high}, {low}], but it falls from the first to the last")
+                raise ValueError(f"{name} is [{high}, {low}], but it falls from the first to the last; give the larger one first")
         return self
 
     @property
