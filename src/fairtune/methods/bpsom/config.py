@@ -62,7 +62,9 @@ class BPSOMConfig(MethodConfig):
         for name in ("som_lr", "radius"):
             high, low = getattr(self, name)
             if high < low:
-                raise ValueError(f"{name} is [{high}, {low}], but it falls from the first to the last; give the larger one first")
+                raise ValueError(
+                    f"{name} is [{high}, {low}], but it falls from the first to the last; give the larger one first"
+                )
         return self
 
     @property
