@@ -169,9 +169,10 @@ def test_the_bpsom_studies_have_the_published_settings_and_one_change_an_arm(tas
     assert (study.task, study.compare.to, list(study.arms)) == (task, "baseline", list(BPSOM))
     assert len({study.settings(arm) for arm in study.arms}) == 1, "no arm has settings of its own"
     train = study.settings("bpsom")
-    assert (train.epochs, train.batch_size, train.patience) == (10, 32, 3)
+    assert (train.batch_size, train.patience) == (32, 3)
     if profile is None:
         assert (study.model, train.lr, train.max_length) == ("google-bert/bert-base-uncased", 2e-5, 128)
+        assert train.epochs == 10
         assert (train.examples, train.eval_examples) == (None, None)
     for arm, change in BPSOM.items():
         (use,) = study.methods(arm) or (None,)
