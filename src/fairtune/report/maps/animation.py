@@ -13,7 +13,7 @@ from fairtune.report.maps.cells import cell_width, map_figure
 from fairtune.report.maps.class_key import class_key, key_rows, reliability_key
 from fairtune.report.maps.combined_map import KEY, WIDTH, draw_combined
 from fairtune.report.maps.over_epochs import spread_out
-from fairtune.report.maps.words import used, when
+from fairtune.report.maps.words import units_left, used, when
 
 MOST = 60
 DOTS = 90
@@ -39,8 +39,7 @@ def animated(records: Sequence[MapRecord], title: str) -> bytes:
                 axes.clear()
                 draw_combined(axes, record, cell_width(record.grid, WIDTH))
                 one = record.figures
-                units = "" if one.units is None else f", {one.units} units left"
-                axes.set_title(f"{title}, {when(one, passes)}: {used(one)}{units}", loc="left")
+                axes.set_title(f"{title}, {when(one, passes)}: {used(one)}{units_left(one)}", loc="left")
                 for _ in range(HELD if place == len(chosen) - 1 else 1):
                     writer.grab_frame(facecolor="white")
         return path.read_bytes()

@@ -13,6 +13,7 @@ from fairtune.report.maps.colours import class_colours, class_letters, faded, st
 
 LONGEST = 24
 COLUMNS = 3
+MOST_BARS = 5
 
 
 def key_rows(record: MapRecord) -> int:
@@ -35,12 +36,12 @@ def class_key(figure: Figure, record: MapRecord, hatched: bool = True) -> None:
 
 
 def reliability_key(axes: Axes, record: MapRecord) -> None:
-    """How strong each class's colour is from chance to full agreement, with a line at the threshold."""
-    classes = len(record.classes)
+    """How strong a class's colour is from chance to full agreement, with a line at the threshold; of many classes a few."""
+    classes, bars = len(record.classes), min(MOST_BARS, len(record.classes))
     levels = np.linspace(1, 1 / max(2, classes), 60)
-    shown = faded(class_colours(classes)[None, :, :], strength(levels, classes)[:, None].repeat(classes, axis=1))
-    axes.imshow(shown, aspect="auto", extent=(-0.5, classes - 0.5, 100 * levels[-1], 100), interpolation="nearest")
-    axes.set_xticks(range(classes), class_letters(record.classes), fontsize=7.5)
+    shown = faded(class_colours(bars)[None, :, :], strength(levels, classes)[:, None].repeat(bars, axis=1))
+    axes.imshow(shown, aspect="auto", extent=(-0.5, bars - 0.5, 100 * levels[-1], 100), interpolation="nearest")
+    axes.set_xticks(range(bars), class_letters(record.classes)[:bars], fontsize=7.5)
     axes.set_ylabel("reliability (%)", fontsize=8)
     axes.yaxis.set_label_position("right")
     axes.tick_params(left=False, labelleft=False, right=True, labelright=True, bottom=False, labelsize=7.5)

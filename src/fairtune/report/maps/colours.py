@@ -11,10 +11,12 @@ from matplotlib.colors import to_rgb
 
 from fairtune.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
-CLASSES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+YELLOW = "#F0E442"
+CLASSES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW)
 """The first two, which most tasks have, differ in lightness as well."""
 SHADES = "cividis"
 """Runs from dark to light evenly, for any colour vision and in grey."""
+DARKER = 0.55
 FAINTEST = 0.22
 """How strong the colour of a cell is whose examples have nothing but chance in common."""
 BLACK, WHITE = "#111111", "#ffffff"
@@ -22,8 +24,11 @@ Colours = npt.NDArray[np.float64]
 
 
 def class_colours(classes: int) -> Colours:
-    """A colour a class, [classes, 3]; from the seventh on they come again, and letters tell them apart."""
-    return np.array([to_rgb(CLASSES[place % len(CLASSES)]) for place in range(classes)])
+    """A colour a class, [classes, 3]; from the eighth on they come again, darker, and letters tell them apart."""
+    rounds = np.arange(classes) // len(CLASSES)
+    colours = np.array([to_rgb(CLASSES[place % len(CLASSES)]) for place in range(classes)])
+    darker: Colours = colours * (DARKER**rounds)[:, None]
+    return darker
 
 
 def class_letters(classes: Sequence[str]) -> list[str]:

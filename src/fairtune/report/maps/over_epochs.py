@@ -13,7 +13,7 @@ from fairtune.report.canvas import new_figure
 from fairtune.report.maps.cells import extent
 from fairtune.report.maps.class_key import class_key, key_rows
 from fairtune.report.maps.combined_map import draw_combined
-from fairtune.report.maps.words import used, when
+from fairtune.report.maps.words import units_left, used, when
 
 MOST = 12
 ACROSS = 4
@@ -34,8 +34,7 @@ def over_epochs(records: Sequence[MapRecord], title: str) -> Figure:
             continue
         one = chosen[place].figures
         draw_combined(axes, chosen[place], cell=0, small=True)
-        units = "" if one.units is None else f", {one.units} units"
-        axes.set_title(f"{when(one, passes)}: {used(one)}{units}", loc="left", fontsize=8)
+        axes.set_title(f"{when(one, passes)}: {used(one)}{units_left(one)}", loc="left", fontsize=8)
     figure.suptitle(f"The map over training, {title}", x=0.01, ha="left", fontsize=9.5)
     class_key(figure, records[-1], hatched=False)
     return figure

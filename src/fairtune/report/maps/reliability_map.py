@@ -19,7 +19,7 @@ from fairtune.report.maps.words import threshold_text
 from fairtune.report.palette import VERMILION
 
 WIDTH = 6.0
-STEPS = (50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 100.0)
+STEPS = (25.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 100.0)
 
 
 def reliability_map(record: MapRecord, title: str) -> Figure:

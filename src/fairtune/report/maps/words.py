@@ -21,5 +21,10 @@ def used(one: MapPass) -> str:
     return f"would use {told}" if one.watches_only else f"SOM use {told}"
 
 
+def units_left(one: MapPass) -> str:
+    """`, 12 units`, to stand at a line's end."""
+    return "" if one.units is None else f", {one.units} unit{'' if one.units == 1 else 's'}"
+
+
 def threshold_text(one: MapPass) -> str:
     return DASH if one.threshold is None else f"{100 * one.threshold:g} %"
