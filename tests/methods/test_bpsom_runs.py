@@ -186,6 +186,17 @@ def test_when_every_unit_is_still_one_is_kept_and_the_reader_is_told(toy: ToyStu
     assert "every one of the 12 hidden units varied by no more than prune (0.49)" in warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({}, True), ({"alpha": 0.0}, False), ({"relabel": 3}, False)],
+    ids=["one epoch", "observer", "relabelled in time"],
+)
+def test_a_map_that_never_had_labels_to_pull_with_is_told(toy: ToyStudy, settings: dict[str, Any], told: bool) -> None:
+    folder, _ = run(toy, prune=None, **settings)
+    warnings = [event["text"] for event in counted_events(folder.events) if event["event"] == "warning"]
+    assert ["before the first labelling pass" in text for text in warnings] == [True] * told
+
+
 @pytest.mark.parametrize("methods", [
     [{"bpsom": {**SMALL, "prune": 5e-4, "relabel": 3}}, {"peft": {"type": "lora"}}],
     ["orthogonal_qk", {"bpsom": {**SMALL, "prune": 5e-4, "relabel": 3}}, "bitfit"],

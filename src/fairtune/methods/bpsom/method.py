@@ -29,7 +29,7 @@ class BPSOM(Method):
 
     def __init__(self, config: BPSOMConfig, seed: int = 0) -> None:
         super().__init__(config, seed)
-        self._units = list(range(config.hidden))
+        self._units, self._passes = list(range(config.hidden)), 0
         self._head: BPSOMHead | None = None
 
     def prepare(self, model: nn.Module) -> nn.Module:
@@ -58,6 +58,11 @@ class BPSOM(Method):
             return proceed()
 
     def after_step(self, moment: Moment) -> None:
+        if moment.step == moment.total_steps and not self._passes and self.config.alpha:
+            moment.warn(
+                f"bpsom: training ended at step {moment.step} before the first labelling pass, so the map had no labels and never "
+                "pulled; train for more than one epoch, or set `relabel` to a number of steps."
+            )
         if self.config.relabel != "epoch" and moment.step % self.config.relabel == 0:
             self._relabel(moment)
 
@@ -72,10 +77,10 @@ class BPSOM(Method):
         return folded(model) or model
 
     def state_dict(self) -> dict[str, Any]:
-        return {"units": self._units}
+        return {"units": self._units, "passes": self._passes}
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:
-        self._units = [int(unit) for unit in state["units"]]
+        self._units, self._passes = [int(unit) for unit in state["units"]], int(state["passes"])
         resize(active_head(model), len(self._units))
 
     def _relabel(self, moment: Moment) -> None:
@@ -85,6 +90,7 @@ class BPSOM(Method):
         assert som is not None, "the method always has a map"
         with _told(moment.step):
             labelling = _labelling_pass(moment, head)
+        self._passes += 1
         keep, std = self._kept(labelling, moment), labelling.std
         units = torch.tensor(self._units)
         arrays = {
