@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from fairtune.som.distances import Winners
 
@@ -21,13 +22,13 @@ def move_batch(prototypes: Tensor, halves: Tensor, x: Tensor, winners: Winners, 
     Args:
         halves: 1 halved as often as two cells are steps apart on the grid, [cells, cells].
     """
-    backwards = winners.cells.flip(0)
-    near = halves[:, backwards]  # [cells, examples], the last example first
-    gains = torch.where(near >= 0.5**radius, near * rate, 0.0)
-    gains = gains.masked_fill_(winners.distances.flip(0) <= STILL, 0.0)
-    kept = (1 - gains).cumprod(1)  # what is left of a cell's place after this example and all later ones
-    gains[:, 1:] *= kept[:, :-1]
-    torch.addmm(prototypes * kept[:, -1:], gains, x.flip(0), out=prototypes)
+    rates = rate * (winners.distances > STILL).to(x.dtype)
+    near = halves.index_select(0, winners.cells.flip(0))  # [examples, cells], the last example first
+    within = threshold(near, 0.75 * 0.5**radius, 0.0)  # one step beyond the radius is half of 0.5**radius
+    gains = within * rates.flip(0)[:, None]
+    kept = (1 - gains).cumprod(0)  # what is left of a cell's place after this example and all later ones
+    gains[1:] *= kept[:-1]
+    torch.addmm(prototypes * kept[-1][:, None], gains.t(), x.flip(0), out=prototypes)
 
 
 def move_one_by_one(prototypes: Tensor, steps: NDArray[np.int64], x: Tensor, radius: int, rate: float) -> Winners:
