@@ -11,8 +11,11 @@ from fairtune.analysis.maps import MapRecord
 from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.maps.cells import cell_width, extent
 from fairtune.report.maps.combined_map import combined_map
+from fairtune.report.maps.histograms import activation_histograms
 from fairtune.report.maps.images import address, png, reduced
+from fairtune.report.maps.label_map import label_map
 from fairtune.report.maps.over_epochs import over_epochs
+from fairtune.report.maps.planes import component_planes
 from fairtune.report.maps.pruning_curve import pruning_curve
 from fairtune.report.maps.reliability_map import draw_reliability
 from fairtune.report.maps.section import MapsSection, ShownMaps
@@ -20,7 +23,8 @@ from fairtune.report.maps.u_matrix import draw_u_matrix
 from fairtune.report.maps.use_curve import use_curve
 from fairtune.report.svg import svg_text
 
-DOTS = 105
+DOTS, FEW_DOTS = 105, 80
+"""Of an inch; few for what is looked at as a whole."""
 WIDTH = 4.6
 """Of each of two maps side by side, in inches."""
 
@@ -34,8 +38,11 @@ class ArmPictures:
     """
 
     combined: str
+    labels: str
     sides: str
     epochs: str
+    activations: str
+    planes: str
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,19 @@ def map_figures(section: MapsSection, metric: str) -> MapFigures:
 
 def _pictures(arm: str, shown: ShownMaps) -> ArmPictures:
     last, name = shown.records[-1], f"{arm} seed {shown.seed}"
-    figures = (combined_map(last, f"{name}, {shown.when}"), sides(last), over_epochs(shown.records, name))
-    return ArmPictures(*(address(reduced(png(figure, DOTS))) for figure in figures))
+    title = f"{name}, {shown.when}"
+    return ArmPictures(
+        combined=_small(combined_map(last, title)),
+        labels=_small(label_map(last, title), FEW_DOTS),
+        sides=_small(sides(last)),
+        epochs=_small(over_epochs(shown.records, name)),
+        activations=_small(activation_histograms(last, title), FEW_DOTS),
+        planes=_small(component_planes(shown.records, title), FEW_DOTS),
+    )
+
+
+def _small(figure: Figure, dots: int = DOTS) -> str:
+    return address(reduced(png(figure, dots)))
 
 
 def sides(record: MapRecord) -> Figure:

@@ -22,6 +22,7 @@ from fairtune.report.maps.cells import extent, outlines
 from fairtune.report.maps.colours import SHADES
 from fairtune.report.maps.words import when
 from fairtune.report.palette import VERMILION
+from fairtune.som.grid import Grid
 
 WIDTH, LEAST_WIDTH, WIDEST = 13.0, 7.5, 1.5
 """Of the figure, and of one plane, in inches."""
@@ -77,9 +78,12 @@ def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
     shades = ScalarMappable(
         Normalize(ends[0], ends[1] if ends[1] > ends[0] else ends[0] + 1), matplotlib.colormaps[SHADES]
     )
-    corners = outlines(grid) - (left, top)
     moves = np.array([(place % across * step_x, place // across * step_y) for place in range(len(planes))])
-    _draw(axes, planes, corners, moves, shades, width, font=min(9.0, 72 * inch * width * 0.13))
+    if grid.topology == "rectangular":
+        _draw_squares(axes, planes, grid, moves, shades)
+    else:
+        _draw_outlines(axes, planes, outlines(grid) - (left, top), moves, shades)
+    _name(axes, planes, moves, width, font=min(9.0, 72 * inch * width * 0.13))
     axes.set(xlim=(-0.1, across * step_x), ylim=(down * step_y - 0.28 * width, -0.28 * width), aspect="equal")
     axes.set_axis_off()
     gone = sum(plane.gone is not None for plane in planes)
@@ -91,17 +95,31 @@ def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
     return figure
 
 
-def _draw(
-    axes: Axes, planes: Sequence[Plane], corners: npt.NDArray[np.float64], moves: npt.NDArray[np.float64],
-    shades: ScalarMappable, width: float, font: float,
+def _draw_squares(
+    axes: Axes, planes: Sequence[Plane], grid: Grid, moves: npt.NDArray[np.float64], shades: ScalarMappable
+) -> None:
+    """A small picture a plane: fifty thousand squares would take many seconds."""
+    for plane, (x, y) in zip(planes, moves, strict=True):
+        picture = _colours(plane, shades).reshape(grid.columns, grid.rows, 3).transpose(1, 0, 2)
+        axes.imshow(picture, extent=(x, x + grid.columns, y + grid.rows, y), interpolation="nearest")
+
+
+def _draw_outlines(
+    axes: Axes, planes: Sequence[Plane], corners: npt.NDArray[np.float64], moves: npt.NDArray[np.float64], shades: ScalarMappable
 ) -> None:  # fmt: skip
     """All cells of all planes as one collection: a hundred axes would take a minute."""
     cells = (corners[None] + moves[:, None, None, :]).reshape(-1, *corners.shape[1:])
-    values = np.concatenate([plane.values for plane in planes])
-    colours = np.asarray(shades.to_rgba(values))[:, :3]
-    empty = np.concatenate([plane.empty for plane in planes])
-    colours[empty] = 1 - PALE * (1 - colours[empty])
+    colours = np.concatenate([_colours(plane, shades) for plane in planes])
     axes.add_collection(PolyCollection(list(cells), facecolors=colours, edgecolors=colours, linewidths=0.1))
+
+
+def _colours(plane: Plane, shades: ScalarMappable) -> npt.NDArray[np.float64]:
+    colours = np.asarray(shades.to_rgba(plane.values), dtype=np.float64)[:, :3]
+    colours[plane.empty] = 1 - PALE * (1 - colours[plane.empty])
+    return colours
+
+
+def _name(axes: Axes, planes: Sequence[Plane], moves: npt.NDArray[np.float64], width: float, font: float) -> None:
     for plane, (x, y) in zip(planes, moves, strict=True):
         told, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)
         axes.text(x + width / 2, y - 0.04 * width, told, ha="center", va="bottom", fontsize=font, color=ink)
