@@ -94,7 +94,7 @@ def test_the_map_is_of_the_first_finished_seed_and_says_so(maps: MapsSection, fi
 def test_pictures_stand_inside_the_page(files: dict[str, str]) -> None:
     page = files["html"]
     images = re.findall(r'<img src="([^"]*)" alt="[^"]+"', page)
-    assert len(images) == 2 * 3
+    assert len(images) == 2 * 6
     assert all(image.startswith("data:image/png;base64,") for image in images)
     assert "img-src data:" in page
     assert 'aria-label="SOM use over training by arm"' in page
