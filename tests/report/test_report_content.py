@@ -78,6 +78,7 @@ def test_an_attempt_that_failed_before_the_run_finished_is_not_forgotten(ledger:
     log = EventLog(ledger.folder("baseline", 0).events)
     log.write("failed", 0, reason="out of memory")
     log.write("warning", 0, text="a torn checkpoint")
+    log.write("warning", 0, text="a torn checkpoint")  # by a step that was lost and done again
     log.close()
     content = make_content(ledger.results())
     assert content.retried == ("baseline/seed-0: out of memory",)

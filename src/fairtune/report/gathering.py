@@ -55,7 +55,7 @@ def make_content(results: Results) -> ReportContent:
         retried=tuple(_told(results.runs, "failed", "reason", only="finished")),
         unfinished={_name(run): run.status for run in results.runs if run.status not in ("finished", "failed")},
         exclusions=tuple(results.exclusions),
-        warnings=tuple(_told(results.runs, "warning", "text")),
+        warnings=tuple(dict.fromkeys(_told(results.runs, "warning", "text"))),  # one step done again warns again
         runs=tuple(_run_line(run, planned) for run, planned in zip(results.runs, results.plan["runs"], strict=True)),
         notes=reading_notes(header),
     )
