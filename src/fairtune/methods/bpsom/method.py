@@ -20,6 +20,7 @@ from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_
 from fairtune.methods.bpsom.pruning import prune, resize, units_to_keep
 from fairtune.models.accounting import count_parameters
 from fairtune.models.modes import evaluating
+from fairtune.som.distances import ROWS_AT_ONCE
 from fairtune.som.labelling import Labelling
 from fairtune.som.schedules import radius_at, rate_at
 
@@ -136,12 +137,23 @@ def _labelling_pass(moment: Moment, head: BPSOMHead) -> Labelling:
     assert head.som is not None, "the method always has a map"
     labelling = head.som.labelling()
     seen: list[Tensor] = []
+    classes: list[Tensor] = []
     hook = head.out.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+
+    def look() -> None:
+        labelling.add(torch.cat(seen), torch.cat(classes))
+        seen.clear()
+        classes.clear()
+
     try:
-        with evaluating(moment.model), torch.no_grad():
+        with evaluating(moment.model), torch.inference_mode():
             for batch in moment.train_batches():
                 moment.model(**{name: value for name, value in batch.items() if name != "labels"})
-                labelling.add(seen.pop(), batch["labels"])
+                classes.append(batch["labels"])
+                if sum(map(len, classes)) >= ROWS_AT_ONCE:  # the map looks at many in the time of few
+                    look()
+            if classes:
+                look()
     finally:
         hook.remove()
     return labelling.finish()
