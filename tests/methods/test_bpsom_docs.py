@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -35,3 +37,15 @@ def test_a_head_in_a_loop_learns_and_its_map_is_used(capsys: pytest.CaptureFixtu
     assert lines[0].startswith("1 SOM use 0%"), "there are no labels before the first pass"
     assert not lines[-1].startswith("8 SOM use 0%")
     assert torch.isfinite(head.som.prototypes).all()
+
+
+def test_a_head_in_trainer_labels_its_map_and_is_pruned(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hub_id = "google-bert/bert-base-uncased"
+    names = run_python(examples(PAGE, "python")["In transformers' `Trainer`"], {hub_id: tiny_model}, PAGE)
+    head = names["model"].head
+    assert (head.som.labels >= 0).any()
+    assert 1 <= head.units < 16, "nothing varies much after four steps"
+    assert head.som.features == head.units
