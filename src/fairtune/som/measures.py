@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairtune.errors import DataError
 from fairtune.som.checks import checked_rows
-from fairtune.som.distances import first_nearest, in_parts, squared_distances
+from fairtune.som.distances import first_nearest, in_parts
 
 if TYPE_CHECKING:
     from fairtune.som.som import SOM
@@ -51,8 +51,9 @@ def torn(far: Tensor, steps: Tensor) -> Tensor:
 def u_matrix(prototypes: Tensor, steps: Tensor) -> Tensor:
     """Mean Euclidean distance of each cell's prototype to those of its direct neighbours, [cells]."""
     touching = steps == 1
-    away = squared_distances(prototypes, prototypes).sqrt()
-    return (away * touching).sum(1) / touching.sum(1).clamp(min=1)
+    one, other = touching.nonzero(as_tuple=True)
+    away = (prototypes[one] - prototypes[other]).square().sum(1).sqrt()
+    return prototypes.new_zeros(len(prototypes)).index_add_(0, one, away) / touching.sum(1).clamp(min=1)
 
 
 def _some(som: SOM, x: Tensor) -> Tensor:
