@@ -5,10 +5,10 @@
 Everything takes turns in one process, in an order that reverses from turn to turn. MiniLM on the sentences of the movie reviews,
 batch 32, BP-SOM with 128 units and 20 x 20 cells.
 
-step       Two runs of fairtune's own loop from the same start on the same batches, one with a labelled map (alpha .25), one whose
-           head has none; each step is a whole optimizer step. The ratio of each pair of steps: median and quartiles, with a 95 %
-           interval of the median; and the same of two runs without a map, which shows what the machine's noise alone can do. Then
-           the two heads alone, of which the difference is seen where that of whole steps drowns in noise.
+step       One model that makes every optimizer step with a labelled map (alpha .25) and, on the same batch, twice without, as the
+           head with `grid=None` does. The ratio of each pair of steps: median with its 95 % interval, and quartiles; and that of
+           the two without, which shows what the machine's noise alone can do. Then the head alone, where the difference is seen
+           that drowns in the noise of whole steps.
 maps       `fairtune.SOM` beside MiniSom and torchsom (`pip install minisom torchsom`), trained from the same prototypes on the
            same activations, epochs, radii and rates. MiniSom is given the same rule to the letter (the neighbourhood from a table,
            which is quicker than its own), so that its map is that of `sequential` up to the order of examples. torchsom cannot:
@@ -32,7 +32,7 @@ from typing import Any
 
 UNITS, GRID, BATCH, WARM_UP = 128, 20, 32, 4
 EPOCHS, MAP_BATCH, RADIUS, RATE = 10, 64, (6, 0), (0.2, 0.05)
-HEADS, RESAMPLES = 400, 2000
+SIDES, HEADS, RESAMPLES = 3, 400, 2000
 
 
 def ready(scratch: Path, steps: int, examples: int) -> Any:
@@ -59,35 +59,48 @@ def ready(scratch: Path, steps: int, examples: int) -> Any:
     return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
 
 
-def without_map(run: Any) -> Any:
-    """The same run with the head `grid: None` would give: the same units and weights, and nothing that watches them."""
-    from fairtune.methods.bpsom.model import active_head
+class Steps:
+    """One model that makes each optimizer step with its map or without, as fairtune's loop does, on the same batches.
 
-    active_head(run.model).som = None
-    run.methods = []
-    return run
+    One, because two of the same make a step in times that differ by a per cent or two: their memory lies elsewhere.
+    """
 
+    def __init__(self, run: Any) -> None:
+        from fairtune.methods.bpsom.model import active_head
 
-def step_seconds(run: Any) -> tuple[float, float]:
-    """The next optimizer step by the clock; and the processor's time for it, which other work on the machine disturbs less."""
-    before = time.process_time()
-    run.advance()
-    return float(run.clock.last["step"]), time.process_time() - before
+        self.run, self.head, self.methods, self.done = run, active_head(run.model), run.methods, 0
+        self.som = self.head.som
+        self.order = run.objective.order(BATCH, 0, 0)
 
+    def use(self, watched: bool) -> None:
+        """Without: the head that `grid=None` makes, in a run without the method."""
+        self.head.som, self.run.methods = (self.som, self.methods) if watched else (None, [])
 
-def head_seconds(run: Any) -> float:
-    """Forward and backward of the head alone, on the states of a made batch."""
-    import torch
+    def seconds(self, watched: bool) -> tuple[float, float]:
+        """A whole optimizer step by the clock, and the processor's time for it, which other work disturbs less."""
+        from fairtune.training.optimizer import gradient_norm, step_clipped
 
-    from fairtune.methods.bpsom.model import active_head
+        run = self.run
+        self.use(watched)
+        batch = run.objective.batch(self.order[self.done // SIDES % len(self.order)], run.device)
+        self.done += 1
+        started, before = time.perf_counter(), time.process_time()
+        run._forward_backward([batch])
+        step_clipped(run.optimizer, run._trainable, gradient_norm(run._trainable), run.train.clip)
+        run.optimizer.zero_grad(set_to_none=True)
+        return time.perf_counter() - started, time.process_time() - before
 
-    head = active_head(run.model)
-    states, labels = torch.randn(BATCH, head.hidden.in_features, requires_grad=True), torch.arange(BATCH) % 2
-    started = time.perf_counter()
-    torch.nn.functional.cross_entropy(head(states, labels), labels).backward()
-    seconds = time.perf_counter() - started
-    head.zero_grad(set_to_none=True)
-    return seconds
+    def head_seconds(self, watched: bool) -> float:
+        """Forward and backward of the head alone, on the states of a made batch."""
+        import torch
+
+        self.use(watched)
+        states, labels = torch.randn(BATCH, self.head.hidden.in_features, requires_grad=True), torch.arange(BATCH) % 2
+        started = time.perf_counter()
+        torch.nn.functional.cross_entropy(self.head(states, labels), labels).backward()
+        seconds = time.perf_counter() - started
+        self.head.zero_grad(set_to_none=True)
+        return seconds
 
 
 def in_turn(told: str, turns: int, sides: Sequence[Callable[[], Any]]) -> Any:
@@ -127,22 +140,20 @@ def measure_steps(pairs: int, examples: int) -> None:
 
     print(f"step: with a map over without, MiniLM, batch {BATCH}, {UNITS} units, {GRID} x {GRID} cells", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        watched, plain, other = (ready(Path(scratch) / name, pairs + WARM_UP + 1, examples) for name in "abc")
-        without_map(plain), without_map(other)
-        for run in (watched, plain, other):
-            for _ in range(WARM_UP):
-                run.advance()
-        watched._call_methods("after_epoch")  # labels the map
-        seconds = in_turn("steps", pairs, [lambda run=run: step_seconds(run) for run in (watched, plain, other)])
+        run = ready(Path(scratch), 1, examples)
+        steps = Steps(run)
+        sides = [lambda watched=watched: steps.seconds(watched) for watched in (True, False, False)]
+        in_turn("warming up", WARM_UP, sides)
+        steps.use(True)
+        run._call_methods("after_epoch")  # labels the map
+        seconds = in_turn("steps", pairs, sides)
         show_pairs("labelled map, alpha .25", seconds[:, [0, 1]])
-        show_pairs("A/A: two without", seconds[:, [2, 1]])
-        with_map, without = np.median(
-            in_turn("heads", HEADS, [lambda: head_seconds(watched), lambda: head_seconds(plain)]), 0
-        )
-        share = (with_map - without) / np.median(seconds[:, 1, 0])
-        print(f"  the head alone: {1000 * (with_map - without):.2f} ms more, {100 * share:.2f} % of a step", flush=True)
-        for run in (watched, plain, other):
-            run.log.close()
+        show_pairs("A/A: both without", seconds[:, [2, 1]])
+        heads = in_turn("heads", HEADS, [lambda: steps.head_seconds(True), lambda: steps.head_seconds(False)])
+        more = np.subtract(*np.median(heads, axis=0))
+        share = more / np.median(seconds[:, 1, 0])
+        print(f"  the head alone: {1000 * more:.2f} ms more, {100 * share:.2f} % of a step", flush=True)
+        run.log.close()
 
 
 def measure_labelling(rounds: int, examples: int) -> None:
