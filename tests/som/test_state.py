@@ -67,6 +67,23 @@ def test_a_model_in_half_precision_keeps_its_map_exact() -> None:
 NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
 
 
+@pytest.mark.parametrize("update", ["batch", "sequential"])
+def test_where_a_model_computes_in_half_precision_its_map_does_not(update: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    examples, classes = 0.5 + 0.01 * torch.randn(256, 32, generator=generator), torch.arange(256) % 2
+    plain, mixed = (SOM(32, 8, classes=2, update=update) for _ in range(2))
+    for som in (plain, mixed):
+        som.prototypes.copy_(0.5 + 0.01 * torch.randn(64, 32, generator=torch.Generator().manual_seed(2)))
+    plain.update(examples, 1, 0.2)
+    found = plain.label(examples, classes)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed.update(examples, 1, 0.2)
+        same = mixed.label(examples, classes)
+    assert torch.equal(mixed.prototypes, plain.prototypes)
+    assert torch.equal(mixed.counts, plain.counts)
+    assert same.quantisation_error == found.quantisation_error
+
+
 @pytest.mark.parametrize("bad", NOT_FINITE)
 @pytest.mark.parametrize("update", ["batch", "sequential"])
 def test_numbers_that_are_not_finite_are_refused_before_anything_changes(update: str, bad: float) -> None:

@@ -113,7 +113,8 @@ class SOM(nn.Module):
 
     def far(self, rows: Tensor) -> Tensor:
         """How far checked examples are from all cells, [examples, cells]; to be compared within an example only."""
-        return (squared_distances if self.mode == "sequential" else remoteness)(rows, self.prototypes)
+        with torch.autocast(rows.device.type, enabled=False):  # the product would be in half precision
+            return (squared_distances if self.mode == "sequential" else remoteness)(rows, self.prototypes)
 
     @torch.no_grad()
     def winners(self, x: Tensor) -> Winners:
