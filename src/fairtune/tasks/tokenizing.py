@@ -114,7 +114,21 @@ def tokenize(
             between()
             yield _by_transformers(tokenizer, batch, max_length, special, pair)
         return
-    settings = Settings(
+    settings = _settings(tokenizer, max_length, special, pair)
+    yield from _with_processes(given, settings, between)
+
+
+def encoder(
+    tokenizer: Any, max_length: int | None, pair: bool, special: bool = True
+) -> Callable[[Sequence[list[str]]], Piece]:
+    """What tokenises columns of texts, in this process, as often as it is called."""
+    if getattr(tokenizer, "is_fast", False):
+        return Encoder(_settings(tokenizer, max_length, special, pair)).encode
+    return lambda columns: _by_transformers(tokenizer, columns, max_length, special, pair)
+
+
+def _settings(tokenizer: Any, max_length: int | None, special: bool, pair: bool) -> Settings:
+    return Settings(
         backend=_backend(tokenizer),
         max_length=max_length,
         special=special,
@@ -122,7 +136,6 @@ def tokenize(
         whole=bool(tokenizer.split_special_tokens),
         types=pair and "token_type_ids" in tokenizer.model_input_names,
     )
-    yield from _with_processes(given, settings, between)
 
 
 def _with_processes(

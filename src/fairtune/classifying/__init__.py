@@ -1,0 +1,1 @@
+"""What is behind `TextClassifier`: reading texts, fitting, predicting, saving."""
