@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results, load_results
     from fairtune.api import run_study
+    from fairtune.classifier import TextClassifier
     from fairtune.errors import FairtuneError
     from fairtune.execution.delta.exporting import export_delta
     from fairtune.execution.delta.restoring import restore_delta
@@ -28,6 +29,7 @@ _HOMES = {
     "Results": "fairtune.analysis.results",
     "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
+    "TextClassifier": "fairtune.classifier",
     "export_delta": "fairtune.execution.delta.exporting",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
@@ -44,6 +46,7 @@ __all__ = [
     "OrthogonalCard",
     "Results",
     "Study",
+    "TextClassifier",
     "export_delta",
     "load_results",
     "load_study",

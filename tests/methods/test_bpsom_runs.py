@@ -114,9 +114,9 @@ def test_a_map_that_is_larger_than_the_data_is_refused_when_the_study_is_planned
 
 
 def test_one_class_is_no_task_for_it() -> None:
-    assert "the task has 1" in (BPSOMConfig().data_problem(1000, 1) or "")
-    assert BPSOMConfig(grid=(20, 10)).data_problem(200, 2) is None
-    assert BPSOMConfig(grid=(20, 10)).data_problem(199, 2) is not None
+    assert "the task has 1" in (BPSOMConfig().data_problem(1000, ["a"]) or "")
+    assert BPSOMConfig(grid=(20, 10)).data_problem(200, ["a", "b"]) is None
+    assert BPSOMConfig(grid=(20, 10)).data_problem(199, ["a", "b"]) is not None
 
 
 def run(

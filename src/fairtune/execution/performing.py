@@ -36,6 +36,7 @@ from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
+from fairtune.training.changing_texts import TrainingTexts
 from fairtune.training.classification import Classification
 from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
@@ -188,8 +189,10 @@ def _objective(
         return LanguageModelling(blocks, train.longest, planned["metric"]), ()
     task = _task(json.dumps(job.task))
     _require_same(task.fingerprint, planned)
-    data = encode_task(task, load_tokenizer(tokenizer), train.longest, train.sizes, between)
-    return Classification(data, task.metric), task.labels
+    words = load_tokenizer(tokenizer)
+    data = encode_task(task, words, train.longest, train.sizes, between)
+    texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples)
+    return Classification(data, task.metric, task.labels, texts), task.labels
 
 
 def _require_same(fingerprint: str, planned: dict[str, Any]) -> None:

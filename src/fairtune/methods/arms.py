@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from fairtune.methods.registry import MethodUse, conflicts, parse_method_use, registered
+from fairtune.methods.registry import MethodUse, clashes, conflicts, parse_method_use, registered
 from fairtune.study.values import ArmName
 
 
@@ -38,6 +38,8 @@ class NamedArm:
             raise ValueError(
                 f"named arm {self.name!r}: {found[position].name!r} and {earlier!r} both change the {claim}"
             )
+        for position, reason in clashes(found):
+            raise ValueError(f"named arm {self.name!r}, {found[position].name!r}: {reason}")
         return found
 
 

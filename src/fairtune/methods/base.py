@@ -11,9 +11,23 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from fairtune.methods.registry import MethodConfig
+from fairtune.tasks.task import Texts
 
 Batch = Mapping[str, Tensor]
 ParamGroup = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a run trains on, as far as methods may know it.
+
+    Args:
+        labels: names of the classes, in the order of their numbers; none of a language model.
+        counts: training examples of each.
+    """
+
+    labels: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
 
 
 class Step(Protocol):
@@ -23,7 +37,8 @@ class Step(Protocol):
     def model(self) -> nn.Module: ...
 
     @property
-    def batch(self) -> Batch: ...
+    def batch(self) -> Batch:
+        """As the methods' `inputs` made it."""
 
     @property
     def scale(self) -> float:
@@ -67,6 +82,7 @@ class Moment:
             batches every time, cut as quickly as they can be evaluated.
         record: keep arrays and figures of this step under a name; see `fairtune.ledger.records`.
         warn: tell the user something that readers of the results must know.
+        copies: what methods keep of the parameters, by name; a method that changes a parameter's shape changes these too.
     """
 
     model: nn.Module
@@ -77,6 +93,7 @@ class Moment:
     train_batches: Callable[[], Iterator[Batch]]
     record: Recorder
     warn: Callable[[str], None]
+    copies: Sequence[dict[str, Tensor]] = ()
 
 
 class Method:
@@ -98,8 +115,23 @@ class Method:
         """The optimizer's parameter groups, each with `params`, `lr` and `weight_decay`."""
         return groups
 
+    def begin(self, data: TrainingData) -> None:
+        """Called once before the first step, and when a run is taken up again."""
+
+    def texts(self, texts: Sequence[Texts], epoch: int) -> Sequence[Texts]:  # noqa: ARG002
+        """The training texts of an epoch, from 0, as they are to be tokenised; decided by them, the seed and the epoch alone."""
+        return texts
+
+    def inputs(self, batch: Batch) -> Batch:
+        """A training batch as it goes through the model."""
+        return batch
+
     def loss(self, outputs: Any, batch: Batch) -> Tensor | None:  # noqa: ARG002
         """The mean loss of a batch in place of the model's own; None keeps what there is."""
+        return None
+
+    def penalty(self, outputs: Any, batch: Batch) -> Tensor | None:  # noqa: ARG002
+        """A term that is added to the batch's loss, whatever that is; None adds nothing."""
         return None
 
     def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
@@ -111,6 +143,10 @@ class Method:
 
     def after_epoch(self, moment: Moment) -> None:
         """Called after each pass over the training examples, before its evaluation."""
+
+    def copies(self) -> dict[str, Tensor]:
+        """Copies of parameters that the method keeps, by the parameters' names."""
+        return {}
 
     def evaluating(self, model: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         """Holds while the model is evaluated, and while the weights to keep are copied."""

@@ -31,8 +31,17 @@ class MethodConfig(BaseModel):
         """Whether this, which is idle, leaves everything as `acting` has it but for the effect under test."""
         return self.idle and self == acting
 
-    def data_problem(self, examples: int, classes: int) -> str | None:  # noqa: ARG002
-        """Why the method cannot work with so many training examples of so many classes; None if it can."""
+    @property
+    def step_factor(self) -> float:
+        """How many times as long a step takes with the method, counted in passes through the model."""
+        return 1.0
+
+    def clash(self, others: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
+        """Why the method cannot work beside these others of its arm, where claims do not say it; None if it can."""
+        return None
+
+    def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
+        """Why the method cannot work with so many training examples of these classes; None if it can."""
         return None
 
 
@@ -187,4 +196,14 @@ def conflicts(uses: Iterable[MethodUse]) -> list[tuple[int, str, str]]:
             if claim in taken:
                 found.append((position, taken[claim], claim))
             taken.setdefault(claim, use.name)
+    return found
+
+
+def clashes(uses: Sequence[MethodUse]) -> list[tuple[int, str]]:
+    """Entries of one arm's list that cannot work beside the others, for a reason of their own: (position, the reason)."""
+    found = []
+    for position, use in enumerate(uses):
+        others = [other for place, other in enumerate(uses) if place != position]
+        if reason := use.config.clash(others):
+            found.append((position, reason))
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairtune.errors import nearest, one_of
 from fairtune.methods.arms import family_of, named_arms
-from fairtune.methods.registry import conflicts, registered
+from fairtune.methods.registry import clashes, conflicts, registered
 from fairtune.study.problems import Origins, Problem, dotted, shown
 from fairtune.study.schema import Study
 from fairtune.study.values import NAME
@@ -38,7 +38,7 @@ def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Proble
 
 
 def conflict_problems(study: Study, origins: Origins) -> list[Problem]:
-    """No two methods of an arm claim the same."""
+    """No two methods of an arm claim the same, and each can work beside the others."""
     found = []
     for arm in study.arms:
         for position, earlier, claim in conflicts(study.methods(arm)):
@@ -51,6 +51,9 @@ def conflict_problems(study: Study, origins: Origins) -> list[Problem]:
                     f"'{name}' and '{earlier}' both change the {claim}; keep one of them in this arm",
                 )
             )
+        for position, reason in clashes(study.methods(arm)):
+            path = ("arms", arm, "methods", position)
+            found.append(Problem(origins.of(path), dotted(path), reason))
     return found
 
 

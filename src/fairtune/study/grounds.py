@@ -71,7 +71,7 @@ def _require_enough(grounds: Grounds) -> None:
         asked = grounds.study.settings(arm).examples
         examples = grounds.examples[arm] if asked is None else min(asked, grounds.examples[arm])
         for use in grounds.study.methods(arm):
-            if problem := use.config.data_problem(examples, len(grounds.task.labels)):
+            if problem := use.config.data_problem(examples, grounds.task.labels):
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 

@@ -59,6 +59,9 @@ class BatchPass:
         for method in self.run.methods:
             own = method.loss(outputs, self.batch)
             loss = loss if own is None else own
+        for method in self.run.methods:
+            more = method.penalty(outputs, self.batch)
+            loss = loss if more is None else loss + more
         return loss
 
     def whole(self) -> Tensor:

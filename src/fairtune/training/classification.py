@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from accelerate import Accelerator
 from torch import nn
 
 from fairtune.ledger.predictions import Predictions
-from fairtune.methods.base import Batch, Method
+from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.batches import Indices, collate, evaluation_batches, training_batches
 from fairtune.tasks.encoding import Encoded
 from fairtune.tasks.metrics import classification_metrics
+from fairtune.training.changing_texts import TrainingTexts, that_change_texts
 from fairtune.training.evaluation import Evaluation, scoring
 
 TOKENS_PER_BATCH = {"cpu": 1024}
@@ -35,35 +36,60 @@ def _quick_batches(data: Encoded, device: torch.device) -> list[Indices]:
     return list(evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Classification:
     """A task that classifies, as tokens.
 
     Args:
-        data: the splits train, validation and test.
+        data: the split train, and validation and test where there are such.
+        labels: names of the classes.
+        texts: what the training tokens were made of; needed only by methods that change it.
     """
 
     data: Mapping[str, Encoded]
     metric: str
+    labels: tuple[str, ...] = ()
+    texts: TrainingTexts | None = None
     scores_final: bool = False
+    _changing: list[Method] = field(default_factory=list, init=False, repr=False)
+    _epoch: Encoded | None = field(default=None, init=False, repr=False)
+
+    @property
+    def splits(self) -> Collection[str]:
+        return self.data.keys()
+
+    @property
+    def training_data(self) -> TrainingData:
+        counts = np.bincount(self.data["train"].labels, minlength=len(self.labels))
+        return TrainingData(self.labels, tuple(map(int, counts)))
 
     def __len__(self) -> int:
         return len(self.data["train"])
 
-    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
-        """Nothing is to be found out about a classifier."""
+    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:  # noqa: ARG002
+        """Find out whether the training texts change from epoch to epoch."""
+        self._changing = that_change_texts(methods)
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
-        return training_batches(self.data["train"].lengths, batch_size, seed, epoch)
+        if self._changing:
+            assert self.texts is not None, "who changes texts needs them"
+            self._epoch = self.texts.encoded(self._changing, epoch)
+        return training_batches(self._train.lengths, batch_size, seed, epoch)
+
+    @property
+    def _train(self) -> Encoded:
+        """The training examples as they are in this epoch."""
+        return self.data["train"] if self._epoch is None else self._epoch
 
     def batch(self, rows: Indices, device: torch.device) -> Batch:
-        return to_device(self.data["train"], rows, device)
+        return to_device(self._train, rows, device)
 
-    def passing(self, device: torch.device) -> list[Indices]:
-        return _quick_batches(self.data["train"], device)
+    def passing(self, device: torch.device) -> Iterator[Batch]:
+        data = self.data["train"]
+        return (to_device(data, rows, device) for rows in _quick_batches(data, device))
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
-        lengths = self.data["train"].lengths[rows]
+        lengths = self._train.lengths[rows]
         real = int(lengths.sum())
         return real, len(rows) * int(lengths.max()) - real
 
@@ -92,10 +118,10 @@ class Classification:
         return Predictions(data.ids, data.labels, found.arrays["scores"])
 
     def probe(self) -> Batch:
-        data = self.data["validation"]
+        data = self.data["validation" if "validation" in self.data else "train"]
         return to_device(data, np.arange(min(PROBED, len(data))), torch.device("cpu"))
 
     def sample(self, split: str) -> tuple[Classification, float]:
         data = self.data[split]
         few = data.take(np.arange(min(SAMPLED, len(data))))
-        return Classification({**self.data, split: few}, self.metric), len(data) / len(few)
+        return replace(self, data={**self.data, split: few}), len(data) / len(few)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from fairtune.ledger.predictions import TextScores
-from fairtune.methods.base import Batch, Method
+from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.batches import Indices, fixed_order
 from fairtune.tasks.blocks import TokenBlocks
 from fairtune.tasks.metrics import text_metrics
@@ -50,13 +50,22 @@ class LanguageModelling:
     def __post_init__(self) -> None:
         self._rows = self.text["train"].blocks(self.length)
 
+    @property
+    def splits(self) -> Collection[str]:
+        return self.text.keys()
+
+    @property
+    def training_data(self) -> TrainingData:
+        return TrainingData()
+
     def __len__(self) -> int:
         return len(self._rows)
 
     def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
         """Find the head, so that no loss needs all logits at once; a method with a loss of its own sees the model's answer."""
         self._autocast = accelerator.autocast
-        own = any(type(method).loss is not Method.loss for method in methods)
+        kinds: list[type[Method]] = [type(method) for method in methods]
+        own = any(kind.loss is not Method.loss or kind.penalty is not Method.penalty for kind in kinds)
         device = next(model.parameters()).device
         probe = {name: part.to(device) for name, part in self.probe().items()}
         self._head = None if own else language_head(accelerator.unwrap_model(model), probe)
@@ -69,8 +78,9 @@ class LanguageModelling:
         ids = _tokens(self._rows[rows], device)
         return {"input_ids": ids, "labels": ids}
 
-    def passing(self, device: torch.device) -> list[Indices]:
-        return list(fixed_order(len(self), max(1, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS) // self.length)))
+    def passing(self, device: torch.device) -> Iterator[Batch]:
+        most = max(1, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS) // self.length)
+        return (self.batch(rows, device) for rows in fixed_order(len(self), most))
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
         return len(rows) * self.length, 0

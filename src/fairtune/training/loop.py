@@ -115,6 +115,8 @@ class TrainingRun:
             seed_all(derive(seed, "training"))
             self.random = random_state()
         self.model.train()
+        for method in methods:
+            method.begin(objective.training_data)
         objective.begin(self.model, methods, accelerator)
 
     # -- the units of work ---------------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ class TrainingRun:
             self._end_epoch()
         last = now.step == self.total_steps
         due = epoch_ends if self.train.evaluate == "epoch" else now.step % self.train.evaluate == 0
-        if due or last:
+        if last or (due and self._selects):
             now.phase = EVALUATE
 
     def _forward_backward(self, batches: list[Batch]) -> float:
@@ -185,7 +187,10 @@ class TrainingRun:
         examples = sum(len(batch["labels"]) for batch in batches)
         total = torch.zeros((), device=self.device)
         for batch in batches:
-            one = BatchPass(self, batch, len(batch["labels"]) / examples)
+            share = len(batch["labels"]) / examples
+            for method in self.methods:
+                batch = method.inputs(batch)
+            one = BatchPass(self, batch, share)
             total += one.whole() * one.share
         return float(total)
 
@@ -211,6 +216,10 @@ class TrainingRun:
     def _evaluate(self) -> None:
         """Score the validation split; keep the weights if they are the best so far."""
         now = self.progress
+        if not self._selects:
+            now.best_step, now.phase = now.step, SCORE
+            self.states.save_best(self, Evaluation({}, {}))
+            return
         with self.clock.measure("validation"):
             found = self._scores("validation")
         now.evaluations += 1
@@ -232,7 +241,7 @@ class TrainingRun:
         now.phase = SCORE if now.stopped_early or now.step >= self.total_steps else TRAIN
 
     def _score(self) -> None:
-        """Load the best weights and score the test split with them: selected on one split, reported on another.
+        """Load the best weights and score the test split, if there is one: selected on one split, reported on another.
 
         Where the objective asks for it, the weights of the last step are scored too, under the name of `final`.
         """
@@ -240,7 +249,8 @@ class TrainingRun:
         if self.objective.scores_final and now.best_step != now.step:
             self._test("final", now.step)
         self.scores["validation"] = self.states.restore_best(self)
-        self._test("test", now.best_step)
+        if "test" in self.objective.splits:
+            self._test("test", now.best_step)
         if self.objective.scores_final:
             self.scores.setdefault("final", self.scores["test"])
         now.phase = DONE
@@ -252,6 +262,10 @@ class TrainingRun:
             "evaluation", self.progress.unit, split=name, step=step, epoch=self.progress.epoch,
             seconds=self.clock.last["test"], **self.scores[name].metrics,
         )  # fmt: skip
+
+    @property
+    def _selects(self) -> bool:
+        return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
         return self.objective.evaluate(self.model, split, self.device, self.methods, self.between)
@@ -290,15 +304,16 @@ class TrainingRun:
             self._train_pass,
             self._record,
             self._warn,
+            [copies for method in self.methods if (copies := method.copies())],
         )
         with self.clock.measure("method"):
             for method in self.methods:
                 getattr(method, hook)(moment)
 
     def _train_pass(self) -> Iterator[Batch]:
-        for rows in self.objective.passing(self.device):
+        for batch in self.objective.passing(self.device):
             self.between()
-            yield self.objective.batch(rows, self.device)
+            yield batch
 
     def _record(self, name: str, arrays: Mapping[str, Tensor], **figures: Any) -> None:
         now = self.progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from fairtune.ledger.predictions import Predictions, TextScores
-from fairtune.methods.base import Batch, Method
+from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.batches import Indices
 from fairtune.training.evaluation import Evaluation
 
@@ -26,6 +26,14 @@ class Objective(Protocol):
     def scores_final(self) -> bool:
         """Whether the test split is also scored with the weights of the last step."""
 
+    @property
+    def splits(self) -> Collection[str]:
+        """Which there are of train, validation and test. Without validation the last weights count as the best."""
+
+    @property
+    def training_data(self) -> TrainingData:
+        """What methods may know of the training examples."""
+
     def __len__(self) -> int:
         """How many training examples there are."""
 
@@ -33,13 +41,13 @@ class Objective(Protocol):
         """Called once with the prepared model, before the first batch."""
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
-        """The batches of an epoch, as rows of the training examples."""
+        """The batches of an epoch, as rows of the training examples. That epoch's examples are the ones in use from here."""
 
     def batch(self, rows: Indices, device: torch.device) -> Batch:
         """Training examples as the model takes them, with labels."""
 
-    def passing(self, device: torch.device) -> list[Indices]:
-        """Batches that hold every training example once, for a pass without learning; the same every time."""
+    def passing(self, device: torch.device) -> Iterator[Batch]:
+        """Every training example once and untouched, for a pass without learning; the same batches every time."""
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
         """Real tokens of a batch, and padding."""

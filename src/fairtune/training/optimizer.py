@@ -42,11 +42,11 @@ def make_optimizer(groups: list[ParamGroup], train: Train, device: torch.device)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, train: Train, step: int, total: int) -> float:
-    """Give every group its rate for the optimizer step with this number, from 0. Returns the first group's."""
+    """Give every group its rate for the optimizer step with this number, from 0. Returns the arm's, which groups may multiply."""
     share = schedule(train, step, total)
     for group in optimizer.param_groups:
         group["lr"] = group["peak_lr"] * share
-    return float(optimizer.param_groups[0]["lr"])
+    return train.lr * share
 
 
 def schedule(train: Train, step: int, total: int) -> float:

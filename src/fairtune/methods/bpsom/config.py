@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, Strict, model_validator
@@ -81,9 +82,9 @@ class BPSOMConfig(MethodConfig):
         """An observer has the same head; what its map is like makes no difference to training."""
         return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and acting.hidden == self.hidden
 
-    def data_problem(self, examples: int, classes: int) -> str | None:
-        if classes < 2:
-            return f"its map tells classes apart, but the task has {classes}."
+    def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:
+        if len(labels) < 2:
+            return f"its map tells classes apart, but the task has {len(labels)}."
         if self.cells > examples:
             return (
                 f"its map has {self.cells} cells, more than the {examples} training examples; give a smaller `grid` "
