@@ -21,7 +21,8 @@ from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
 
 FITTING: dict[str, Any] = {
-    "bpsom": {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4}}
+    "bpsom": {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4}},
+    "weighted_ce": {"weighted_ce": {"weights": {"neg": 1, "pos": 1.3}}},  # balanced would be equal weights
 }
 """Settings for the toy task, where a method's own do not fit it; BP-SOM prunes after its best step."""
 ARMS = {"baseline": [], **{name: [FITTING.get(name, name)] for name in registered()}}

@@ -68,15 +68,15 @@ CODE = "fairtune.methods.base:Method"
     [
         ("Focal", Focal, CODE, ValueError, "lower-case letters"),
         ("fo cal", Focal, CODE, ValueError, "lower-case letters"),
-        ("2focal", Focal, CODE, ValueError, "lower-case letters"),
+        ("2made_up", Focal, CODE, ValueError, "lower-case letters"),
         ("", Focal, CODE, ValueError, "lower-case letters"),
         ("orthogonal_qk", Focal, CODE, ValueError, "registered twice"),
-        ("focal", NotAConfig, CODE, TypeError, "must derive from MethodConfig"),
-        ("focal", NoDocs, CODE, ValueError, "needs a docstring"),
-        ("focal", MethodConfig, CODE, ValueError, "needs a docstring"),
-        ("focal", Silent, CODE, ValueError, "fields without a description: gamma"),
-        ("focal", Focal, "fairtune.methods.base.Method", ValueError, "'module:Class'"),
-        ("focal", Focal, "a:b:c", ValueError, "'module:Class'"),
+        ("made_up", NotAConfig, CODE, TypeError, "must derive from MethodConfig"),
+        ("made_up", NoDocs, CODE, ValueError, "needs a docstring"),
+        ("made_up", MethodConfig, CODE, ValueError, "needs a docstring"),
+        ("made_up", Silent, CODE, ValueError, "fields without a description: gamma"),
+        ("made_up", Focal, "fairtune.methods.base.Method", ValueError, "'module:Class'"),
+        ("made_up", Focal, "a:b:c", ValueError, "'module:Class'"),
     ],
 )
 def test_a_registration_that_would_surprise_is_refused(
@@ -84,33 +84,38 @@ def test_a_registration_that_would_surprise_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         register(name, config, code)
-    assert "focal" not in registered()
+    assert "made_up" not in registered()
 
 
 def test_a_registered_method_can_be_used_in_a_study_at_once() -> None:
-    register("focal", Focal, CODE, claims=["loss"])
+    register("made_up", Focal, CODE, claims=["loss"])
     fields.schema_root.cache_clear()
     study = load_study(
-        {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, "x": {"methods": [{"focal": {"gamma": 3}}]}}}
+        {
+            "study": "s",
+            "task": "t",
+            "model": "m",
+            "arms": {"baseline": {}, "x": {"methods": [{"made_up": {"gamma": 3}}]}},
+        }
     )
-    assert study.methods("x")[0].as_json() == {"focal": {"gamma": 3.0}}
+    assert study.methods("x")[0].as_json() == {"made_up": {"gamma": 3.0}}
     method = create_method(study.methods("x")[0], seed=7)
     assert type(method) is Method
     assert (method.config, method.seed) == (Focal(gamma=3), 7)
     docs = {doc.path.strip(): doc.help for doc in fields.field_docs()}
-    assert docs["arms.NAME.methods: focal"] == "Weigh hard examples more."
-    assert docs["focal.gamma"] == "How much more."
+    assert docs["arms.NAME.methods: made_up"] == "Weigh hard examples more."
+    assert docs["made_up.gamma"] == "How much more."
 
 
 def test_two_methods_that_claim_the_same_are_refused_with_the_place() -> None:
-    register("focal", Focal, CODE, claims=["loss", "labels"])
+    register("made_up", Focal, CODE, claims=["loss", "labels"])
     register("smooth", Focal, CODE, claims=["loss"])
     register("other", Focal, CODE, claims=["embeddings"])
-    arms = {"baseline": {}, "x": {"methods": ["focal", "other", "smooth"]}, "y": {"methods": ["focal", "other"]}}
+    arms = {"baseline": {}, "x": {"methods": ["made_up", "other", "smooth"]}, "y": {"methods": ["made_up", "other"]}}
     with pytest.raises(StudyError) as caught:
         load_study({"study": "s", "task": "t", "model": "m", "arms": arms})
     assert [p.path for p in caught.value.problems] == ["arms.x.methods[2]"]
-    assert "'smooth' and 'focal' both change the loss; keep one" in str(caught.value)
+    assert "'smooth' and 'made_up' both change the loss; keep one" in str(caught.value)
 
 
 def test_conflicts_name_the_first_that_claimed() -> None:

@@ -1,0 +1,25 @@
+"""The settings of `label_smoothing`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from fairtune.methods.registry import MethodConfig
+
+
+class LabelSmoothingConfig(MethodConfig):
+    """Take a share of each target from the right class and spread it over all classes alike (label smoothing)."""
+
+    smoothing: Annotated[float, Strict()] = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="The share: the right class keeps 1 - smoothing + smoothing / classes; 0 takes none.",
+    )
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is taken."""
+        return self.smoothing == 0

@@ -1,0 +1,26 @@
+"""The settings of `rdrop`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from fairtune.methods.registry import MethodConfig
+
+
+class RDropConfig(MethodConfig):
+    """Put every example through the model twice and penalise what two dropout masks make different (R-Drop)."""
+
+    alpha: Annotated[float, Strict()] = Field(
+        1.0, ge=0, description="Weight of the divergence between the two predictions; 0 leaves the second pass out."
+    )
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is doubled and nothing is added."""
+        return self.alpha == 0
+
+    @property
+    def step_factor(self) -> float:
+        return 1.0 if self.idle else 2.0
