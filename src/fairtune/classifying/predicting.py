@@ -81,7 +81,7 @@ class Predictor:
                 logits = self.network(**self._batch(data, rows)).logits.float()
                 if found is None:
                     found = logits.new_empty((len(texts), logits.shape[-1]))
-                found[torch.from_numpy(rows).to(self.device, non_blocking=True)] = logits
+                found[self._moved(torch.from_numpy(rows))] = logits
                 progress(rows)
         assert found is not None
         scores: Scores = found.cpu().numpy()
@@ -96,20 +96,34 @@ class Predictor:
             encode([list(column) for column in zip(*texts[start : start + BATCH], strict=True)])
             for start in range(0, len(texts), BATCH)
         ]
-        types = [piece.types for piece in pieces if piece.types is not None]
-        starts = np.concatenate([[0], *(piece.lengths for piece in pieces)]).cumsum()
+        tokens, lengths = (
+            np.concatenate(parts) for parts in zip(*((p.tokens, p.lengths) for p in pieces), strict=True)
+        )
+        types = (
+            np.concatenate([p.types for p in pieces if p.types is not None]) if pieces[0].types is not None else None
+        )
+        empty = np.flatnonzero(lengths == 0)  # of a tokenizer that puts nothing around a text
+        if len(empty):
+            places = lengths.cumsum()[empty]
+            tokens = np.insert(tokens, places, self._some_token())
+            types = None if types is None else np.insert(types, places, 0)
+            lengths[empty] = 1
         return Encoded(
-            tokens=np.concatenate([piece.tokens for piece in pieces]),
-            types=np.concatenate(types) if types else None,
-            starts=starts,
+            tokens=tokens,
+            types=types,
+            starts=np.concatenate([[0], lengths]).cumsum(),
             labels=np.zeros(len(texts), dtype=np.int64),
             names=None,
             padding=self.tokenizer.pad_token_id or 0,
         )
 
+    def _some_token(self) -> int:
+        """What stands for a text without tokens, since a model needs one."""
+        names = ("bos_token_id", "eos_token_id", "pad_token_id")
+        return next((token for name in names if (token := getattr(self.tokenizer, name)) is not None), 0)
+
     def _batches(self, lengths: Indices) -> list[Indices]:
         """Longest first, so that memory that does not suffice shows at once."""
-        lengths = np.maximum(lengths, 1)
         batches = evaluation_batches(lengths, self.batch_tokens)
         if self.tokenizer.padding_side == "right" and self.tokenizer.pad_token_id is not None:
             return batches
@@ -118,12 +132,12 @@ class Predictor:
 
     def _batch(self, data: Encoded, rows: Indices) -> dict[str, Tensor]:
         arrays = {name: array for name, array in collate(data, rows).items() if name != "labels"}
-        if self.device.type == "cpu":
-            return {name: torch.from_numpy(array) for name, array in arrays.items()}
-        return {
-            name: torch.from_numpy(array).pin_memory().to(self.device, non_blocking=True)
-            for name, array in arrays.items()
-        }
+        batch = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return batch if self.device.type == "cpu" else {name: self._moved(tensor) for name, tensor in batch.items()}
+
+    def _moved(self, tensor: Tensor) -> Tensor:
+        """On the device, without waiting for it."""
+        return (tensor.pin_memory() if self.device.type == "cuda" else tensor).to(self.device, non_blocking=True)
 
     def _precision(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.half is None else torch.autocast(self.device.type, dtype=self.half)
