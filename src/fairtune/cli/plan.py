@@ -53,7 +53,8 @@ def _show(plan: Plan) -> None:
     rows = ", ".join(f"{name} {_size(task, name)}" for name in task.rows)
     out.print(f"[bold]{plan.study.study}[/bold]  plan {plan.hash}")
     out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test", markup=False)
-    out.print(f"  model  {plan.model.name} ({plan.model.identity[:12]})", markup=False)
+    for model in {model.identity: model for model in plan.models.values()}.values():
+        out.print(f"  model  {model.name} ({model.identity[:12]})", markup=False)
     if plan.tokenizer is not None:
         found = plan.tokenizer
         out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them", markup=False)

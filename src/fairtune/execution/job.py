@@ -54,7 +54,7 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         folder=str(run_folder(runs, plan.study.study, run.arm, run.seed).path),
         plan={"plan": plan.hash, "study": plan.study.study, **asdict(run)},
         task=plan.study.data(),
-        model=plan.model.as_json(),
+        model=plan.models[run.arm].as_json(),
         checkpoint_every=plan.study.execution.checkpoint_every,
         save_model=plan.study.execution.save_model,
         attention=registered_layouts(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -70,16 +70,19 @@ def _task(study: Study, tell: Tell) -> str:
         step.counts = dict(plan.task.rows)
         task = load_task(**study.data())
         card_of(**study.data())
-    with _step(f"model {plan.model.name}", tell) as step:
-        folder = Path(plan.tokenizer.folder) if plan.tokenizer else plan.model.fetch()
-        tokenizer, step.made = load_tokenizer(folder), plan.model.folder is None and plan.model.preset is None
-    for train in _different(plan.study, "max_length", "examples", "eval_examples"):
-        with _step(f"tokens, at most {train.longest} an example", tell) as step:
-            found = encode_task(task, tokenizer, train.longest, train.sizes)
-            step.counts = {
-                "examples": sum(map(len, found.values())),
-                "tokens": sum(len(split.tokens) for split in found.values()),
-            }
+    models = {model.identity: model for model in plan.models.values()}
+    for identity, model in models.items():
+        with _step(f"model {model.name}", tell) as step:
+            folder = Path(plan.tokenizer.folder) if plan.tokenizer else model.fetch()
+            tokenizer, step.made = load_tokenizer(folder), model.folder is None and model.preset is None
+        arms = [arm for arm, own in plan.models.items() if own.identity == identity]
+        for train in _different(plan.study, arms, "max_length", "examples", "eval_examples"):
+            with _step(f"tokens, at most {train.longest} an example", tell) as step:
+                found = encode_task(task, tokenizer, train.longest, train.sizes)
+                step.counts = {
+                    "examples": sum(map(len, found.values())),
+                    "tokens": sum(len(split.tokens) for split in found.values()),
+                }
     return plan.task.source
 
 
@@ -92,7 +95,7 @@ def _text(study: Study, tell: Tell) -> str:
     with _step("tokenizer", tell) as step:
         model, tokenizer = tokenized(study, model, text_of(corpus))
         step.what, step.counts = f"tokenizer {tokenizer.name}", {"tokens": tokenizer.vocabulary}
-    text, differing = TextTask(corpus, Path(tokenizer.folder)), _different(study, "tokens")
+    text, differing = TextTask(corpus, Path(tokenizer.folder)), _different(study, study.arms, "tokens")
     for split, train in [
         *(("train", each) for each in differing),
         ("validation", differing[0]),
@@ -105,9 +108,9 @@ def _text(study: Study, tell: Tell) -> str:
     return corpus.source
 
 
-def _different(study: Study, *fields: str) -> list[Train]:
+def _different(study: Study, arms: Iterable[str], *fields: str) -> list[Train]:
     """The training settings of the arms that differ in these fields."""
-    settings = [study.settings(arm) for arm in study.arms]
+    settings = [study.settings(arm) for arm in arms]
     return list({tuple(getattr(train, name) for name in fields): train for train in settings}.values())
 
 

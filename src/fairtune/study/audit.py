@@ -36,10 +36,10 @@ class Difference:
 def differences(study: Study) -> tuple[Difference, ...]:
     """All differences from the reference arm that are not methods."""
     reference = study.compare.to
-    base = study.settings(reference).model_dump(mode="json")
+    base = _settings(study, reference)
     found = []
     for arm in study.arms:
-        own = study.settings(arm).model_dump(mode="json")
+        own = _settings(study, arm)
         for setting, value in own.items():
             if value != base[setting]:
                 found.append(Difference(arm, reference, setting, value, base[setting], control_of(study, arm)))
@@ -50,9 +50,15 @@ def control_of(study: Study, arm: str) -> str | None:
     """The arm without methods whose settings are exactly this arm's: the fair comparison. The reference if it fits."""
     candidates = [study.compare.to, *study.arms]
     for candidate in candidates:
-        if not study.methods(candidate) and study.settings(candidate) == study.settings(arm):
+        if not study.methods(candidate) and _settings(study, candidate) == _settings(study, arm):
             return candidate
     return None
+
+
+def _settings(study: Study, arm: str) -> dict[str, Any]:
+    model = study.model_of(arm)
+    name = model if isinstance(model, str) else model.model_dump(mode="json", exclude_none=True)
+    return {"model": name, **study.settings(arm).model_dump(mode="json")}
 
 
 def _text(setting: str, value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fairtune.models.sources import ModelSource
@@ -17,14 +18,15 @@ MOST_TOKENS = 1024
 
 
 def resolve_lengths(
-    study: Study, task: Task, model: ModelSource, tokenizer: TokenizerSource | None = None
+    study: Study, task: Task, model: ModelSource, tokenizer: TokenizerSource | None = None, arms: Iterable[str] = ()
 ) -> tuple[Study, ModelSource, tuple[str, ...]]:
     """The study with numbers for lengths, its model with the files that counting needed, and what to tell of it.
 
     Args:
         tokenizer: where it is not the model's own.
+        arms: those that start from this model; all, if none are named.
     """
-    chosen = [arm for arm in study.arms if study.settings(arm).max_length == AUTO]
+    chosen = [arm for arm in arms or study.arms if study.settings(arm).max_length == AUTO]
     if not chosen:
         return study, model, ()
     model = model.fetched()

@@ -19,8 +19,6 @@ from fairtune.tasks.contamination import check_contamination
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
 
-ATTENTION: tuple[Use, ...] = ("causal", "bidirectional")
-
 
 @dataclass(frozen=True)
 class Grounds:
@@ -28,6 +26,7 @@ class Grounds:
 
     Args:
         study: with numbers for its lengths.
+        models: what each arm starts from.
         tokenizer: None where it is simply the checkpoint's own.
         examples: training examples of each arm: rows of a task, or blocks of text.
         notes: what a reader of its results must be told.
@@ -36,11 +35,16 @@ class Grounds:
 
     study: Study
     task: TaskFacts
-    model: ModelSource
+    models: dict[str, ModelSource]
     tokenizer: TokenizerSource | None
     examples: dict[str, int]
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> ModelSource:
+        """The model of the arm that the others are compared to; nearly always that of all."""
+        return self.models[self.study.compare.to]
 
 
 def find_grounds(study: Study) -> Grounds:
@@ -51,17 +55,17 @@ def find_grounds(study: Study) -> Grounds:
     """
     grounds = _text(study) if is_text(study.task) else _classification(study)
     for arm in grounds.study.arms:
-        longest = grounds.study.settings(arm).longest
-        if grounds.model.positions is not None and longest > grounds.model.positions:
+        longest, model = grounds.study.settings(arm).longest, grounds.models[arm]
+        if model.positions is not None and longest > model.positions:
             raise FairtuneError(
-                f"arm '{arm}': max_length is {longest}, but model '{grounds.model.name}' has {grounds.model.positions} "
-                "positions; lower max_length."
+                f"arm '{arm}': max_length is {longest}, but model '{model.name}' has {model.positions} positions; lower max_length."
             )
     _require_enough(grounds)
     if grounds.model.preset is not None:
         return replace(grounds, notes=(*grounds.notes, *preset_remarks(grounds.model.preset)))
-    for use in _uses(grounds):
-        require_suited(grounds.model, use)
+    for arm, model in grounds.models.items():
+        if use := _use(grounds.study, arm):
+            require_suited(model, use)
     return grounds
 
 
@@ -75,24 +79,35 @@ def _require_enough(grounds: Grounds) -> None:
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 
-def _uses(grounds: Grounds) -> list[Use]:
-    """What is asked of a checkpoint that not every one can do."""
-    if is_text(grounds.study.task):
-        return ["language_model"]
-    asked = {grounds.study.settings(arm).attention for arm in grounds.study.arms}
-    return [use for use in ATTENTION if use in asked]
+def _use(study: Study, arm: str) -> Use | None:
+    """What an arm asks of its checkpoint that not every one can do."""
+    return "language_model" if is_text(study.task) else study.settings(arm).attention
 
 
 def _classification(study: Study) -> Grounds:
     data = load_task(**study.data())
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
-    model, tokenizer = named_model(study), None
-    if study.tokenizer is not None or model.preset is not None:
-        model, tokenizer = tokenized(study, model, text)
-    study, model, lengths = resolve_lengths(study, data, model, tokenizer)
-    facts = data.facts()
-    return Grounds(study, facts, model, tokenizer, dict.fromkeys(study.arms, facts.rows["train"]), notes, lengths)
+    models: dict[str, ModelSource] = {}
+    tokenizer, told = None, []
+    for arms in _sharing_a_model(study):
+        model = named_model(study, arms[0])
+        if study.tokenizer is not None or model.preset is not None:
+            model, tokenizer = tokenized(study, model, text)
+        study, model, lengths = resolve_lengths(study, data, model, tokenizer, arms)
+        models |= dict.fromkeys(arms, model)
+        told += [line if len(arms) == len(study.arms) else f"{model.name}: {line}" for line in lengths]
+    facts, in_order = data.facts(), {arm: models[arm] for arm in study.arms}
+    examples = dict.fromkeys(study.arms, facts.rows["train"])
+    return Grounds(study, facts, in_order, tokenizer, examples, notes, tuple(told))
+
+
+def _sharing_a_model(study: Study) -> list[list[str]]:
+    """The arms, those together that start from the same model."""
+    found: dict[str, list[str]] = {}
+    for arm in study.arms:
+        found.setdefault(str(study.model_of(arm)), []).append(arm)
+    return list(found.values())
 
 
 def _texts(data: Task) -> Iterator[list[str]]:
@@ -106,16 +121,18 @@ def _text(study: Study) -> Grounds:
     study, lengths = block_lengths(study, model)
     task = TextTask(corpus, Path(tokenizer.folder))
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
-    return Grounds(study, task.facts(study.settings(study.compare.to)), model, tokenizer, examples, (), lengths)
+    facts, models = task.facts(study.settings(study.compare.to)), dict.fromkeys(study.arms, model)
+    return Grounds(study, facts, models, tokenizer, examples, (), lengths)
 
 
 def text_of(corpus: Corpus) -> TrainingText:
     return TrainingText(corpus.identity("train"), lambda: corpus.documents("train"))
 
 
-def named_model(study: Study) -> ModelSource:
-    """The model as the study names it."""
-    return find_model(study.model if isinstance(study.model, str) else study.model.model_dump(exclude_none=True))
+def named_model(study: Study, arm: str | None = None) -> ModelSource:
+    """The model as the study names it, or as an arm of it does."""
+    named = study.model if arm is None else study.model_of(arm)
+    return find_model(named if isinstance(named, str) else named.model_dump(exclude_none=True))
 
 
 def tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[ModelSource, TokenizerSource]:

@@ -213,7 +213,19 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
         }
         changes["task"] = study.task.model_copy(update=files)
     for name in ("model", "tokenizer"):
-        given = getattr(study, name)
-        if isinstance(given, str) and (given.startswith((".", "~/", "/")) or (base / given).is_dir()):
-            changes[name] = str((base / FilePath(given).expanduser()).resolve())
+        if folder := _absolute(getattr(study, name), base):
+            changes[name] = folder
+    changes["arms"] = {
+        name: arm.model_copy(update={"model": folder})
+        if (folder := _absolute(getattr(arm, "model", None), base))
+        else arm
+        for name, arm in study.arms.items()
+    }
     return study.model_copy(update=changes)
+
+
+def _absolute(given: Any, base: FilePath) -> str | None:
+    """A folder's whole path; None for what is no folder."""
+    if isinstance(given, str) and (given.startswith((".", "~/", "/")) or (base / given).is_dir()):
+        return str((base / FilePath(given).expanduser()).resolve())
+    return None

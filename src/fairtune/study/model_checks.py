@@ -14,7 +14,7 @@ from fairtune.tasks.corpora import is_text
 
 def model_problems(study: Study, origins: Origins) -> list[Problem]:
     """An unknown preset, one without a tokenizer or too short for its inputs, and a tokenizer that cannot be."""
-    found = []
+    found = _own_models(study, origins)
     if isinstance(study.tokenizer, TrainedTokenizer) and study.tokenizer.train < SMALLEST:
         path: Path = ("tokenizer", "train")
         found.append(Problem(origins.of(path), dotted(path), too_few(study.tokenizer.train)))
@@ -41,6 +41,32 @@ def model_problems(study: Study, origins: Origins) -> list[Problem]:
                 )
             )
     return found
+
+
+def _own_models(study: Study, origins: Origins) -> list[Problem]:
+    """An arm's own model is a checkpoint, since what else it would need is said for the whole study."""
+    found = []
+    for arm, own in study.arms.items():
+        name, path = getattr(own, "model", None), ("arms", arm, "model")
+        if name is None:
+            continue
+        if is_text(study.task):
+            reason = "language models share one model and one tokenizer, or their losses could not be compared; remove it"
+        elif study.tokenizer is not None:
+            reason = "the study's `tokenizer` is for its own model; remove one of the two"
+        elif _is_preset(name):
+            reason = f"'{name}' is a preset, which has no tokenizer; an arm's own model must be a checkpoint"
+        else:
+            continue
+        found.append(Problem(origins.of(path), dotted(path), reason))
+    return found
+
+
+def _is_preset(name: str) -> bool:
+    try:
+        return parse_preset(name) is not None
+    except ModelError:
+        return True
 
 
 def _lengths(study: Study) -> dict[Path, int]:

@@ -58,18 +58,24 @@ class Plan:
     Args:
         notes: what a reader of its results must be told.
         lengths: what `max_length` became where it was not a number, and why.
+        models: what each arm starts from.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
     """
 
     study: Study
     task: TaskFacts
-    model: ModelSource
+    models: dict[str, ModelSource]
     runs: tuple[PlannedRun, ...]
     differences: tuple[Difference, ...]
     hash: str
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
     tokenizer: TokenizerSource | None = None
+
+    @property
+    def model(self) -> ModelSource:
+        """The model of the arm that the others are compared to; nearly always that of all."""
+        return self.models[self.study.compare.to]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
@@ -95,14 +101,19 @@ class Plan:
     def _arm_json(self, arm: str) -> dict[str, Any]:
         return {
             "methods": [use.as_json() for use in self.study.methods(arm)],
-            "train": self.study.settings(arm).model_dump(mode="json"),
+            "train": {**self._own_model(arm), **self.study.settings(arm).model_dump(mode="json")},
         }
+
+    def _own_model(self, arm: str) -> dict[str, Any]:
+        """Which model it is, in a study that has several: then a setting like any other in which arms may differ."""
+        several = len({model.identity for model in self.models.values()}) > 1
+        return {"model": self.models[arm].name} if several else {}
 
 
 def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
     grounds = find_grounds(study)
-    study, task, model = grounds.study, grounds.task, grounds.model
+    study, task = grounds.study, grounds.task
     keys = {(arm, seed): _settings(grounds, arm, seed) for arm in study.arms for seed in study.seeds}
     plan_hash = _hash(
         {
@@ -113,7 +124,7 @@ def make_plan(study: Study) -> Plan:
     )
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings = keys[arm, seed]
+        settings, model = keys[arm, seed], grounds.models[arm]
         key = _hash(settings)
         tokenizer = f"|tokenizer:{grounds.tokenizer.identity[:8]}" if grounds.tokenizer else ""
         signature = (
@@ -125,7 +136,7 @@ def make_plan(study: Study) -> Plan:
     return Plan(
         study,
         task,
-        model,
+        grounds.models,
         tuple(runs),
         differences(study),
         plan_hash,
@@ -154,7 +165,7 @@ def steps_per_epoch(train: Train, examples: int) -> int:
 
 
 def _settings(grounds: Grounds, arm: str, seed: int) -> dict[str, Any]:
-    study, task, model, tokenizer = grounds.study, grounds.task, grounds.model, grounds.tokenizer
+    study, task, model, tokenizer = grounds.study, grounds.task, grounds.models[arm], grounds.tokenizer
     train = study.settings(arm)
     unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
     kind = {"kind": TEXT} if task.kind == TEXT else {}

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag,
 from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 from fairtune.study.file_task import FileTask
-from fairtune.study.model_schema import Model, Tokenizer
+from fairtune.study.model_schema import Model, ModelName, PresetModel, Tokenizer
 from fairtune.study.section import Section
 from fairtune.study.token_counts import Tokens
 from fairtune.study.values import (
@@ -114,6 +114,10 @@ class _ArmBase(Section):
     preset: ArmPreset | None = Field(
         None, description="Take the methods of this named arm; `fairtune methods` shows what each does."
     )
+    model: ModelName | None = Field(
+        None,
+        description="Start from this checkpoint instead of the study's model, for this arm alone; it has its own tokenizer.",
+    )
 
 
 Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_optional(Train))
@@ -203,7 +207,7 @@ class Study(Section):
 
     def settings(self, arm: str) -> Train:
         """The training settings of an arm: the study's, with the arm's own on top."""
-        own = self.arms[arm].model_dump(exclude={"methods", "preset"}, exclude_unset=True)
+        own = self.arms[arm].model_dump(exclude={"methods", "preset", "model"}, exclude_unset=True)
         own = {name: value for name, value in own.items() if value is not None or _nullable(name)}
         merged = {**self.train.model_dump(exclude_unset=True), **own}
         if "epochs" in own and "steps" not in own:
@@ -214,6 +218,10 @@ class Study(Section):
         """What decides the task's data, as `load_task` takes it."""
         task = self.task.model_dump(mode="json", exclude_unset=True) if isinstance(self.task, FileTask) else self.task
         return {"spec": task, "train_on": self.train_on, "dedupe": self.dedupe}
+
+    def model_of(self, arm: str) -> str | PresetModel:
+        """The model that an arm starts from, as the study names it."""
+        return getattr(self.arms[arm], "model", None) or self.model
 
     def methods(self, arm: str) -> tuple[MethodUse, ...]:
         return tuple(self.arms[arm].methods)
