@@ -1,0 +1,155 @@
+"""How deep each parameter of a model lies: in its embeddings, in layer i, above the layers, in the head.
+
+Layers are what a base model keeps in numbered lists. Where all else belongs is seen, not guessed from names: two tokens go
+through the base model, and what is first called before the first layer lies below it, what is called after the last above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from fairtune.errors import ModelError
+from fairtune.models.heads import base_model
+from fairtune.models.modes import evaluating
+
+Key = tuple[str, int]
+"""A layer: where its list hangs, and its number there."""
+
+
+@dataclass(frozen=True)
+class Depths:
+    """Where the parameters of a model lie.
+
+    Args:
+        layers: how many there are; shared ones count once.
+        of: by the parameter's id: -1 in the embeddings, 0 ... in a layer, `above` them, in the `head`.
+    """
+
+    layers: int
+    of: dict[int, int]
+
+    @property
+    def above(self) -> int:
+        return self.layers
+
+    @property
+    def head(self) -> int:
+        return self.layers + 1
+
+    def name(self, depth: int) -> str:
+        """The place in words."""
+        return {-1: "embeddings", self.above: "above the layers", self.head: "head"}.get(depth, f"layer {depth}")
+
+
+def find_depths(model: nn.Module) -> Depths:
+    """Every parameter's depth, also inside PEFT's and other wrappers. The head is all that is outside the base model.
+
+    A decoder's layers follow the encoder's. A module that is first called between two layers goes with the one before it.
+
+    Raises:
+        ModelError: there are no numbered layers, or the base model cannot be run.
+    """
+    base = _base(model)
+    keys, calls = _keys(base), _first_calls(base)
+    starts: dict[Key, int] = {}
+    for name in sorted(keys.keys() & calls.keys(), key=calls.__getitem__):
+        starts.setdefault(keys[name], calls[name])
+    if not starts:
+        raise ModelError(f"{type(base).__name__}: it has no numbered layers (an nn.ModuleList whose members it calls).")
+    order, end = list(starts), _end(keys, calls)
+    found: dict[int, int] = {}
+    for name, parameter in base.named_parameters():
+        key = next((keys[prefix] for prefix in _prefixes(name) if prefix in keys), None)
+        if key in starts:
+            found[id(parameter)] = order.index(key)
+            continue
+        called = next(calls[prefix] for prefix in (*_prefixes(name), "") if prefix in calls)
+        below = sum(start < called for start in starts.values())
+        found[id(parameter)] = below if called > end else below - 1
+    head = len(order) + 1
+    return Depths(len(order), {id(p): found.get(id(p), head) for p in model.parameters()})
+
+
+def _base(model: nn.Module) -> nn.Module:
+    """The one base model in a model, whatever wraps it."""
+    outermost: dict[str, nn.Module] = {}
+    for name, module in model.named_modules():
+        known = isinstance(module, PreTrainedModel) or "base_model_prefix" in vars(module)
+        if known and not any(f"{name}.".startswith(f"{other}.") or not other for other in outermost):
+            outermost[name] = module
+    if len(outermost) != 1:
+        raise ModelError(
+            f"{type(model).__name__} holds {len(outermost)} transformers models, not one, so its layers have no one order."
+        )
+    return base_model(next(iter(outermost.values())))
+
+
+def _keys(base: nn.Module) -> dict[str, Key]:
+    """The layers by their modules' names. Lists side by side that are equally long hold parts of the same layers."""
+    keys: dict[str, Key] = {}
+    for name, module in base.named_modules():
+        if isinstance(module, nn.ModuleList) and not any(prefix in keys for prefix in _prefixes(name)):
+            members = list(_members(name, module))
+            parent = name.rpartition(".")[0]
+            keys.update({member: (f"{parent} x {len(members)}", number) for number, member in enumerate(members)})
+    return keys
+
+
+def _members(name: str, module: nn.Module) -> Iterator[str]:
+    """The members of a list, or of the lists that are its members."""
+    for number, member in module.named_children():
+        if isinstance(member, nn.ModuleList):
+            yield from _members(f"{name}.{number}", member)
+        else:
+            yield f"{name}.{number}"
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    """The names of the modules around something, from the innermost."""
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name
+
+
+def _end(keys: dict[str, Key], calls: dict[str, int]) -> int:
+    """When the last thing in a layer is first called."""
+    return max(place for name, place in calls.items() if any(prefix in keys for prefix in (name, *_prefixes(name))))
+
+
+def _first_calls(base: nn.Module) -> dict[str, int]:
+    """In which order the modules of a base model are first called; those that never are, are left out."""
+    calls: dict[str, int] = {}
+
+    def note(name: str) -> Callable[..., None]:
+        def look(*_: object) -> None:
+            calls.setdefault(name, len(calls))
+
+        return look
+
+    hooks = [module.register_forward_pre_hook(note(name)) for name, module in base.named_modules()]
+    device = next(base.parameters()).device
+    ids = torch.ones(1, 2, dtype=torch.int64, device=device)
+    given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    config: Any = getattr(base, "config", None)
+    if getattr(config, "is_encoder_decoder", False) and hasattr(base, "decoder"):
+        given["decoder_input_ids"] = ids
+    try:
+        generators = [device] if device.type == "cuda" else []
+        with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
+            base(**given)
+    except Exception as error:
+        told = (str(error).strip().splitlines() or [""])[0]
+        raise ModelError(
+            f"{type(base).__name__}: two tokens cannot go through it, to see the order of its parts "
+            f"({type(error).__name__}: {told})."
+        ) from None
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return calls
