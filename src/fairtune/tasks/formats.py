@@ -50,7 +50,7 @@ def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     """
     kind = format_of(file)
     require_file(file)
-    with _told_of(file):
+    with told_of(file):
         yield from READERS[kind](file, columns)
 
 
@@ -76,19 +76,21 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) ->
 
 
 @contextmanager
-def _told_of(file: Path) -> Iterator[None]:
-    """What can be wrong with any file, told of this one."""
+def told_of(file: Path | str) -> Iterator[None]:
+    """What can be wrong with any file, told of this one; a name in words is a stream, which cannot be looked at again."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}: {_not_utf8(file, error)}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
+        told = _not_utf8(file, error) if isinstance(file, Path) else f"not UTF-8 ({error.reason})"
+        raise DataError(f"{file}: {told}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
 
 
-def _open(file: Path, mode: str = "rt") -> IO[Any]:
+def open_file(file: Path, mode: str = "rt") -> IO[Any]:
+    """A file to read, as UTF-8 with its own line ends, unpacked if it ends in .gz."""
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8-sig", "newline": ""}
     if file.suffix.lower() == ".gz":
         return cast(IO[Any], gzip.open(file, mode, **text))
@@ -97,7 +99,7 @@ def _open(file: Path, mode: str = "rt") -> IO[Any]:
 
 def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
     """Line and byte of the first byte that is not UTF-8; the decoder reads in chunks, so its own position is no use."""
-    with _open(file, "rb") as handle:
+    with open_file(file, "rb") as handle:
         for number, line in enumerate(handle, start=1):
             try:
                 line.decode("utf-8")
@@ -106,7 +108,7 @@ def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
     return f"not UTF-8 ({error.reason})"
 
 
-def _lines(file: Path, handle: IO[str]) -> Iterator[str]:
+def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
     """Lines with their ends, none of them longer than memory should hold."""
     number = 0
     while line := handle.readline(LONGEST + 1):
@@ -121,8 +123,8 @@ def _lines(file: Path, handle: IO[str]) -> Iterator[str]:
 
 def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[Chunk]:
     csv.field_size_limit(LONGEST)
-    with _open(file) as handle:
-        reader = csv.reader(_lines(file, handle), delimiter=delimiter, strict=True)
+    with open_file(file) as handle:
+        reader = csv.reader(whole_lines(file, handle), delimiter=delimiter, strict=True)
         began = 1
         try:
             header = next(reader, None)
@@ -149,11 +151,11 @@ def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[
                         filled = list(zip(chunk.values.values(), places, strict=True))
                 began = reader.line_num + 1
         except csv.Error as error:
-            raise DataError(f"{file}: {_wrong_quotes(str(error), began, reader.line_num)}") from None
+            raise DataError(f"{file}: {wrong_quotes(str(error), began, reader.line_num)}") from None
         yield chunk
 
 
-def _wrong_quotes(error: str, began: int, line: int) -> str:
+def wrong_quotes(error: str, began: int, line: int) -> str:
     """What is wrong with a row that began on a line."""
     if "unexpected end of data" in error or "larger than field limit" in error:
         wrong = f"a quote that is opened in the row of line {began} is not closed"
@@ -166,8 +168,8 @@ def _wrong_quotes(error: str, began: int, line: int) -> str:
 
 def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     chunk = Chunk.empty(columns)
-    with _open(file) as handle:
-        for number, line in enumerate(_lines(file, handle), start=1):
+    with open_file(file) as handle:
+        for number, line in enumerate(whole_lines(file, handle), start=1):
             if not line.strip():
                 continue
             try:
@@ -194,7 +196,9 @@ def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     from pyarrow import parquet
 
     try:
-        source = pa.BufferReader(_open(file, "rb").read()) if file.suffix.lower() == ".gz" else pa.memory_map(str(file))
+        source = (
+            pa.BufferReader(open_file(file, "rb").read()) if file.suffix.lower() == ".gz" else pa.memory_map(str(file))
+        )
         with source, parquet.ParquetFile(source) as table:
             check_columns(file, table.schema_arrow.names, columns)
             first = 1
@@ -217,8 +221,8 @@ def _read_plain(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
         chunk.numbers.append(began)
         chunk.size += size
 
-    with _open(file) as handle:
-        for number, line in enumerate(_lines(file, handle), start=1):
+    with open_file(file) as handle:
+        for number, line in enumerate(whole_lines(file, handle), start=1):
             text = line.replace("\r\n", "\n")
             if lines and (not text.strip() or size + len(text) > LONGEST):
                 paragraph()
