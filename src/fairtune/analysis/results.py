@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
+from fairtune.analysis.ablations import left_out_pairs
 from fairtune.analysis.progress import steps_to_loss
 from fairtune.analysis.records import RunRecord, difference_of
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
@@ -166,6 +168,15 @@ class Results:
         """Each arm against the reference, then like with like where the study has a fairer arm to compare with."""
         pairs = [(arm, self.reference) for arm in self.arms if arm != self.reference]
         pairs += [(arm, control) for arm in self.arms if (control := self._control(arm)) is not None]
+        return self.compared(pairs)
+
+    @cached_property
+    def left_out(self) -> list[Comparison]:
+        """Each arm of several methods against the arm that lacks one of them, corrected among themselves."""
+        return self.compared(left_out_pairs(self))
+
+    def compared(self, pairs: Sequence[tuple[str, str]]) -> list[Comparison]:
+        """Arms against others, all p values corrected together."""
         found = [self._paired(arm, other) for arm, other in pairs]
         margins = [self.margin_against(other) for _, other in pairs]
         verdicts = judge(found, margins, self.confidence, METRICS[self.metric].lower_is_better)
@@ -184,16 +195,23 @@ class Results:
         That is the arm in which they only look on; else one without methods, where the reference has other settings.
         """
         arms = self.plan["arms"]
-        alike = [a for a in arms if a != arm and arms[a]["train"] == arms[arm]["train"]]
-        own = self._methods(arm)
-        idle = [a for a in alike if own and (theirs := self._methods(a)) and is_control(theirs, own)]
+        alike = [a for a in arms if a != arm and self.settings(a) == self.settings(arm)]
+        own = self.methods(arm)
+        idle = [a for a in alike if own and (theirs := self.methods(a)) and is_control(theirs, own)]
         if idle:
             return None if self.reference in idle else idle[0]
-        if not arms[arm]["methods"] or arms[arm]["train"] == arms[self.reference]["train"]:
+        if not arms[arm]["methods"] or self.settings(arm) == self.settings(self.reference):
             return None
         return next((a for a in alike if not arms[a]["methods"]), None)
 
-    def _methods(self, arm: str) -> list[MethodUse] | None:
+    def settings(self, arm: str) -> dict[str, Any]:
+        """What an arm has besides its methods: the settings of its training and, where arms have their own, its model."""
+        own = self.plan["arms"][arm]
+        model = own.get("model")
+        named = {} if model is None else {"model": model["name"] if isinstance(model, dict) else model}
+        return {**named, **own["train"]}
+
+    def methods(self, arm: str) -> list[MethodUse] | None:
         """An arm's methods; None if one is not known here, as in the ledger of another version."""
         try:
             return [parse_method_use(use) for use in self.plan["arms"][arm]["methods"]]
@@ -201,7 +219,7 @@ class Results:
             return None
 
     def _confounds(self, arm: str, other: str) -> tuple[str, ...]:
-        a, b = self.plan["arms"][arm]["train"], self.plan["arms"][other]["train"]
+        a, b = self.settings(arm), self.settings(other)
         return tuple(name for name in a if a[name] != b[name])
 
     def _slowdown(self, arm: str, other: str) -> float | None:

@@ -1,4 +1,4 @@
-"""How much faster an arm can be: the bound that matrix products set, beside what was measured."""
+"""What an arm's step can take: the bound that matrix products set, and what counting passes predicts, beside what was measured."""
 
 from __future__ import annotations
 
@@ -10,8 +10,27 @@ from fairtune.report.numbers import ratio
 from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 
-WORK = ("batch_size", "accumulate", "examples", "max_length", "precision")
-"""Training settings that decide the work of a step; arms that differ in one have no common bound."""
+WORK = ("model", "batch_size", "accumulate", "examples", "max_length", "precision")
+"""Settings that decide the work of a step; arms that differ in one have no common bound."""
+
+
+def expected_ratio(
+    ours: float | None, theirs: float | None, train: Mapping[str, Any], other: Mapping[str, Any]
+) -> float | None:
+    """The ratio of step times that counting passes predicts; None where a step's work differs in more than passes.
+
+    Args:
+        ours, theirs: passes of a step with the arms' methods, as a multiple of a plain step's.
+        train, other: settings of the two arms.
+    """
+    if ours is None or theirs is None or not same_work(train, other):
+        return None
+    return ours / theirs
+
+
+def same_work(train: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a plain step does the same work with both settings."""
+    return all(train.get(name) == other.get(name) for name in WORK)
 
 
 def lowest_ratio(
@@ -20,11 +39,11 @@ def lowest_ratio(
     """The lowest ratio of step times that matrix products allow; None if it is not known.
 
     Args:
-        train, other: training settings of the two arms.
+        train, other: settings of the two arms.
     """
     if ours is None or theirs is None or not ours.flops_per_token or not theirs.flops_per_token:
         return None
-    if any(train.get(name) != other.get(name) for name in WORK):
+    if not same_work(train, other):
         return None
     return ours.flops_per_token / theirs.flops_per_token
 
@@ -47,7 +66,13 @@ def bound_notes(header: Header, comparisons: Iterable[Versus]) -> list[str]:
     if any(versus.bound is None and versus.slowdown is not None for versus in found):
         notes.append(
             "An arm without a bound differs from the reference in the work of a step "
-            f"({', '.join(WORK)}), or its runs were recorded without counting."
+            f"({', '.join(WORK)}, passes through the model), or its runs were recorded without counting."
+        )
+    if any(versus.expected not in (None, 1) for versus in found):
+        notes.append(
+            "The expected ratio counts the passes through the model that an arm's methods make; a pass without gradients of "
+            "weights counts two thirds. Clipping and the optimizer's update are done once however many passes there are, so "
+            "less than the expected ratio is usual."
         )
     return notes + [_caution(versus, versus.slowdown) for versus in found if versus.slowdown and versus.beats_bound]
 

@@ -85,6 +85,7 @@ class Versus:
         margin: a loss that would not matter in this comparison, in the metric's unit.
         p: corrected by Holm over all comparisons of the study.
         slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
+        expected: that ratio as counting passes through the model predicts it; None if a step's work differs otherwise.
         bound: the lowest such ratio that matrix products allow; None if it is not known.
         beats_bound: even the slowest of those seeds has a ratio below the bound.
     """
@@ -102,8 +103,27 @@ class Versus:
     note: str
     confounds: tuple[Confound, ...]
     slowdown: Spread | None
+    expected: float | None
     bound: float | None
     beats_bound: bool
+
+
+@dataclass(frozen=True)
+class Worth:
+    """One line of the ranking: what a change gains, and whether that is worth its time.
+
+    Args:
+        left_out: the method that the other arm lacks; None in the ranking against the reference.
+        gain, low, high: the difference turned so that more is better.
+        answer: by the rule of `worth.py`.
+    """
+
+    versus: Versus
+    left_out: str | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    answer: str
 
 
 @dataclass(frozen=True)
@@ -209,6 +229,8 @@ class ReportContent:
     """Everything a report says.
 
     Args:
+        ranking: arms by what they gain; empty where fewer than two are compared with the reference.
+        left_out: arms of several methods against those that lack one of them.
         like_with_like: comparisons with the arm that differs in nothing but the methods.
         samples: None for a study of classifiers.
         maps: None where no run recorded self-organising maps.
@@ -220,6 +242,8 @@ class ReportContent:
     header: Header
     findings: tuple[Finding, ...]
     rows: tuple[ArmRow, ...]
+    ranking: tuple[Worth, ...]
+    left_out: tuple[Worth, ...]
     like_with_like: tuple[Versus, ...]
     audit: tuple[str, ...]
     data: DataSection

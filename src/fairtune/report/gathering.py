@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from fairtune.analysis.ablations import left_out_method, step_factor
 from fairtune.analysis.results import Comparison, Results, RunRecord
-from fairtune.report.bounds import beats, bound_notes, lowest_ratio
-from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, TextFacts, Versus
+from fairtune.report.bounds import beats, bound_notes, expected_ratio, lowest_ratio
+from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, TextFacts, Versus, Worth
 from fairtune.report.curves import learning_curve
 from fairtune.report.data_section import read_data
 from fairtune.report.machine import describe_machine
@@ -20,6 +21,7 @@ from fairtune.report.samples import read_samples
 from fairtune.report.sentences import findings
 from fairtune.report.spread import Spread, spread_of
 from fairtune.report.starting import CardSummary, read_card
+from fairtune.report.worth import rank, worth_of
 from fairtune.tasks.metrics import METRICS, TITLES
 
 PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
@@ -34,6 +36,8 @@ def make_content(results: Results) -> ReportContent:
         header=header,
         findings=findings(header, rows, fair),
         rows=rows,
+        ranking=rank((row.versus for row in rows if row.versus is not None), results.metric),
+        left_out=left_out(results),
         like_with_like=fair,
         audit=tuple(str(difference["text"]) for difference in results.plan["differences"]),
         data=read_data(results),
@@ -79,7 +83,8 @@ def make_header(results: Results) -> Header:
         task_source=str(plan["task"]["source"]),
         rows=dict(plan["task"]["rows"]),
         used={name: _used(plan, field) for name, field in USED.items()},
-        model=str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
+        model=_models(plan)
+        or str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
         model_identity=str(plan["model"]["identity"]),
         metric=results.metric,
         metric_title=TITLES.get(results.metric, results.metric),
@@ -96,6 +101,12 @@ def make_header(results: Results) -> Header:
         text=_text_facts(plan) if results.kind == "language_model" else None,
         from_scratch=plan["model"].get("preset") is not None,
     )
+
+
+def _models(plan: dict[str, Any]) -> str | None:
+    """The models of all arms, where they are not all the study's."""
+    names = dict.fromkeys(arm["train"].get("model") for arm in plan["arms"].values())
+    return None if None in names else ", ".join(map(str, names))
 
 
 def _text_facts(plan: dict[str, Any]) -> TextFacts:
@@ -116,6 +127,14 @@ def arm_rows(results: Results) -> tuple[ArmRow, ...]:
 
 def like_with_like(results: Results) -> tuple[Versus, ...]:
     return tuple(_versus(results, c) for c in results.comparisons if c.reference != results.reference)
+
+
+def left_out(results: Results) -> tuple[Worth, ...]:
+    """Arms of several methods against those that lack one of them."""
+    return tuple(
+        worth_of(_versus(results, c), results.metric, left_out_method(results, c.arm, c.reference))
+        for c in results.left_out
+    )
 
 
 def _arm_row(results: Results, arm: str) -> ArmRow:
@@ -149,10 +168,13 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
 
 
 def _versus(results: Results, found: Comparison) -> Versus:
-    ours, theirs = results.plan["arms"][found.arm]["train"], results.plan["arms"][found.reference]["train"]
+    ours, theirs = results.settings(found.arm), results.settings(found.reference)
     slowdown = _slowdown(results, found)
     base = results.summary(found.reference).mean
-    bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)
+    expected = expected_ratio(step_factor(results, found.arm), step_factor(results, found.reference), ours, theirs)
+    bound = None
+    if expected is None or expected == 1:  # the optimizer's share makes more passes cheaper than their number
+        bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)
     return Versus(
         arm=found.arm,
         reference=found.reference,
@@ -167,6 +189,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
         note=found.verdict.note,
         confounds=tuple(Confound(name, _setting(name, ours), _setting(name, theirs)) for name in found.confounds),
         slowdown=slowdown,
+        expected=expected,
         bound=bound,
         beats_bound=beats(slowdown, bound),
     )

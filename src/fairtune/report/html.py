@@ -11,6 +11,7 @@ from fairtune.analysis.progress import steps_text
 from fairtune.report import data_section, numbers, text_data
 from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
+from fairtune.report.costs import cost_text, expected_text
 from fairtune.report.curve_figure import curves_svg
 from fairtune.report.figures import differences_svg, scores_svg
 from fairtune.report.maps.page_figures import map_figures
@@ -19,6 +20,7 @@ from fairtune.report.origin import origin_of
 from fairtune.report.samples import samples_text
 from fairtune.report.scales import relative, scale_of
 from fairtune.report.spread_figure import spread_svg
+from fairtune.report.worth_words import gain_cells, gain_heading, left_out_text, settings_text, worth_notes
 
 FORMATS = (
     numbers.between, numbers.p_value, numbers.significant, numbers.whole,
@@ -26,7 +28,8 @@ FORMATS = (
     numbers.trains, numbers.confidence, scale_of, relative, steps_text, layer_rows, head_maps,
     data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,
     data_section.contradictions, data_section.without_card, text_data.text_rows, text_data.text_remarks,
-    text_data.tokenizer_text, samples_text, shown_text,
+    text_data.tokenizer_text, samples_text, shown_text, expected_text, cost_text, gain_cells, gain_heading, settings_text,
+    worth_notes, left_out_text,
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fairtune.report.content import ArmRow, Header, ReportContent
+from fairtune.report.costs import expected_text
 from fairtune.report.data_markdown import data_lines, text_lines
 from fairtune.report.maps.markdown import map_lines
 from fairtune.report.markdown_results import result_lines
@@ -15,6 +16,7 @@ from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 from fairtune.report.text_data import tokenizer_text
 from fairtune.report.text_markdown import sample_lines, text_result_lines
+from fairtune.report.worth_markdown import worth_lines
 
 TIME_HEADS = ("arm", "n", "seconds a step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP a token")
 SIZE_HEADS = (
@@ -41,6 +43,7 @@ def _lines(content: ReportContent) -> Iterator[str]:
     yield from items(f"**{plain(f.arm)}**: {plain(' '.join((f.text, *f.cautions)))}" for f in content.findings)
     yield from section("Results")
     yield from (result_lines(content) if header.text is None else text_result_lines(content))
+    yield from worth_lines(content)
     yield from section("Differences between arms other than methods")
     yield from items(map(plain, content.audit), "None: the arms differ in their methods only.")
     yield from section("Data")
@@ -107,7 +110,7 @@ def trouble_lines(content: ReportContent) -> list[str]:
 
 def _time_cells(row: ArmRow) -> list[str]:
     versus = row.versus
-    slowdown = _spread(versus.slowdown if versus else None, ratio)
+    slowdown = ", ".join(filter(None, (_spread(versus.slowdown if versus else None, ratio), expected_text(versus))))
     flag = " **beats its bound**" if versus and versus.beats_bound else ""
     cells = [slowdown + flag, ratio(versus.bound if versus else None), millions(row.flops_per_token)]
     return [plain(row.arm), str(len(row.scores)), _spread(row.step_seconds, significant), *cells]

@@ -14,6 +14,7 @@ from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.report.content import ArmRow, Header, Versus
+from fairtune.report.costs import cost_text, expected_text
 from fairtune.report.gathering import arm_rows, like_with_like, make_header
 from fairtune.report.numbers import DASH, MINUS, confidence, p_value, share, significant, whole
 from fairtune.report.scales import Scale, relative, scale_of
@@ -26,7 +27,13 @@ STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
 def verdict_table(results: Results) -> Group:
     """The table, then like with like, confounds, and what is missing; fits in 100 columns."""
     header, rows, fair = make_header(results), arm_rows(results), like_with_like(results)
-    notes = [*_text_notes(header, rows), *_arm_notes(rows), *_fair_notes(header, fair), *_trouble(results)]
+    notes = [
+        *_text_notes(header, rows),
+        *_arm_notes(rows),
+        *_cost_notes(rows),
+        *_fair_notes(header, fair),
+        *_trouble(results),
+    ]
     return Group(_table(header, rows), *(_hanging(name, text) for name, text in notes))
 
 
@@ -119,6 +126,13 @@ def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
         text = "; ".join([*([row.versus.note] if row.versus.note else []), *confounds])
         if text:
             yield f"* {row.arm}", text
+
+
+def _cost_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
+    """Measured beside expected, of arms that make more passes than the reference."""
+    told = {row.arm: cost_text(row.versus) for row in rows if row.versus and expected_text(row.versus)}
+    if told:
+        yield "time a step against the reference", _by_arm(told)
 
 
 def _fair_notes(header: Header, fair: Iterable[Versus]) -> Iterable[tuple[str, str]]:

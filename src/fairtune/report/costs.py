@@ -1,0 +1,23 @@
+"""A measured ratio of step times in words, beside what counting passes predicts."""
+
+from __future__ import annotations
+
+from fairtune.report.content import Versus
+from fairtune.report.numbers import DASH, ratio
+
+
+def expected_text(versus: Versus | None) -> str:
+    """The expected ratio, to stand after the measured one; nothing where passes predict no change."""
+    if versus is None or versus.expected is None or versus.expected == 1:
+        return ""
+    return f"{ratio(versus.expected)} expected"
+
+
+def cost_text(versus: Versus) -> str:
+    """Both in a line: ×1.93 (1.88 to 1.97), ×2.00 expected."""
+    seen = versus.slowdown
+    if seen is None:
+        return DASH
+    between = f" ({seen.low:.2f} to {seen.high:.2f})" if seen.n > 1 else ""
+    expected = f", ×{versus.expected:.2f} expected" if expected_text(versus) else ""
+    return f"×{seen.median:.2f}{between}{expected}"

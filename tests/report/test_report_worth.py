@@ -1,0 +1,164 @@
+"""What each change is worth: expected beside measured time, the ranking's answers, and methods that are left out."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from made_ledger import QK, ArmSpec, MadeLedger
+from rich.console import Console
+
+from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
+from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
+from fairtune.report.content import Confound, ReportContent, Versus
+from fairtune.report.costs import cost_text
+from fairtune.report.gathering import make_content
+from fairtune.report.spread import spread_of
+from fairtune.report.terminal import verdict_table
+from fairtune.report.worth import rank, worth_of
+from fairtune.report.worth_words import settings_text
+from fairtune.report.writing import write_report
+
+BITFIT = [{"bitfit": {}}]
+
+
+def versus(
+    word: str = BETTER, ratios: Sequence[float] = (), note: str = "", difference: float | None = 0.01, arm: str = "arm",
+    beats_bound: bool = False, expected: float | None = 1.0, confounds: tuple[Confound, ...] = (),
+) -> Versus:  # fmt: skip
+    low, high = (None, None) if difference is None else (difference - 0.005, difference + 0.005)
+    return Versus(
+        arm, "baseline", 3, difference, low, high, 0.8, None, 0.01, word, note, confounds, spread_of(ratios), expected, None,
+        beats_bound,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "answer"),
+    [
+        (versus(BETTER, [1.90, 1.93, 1.97]), "yes, at +93 % time a step"),
+        (versus(BETTER, [0.80, 0.85, 0.90]), "yes, and it saves 15 % of a step's time"),
+        (versus(BETTER, [0.97, 1.10, 1.20]), "yes, at no clear change in time"),
+        (versus(BETTER, [1.01, 1.01]), "yes, at no clear change in time"),
+        (versus(BETTER, [1.9]), "yes, at a time that too few runs show"),
+        (versus(WORSE, [1.9, 1.9]), "no"),
+        (versus(INFERIOR, [0.8, 0.9]), "no, though it saves 15 % of a step's time"),
+        (versus(NOT_INFERIOR, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
+        (versus(NOT_INFERIOR, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
+        (versus(NOT_INFERIOR, [0.9, 1.01]), "no: neither better nor clearly cheaper"),
+        (versus(NOT_INFERIOR, []), "no: neither better nor clearly cheaper"),
+        (
+            versus(NOT_INFERIOR, [0.2, 0.3], beats_bound=True),
+            "not shown: it seems cheaper than matrix products allow; time it again",
+        ),
+        (
+            versus(NOT_SEPARABLE, [0.5, 0.5], "about 4 more seeds could settle it"),
+            "not shown: about 4 more seeds could settle it",
+        ),
+        (versus(NONE, [], "one run only to compare"), "not shown: one run only to compare"),
+    ],
+)
+def test_the_answer_follows_from_verdict_and_time(found: Versus, answer: str) -> None:
+    assert worth_of(found, "accuracy").answer == answer
+
+
+def test_arms_are_ranked_by_gain_and_those_without_a_figure_come_last() -> None:
+    found = [versus(arm="a", difference=-0.1), versus(arm="b", difference=None), versus(arm="c", difference=0.2)]
+    assert [one.versus.arm for one in rank(found, "accuracy")] == ["c", "a", "b"]
+    assert [one.versus.arm for one in rank(found, "perplexity")] == ["a", "c", "b"]
+    lower = worth_of(versus(difference=-0.1), "perplexity")
+    assert (lower.gain, lower.low, lower.high) == pytest.approx((0.1, 0.095, 0.105))
+
+
+def test_one_arm_is_no_ranking(make_ledger: Callable[..., MadeLedger]) -> None:
+    content = make_content(make_ledger({"baseline": ArmSpec([330, 331]), "one": ArmSpec([330, 331])}).results())
+    assert content.ranking == ()
+
+
+def test_settings_that_differ_are_told_beside_the_answer() -> None:
+    assert settings_text(worth_of(versus(), "accuracy")) == ""
+    one = worth_of(versus(confounds=(Confound("max_length", "128", "64"),)), "accuracy")
+    assert settings_text(one) == "differs in max_length 128, not 64"
+
+
+def test_cost_has_range_and_expectation() -> None:
+    assert cost_text(versus(ratios=[1.88, 1.93, 1.97], expected=2.0)) == "×1.93 (1.88 to 1.97), ×2.00 expected"
+    assert cost_text(versus(ratios=[1.1], expected=1.0)) == "×1.10"
+    assert cost_text(versus(expected=None)) == "–"
+
+
+@pytest.fixture
+def two_passes(monkeypatch: pytest.MonkeyPatch, make_ledger: Callable[..., MadeLedger]) -> MadeLedger:
+    """An arm whose method passes twice, one with two methods, and one that lacks the first of them."""
+    monkeypatch.setattr(OrthogonalQKConfig, "step_factor", property(lambda _: 2.0))
+    return make_ledger(
+        {
+            "baseline": ArmSpec([330, 331, 329]),
+            "twice": ArmSpec([332, 333, 331], methods=QK, step_seconds=0.95),
+            "both": ArmSpec([360, 362, 361], methods=[*QK, *BITFIT], step_seconds=0.96),
+            "one": ArmSpec([331, 332, 330], methods=BITFIT),
+            "other-lr": ArmSpec([331, 332, 330], lr=1e-4),
+        }
+    )
+
+
+def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -> None:
+    content = make_content(two_passes.results())
+    found = {row.arm: row.versus for row in content.rows if row.versus}
+    assert {arm: v.expected for arm, v in found.items()} == {"twice": 2.0, "both": 2.0, "one": 1.0, "other-lr": 1.0}
+    assert found["twice"].bound is None
+    assert not found["twice"].beats_bound
+    assert found["one"].bound is not None
+    files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
+    for kind in ("html", "markdown"):
+        assert "1.900" in files[kind]
+        assert "2.000 expected" in files[kind]
+        assert "×1.90 (1.90 to 1.90), ×2.00 expected" in files[kind]
+        assert "The expected ratio counts the passes" in files[kind]
+    assert json.loads(files["json"])["rows"][1]["versus"]["expected"] == 2.0
+    buffer = io.StringIO()
+    Console(file=buffer, width=100).print(verdict_table(two_passes.results()))
+    shown = " ".join(buffer.getvalue().split())
+    assert "time a step against the reference: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
+    assert "one ×" not in shown, "an arm without more passes stays as it was"
+
+
+def test_no_expectation_where_a_step_does_other_work(two_passes: MadeLedger) -> None:
+    results = two_passes.results()
+    for arm in results.arms:
+        results.plan["arms"][arm]["train"]["max_length"] = 128 if arm == "twice" else 64
+    found = {row.arm: row.versus for row in make_content(results).rows if row.versus}
+    assert found["twice"].expected is None
+
+
+def test_a_method_nobody_knows_leaves_no_expectation(content: ReportContent, two_passes: MadeLedger) -> None:
+    results = two_passes.results()
+    results.plan["arms"]["twice"]["methods"] = [{"from_another_version": {}}]
+    found = {row.arm: row.versus for row in make_content(results).rows if row.versus}
+    assert found["twice"].expected is None
+    assert content.ranking
+
+
+def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
+    results = two_passes.results()
+    content = make_content(results)
+    told = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.left_out]
+    assert told == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
+    assert content.left_out[0].gain == pytest.approx(29 / 400)
+    assert content.left_out[1].versus.expected == 2.0
+    assert content.like_with_like == (), "what is left out is no like-with-like comparison"
+    alone = results.compared([("both", "twice"), ("both", "one")])
+    assert [c.verdict.p for c in results.left_out] == [c.verdict.p for c in alone], "corrected among themselves"
+    for path in write_report(results).values():
+        assert "orthogonal_qk" in path.read_text().replace("\\", "")
+
+
+def test_the_ranking_is_in_page_and_markdown(two_passes: MadeLedger) -> None:
+    files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
+    assert "## What each change is worth" in files["markdown"]
+    assert "| 1 | both | 3 | +7.75 |" in files["markdown"]
+    assert "1. both" in files["html"]
+    assert "differs in lr 0.0001, not 2e-05" in files["html"]
+    assert "Left out" in files["html"]
