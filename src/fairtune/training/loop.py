@@ -162,7 +162,7 @@ class TrainingRun:
             self._require_finite(loss, norm)
             step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
             self.optimizer.zero_grad(set_to_none=True)
-        now.skipped_steps += bool(self.accelerator.optimizer_step_was_skipped)
+        now.skipped_steps += not math.isfinite(float(norm))  # accelerate does not see a fused optimizer skip
         now.step += 1
         now.step_in_epoch += 1
         sizes, examples = [self.objective.sizes(rows) for rows in chosen], sum(map(len, chosen))

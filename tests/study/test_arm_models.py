@@ -1,0 +1,130 @@
+"""An arm may start from a checkpoint of its own: it is planned, audited and run as such, and refused where it means nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.errors import FairtuneError
+from fairtune.execution.job import make_job
+from fairtune.study.loading import load_study
+from fairtune.study.plan import make_plan
+
+
+@pytest.fixture
+def other_model(tmp_path: Path) -> Path:
+    """Another checkpoint: a random BERT of three layers."""
+    import torch
+    from tests.conftest import VOCABULARY, make_tokenizer
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path / "other-bert"
+    config = BertConfig(
+        vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32
+    )
+    with torch.random.fork_rng():
+        BertModel(config).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def study(model: Path, task: Any, arms: dict[str, Any], **more: Any) -> dict[str, Any]:
+    train = {"steps": 2, "batch_size": 8, "max_length": 32}
+    source = {"study": "toy", "task": task.as_study(), "model": str(model), "train": train, "seeds": [0], "arms": arms}
+    return {**source, "execution": {"devices": "cpu"}, **more}
+
+
+def test_each_arm_is_planned_with_its_own_model(tiny_model: Path, other_model: Path, tiny_task: Any) -> None:
+    plan = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})))
+    ours, theirs = (run.settings["model"] for run in sorted(plan.runs, key=lambda run: run.arm))
+    assert ours["identity"] != theirs["identity"]
+    assert make_job(plan, next(r for r in plan.runs if r.arm == "other"), Path("runs")).model["folder"] == str(
+        other_model
+    )
+    assert [(d.arm, d.setting) for d in plan.differences] == [("other", "model")]
+    told = plan.as_json()["arms"]
+    assert told["other"]["train"]["model"] != told["baseline"]["train"]["model"]
+
+
+def test_a_study_with_one_model_has_the_plan_it_had(tiny_model: Path, tiny_task: Any) -> None:
+    plain = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "second": {"lr": 1e-4}})))
+    named = make_plan(
+        load_study(study(tiny_model, tiny_task, {"baseline": {}, "second": {"lr": 1e-4, "model": str(tiny_model)}}))
+    )
+    assert plain.hash == named.hash
+    assert "model" not in plain.as_json()["arms"]["second"]["train"]
+
+
+def test_an_arm_without_methods_and_with_another_model_is_no_control(
+    tiny_model: Path, other_model: Path, tiny_task: Any
+) -> None:
+    arms = {
+        "baseline": {},
+        "trick": {"methods": ["bitfit"], "model": str(other_model)},
+        "other": {"model": str(other_model)},
+    }
+    plan = make_plan(load_study(study(tiny_model, tiny_task, arms)))
+    assert {d.arm: d.control for d in plan.differences} == {"trick": "other", "other": "other"}
+
+
+def test_automatic_lengths_are_those_of_each_model(tiny_model: Path, other_model: Path, tiny_task: Any) -> None:
+    source = study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})
+    plan = make_plan(load_study(source, ["train.max_length=auto"]))
+    assert len(plan.lengths) == 2
+    assert all(isinstance(plan.study.settings(arm).max_length, int) for arm in plan.study.arms)
+
+
+def test_runs_of_two_models_are_performed_and_compared(
+    tiny_model: Path, other_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    from tests.execution.conftest import perform_here
+
+    from fairtune.analysis.results import load_results
+    from fairtune.execution.conducting import record_plan
+
+    plan = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})))
+    record_plan(plan, tmp_path / "runs" / "toy")
+    for run in plan.runs:
+        assert perform_here(make_job(plan, run, tmp_path / "runs"))["status"] == "finished"
+    found = load_results(tmp_path / "runs", "toy").comparison("other")
+    assert found is not None
+    assert found.confounds == ("model",)
+
+
+@pytest.mark.parametrize(
+    ("arm", "more", "reason"),
+    [
+        ({"model": "gpt-mini"}, {}, "'gpt-mini' is a preset"),
+        ({"model": "minilm"}, {"tokenizer": {"train": 500}}, "the study's `tokenizer` is for its own model"),
+        ({"model": 3}, {}, "arms.other.model"),
+    ],
+)
+def test_what_an_arm_cannot_start_from_is_refused(
+    tiny_model: Path, tiny_task: Any, arm: dict[str, Any], more: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(FairtuneError, match=reason):
+        load_study(study(tiny_model, tiny_task, {"baseline": {}, "other": arm}, **more))
+
+
+def test_language_models_share_one_model(tiny_model: Path) -> None:
+    source = {
+        "study": "toy", "task": "tinystories", "model": str(tiny_model),
+        "arms": {"baseline": {}, "other": {"model": "minilm"}},
+    }  # fmt: skip
+    with pytest.raises(FairtuneError, match="language models share one model"):
+        load_study(source)
+
+
+def test_a_folder_beside_the_study_file_is_found_from_anywhere(
+    tiny_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    import yaml
+
+    shutil.copytree(tiny_model, tmp_path / "mine")
+    source = study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": "mine"}})
+    file = tmp_path / "toy.yaml"
+    file.write_text(yaml.safe_dump(source))
+    assert load_study(file).model_of("other") == str(tmp_path / "mine")
