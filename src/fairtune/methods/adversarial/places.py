@@ -1,0 +1,151 @@
+"""Where a perturbation is put: the vectors that the token embeddings give, or the table of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from fairtune.errors import ModelError
+from fairtune.methods.adversarial.lookups import lookup, of_real_tokens, perturbed
+from fairtune.methods.base import Batch
+
+
+class Pass(Protocol):
+    """What is needed of a batch's way through the model: of a run's `Step`, or of a loop of one's own."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    @property
+    def batch(self) -> Batch: ...
+
+    @property
+    def scale(self) -> float:
+        """What a loss is multiplied by on its way back."""
+
+    def forward(self) -> Tensor:
+        """The loss."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the loss's gradients."""
+
+
+class Place(Protocol):
+    """Perturbations and gradients here have one row for each perturbation that is measured by itself."""
+
+    def watched(self) -> AbstractContextManager[Callable[[], Tensor]]:
+        """A pass without a perturbation; after it, the function gives its gradient."""
+
+    def gradient(self, delta: Tensor | None) -> Tensor:
+        """The gradient of the loss at a perturbation, by a pass that leaves no gradients in the parameters."""
+
+    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[object]:
+        """A pass with the perturbation, which is asked for in the pass.
+
+        By then every method of the arm has begun what it does around it, and finds its state in the passes of `find` too.
+        """
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The token vectors: a row for each example. No parameter is touched."""
+
+    step: Pass
+    embeddings: nn.Module
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], Tensor]]:
+        with lookup(self.embeddings) as seen:
+            yield lambda: of_real_tokens(seen.gradient, self.step.batch)
+
+    def gradient(self, delta: Tensor | None) -> Tensor:
+        with lookup(self.embeddings, lambda vectors: None if delta is None else perturbed(vectors, delta)) as seen:
+            loss = self.step.forward()
+        assert seen.vectors is not None, "or the lookup would have raised"
+        # Scaled as backward scales it: half precision would lose small gradients. The scale itself makes no difference.
+        (gradient,) = torch.autograd.grad(loss * self.step.scale, seen.vectors)
+        return of_real_tokens(gradient, self.step.batch)
+
+    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[object]:
+        return lookup(self.embeddings, lambda vectors: perturbed(vectors, find()))
+
+
+@dataclass(frozen=True)
+class Table:
+    """The weights of the token embeddings: one row for them all. They are moved for a pass and put back from a copy."""
+
+    step: Pass
+    embeddings: nn.Module
+
+    @property
+    def weight(self) -> nn.Parameter:
+        return table_of(self.embeddings)
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], Tensor]]:
+        weight, own = self.weight, list[Tensor]()
+        before, weight.grad = weight.grad, None  # of batches that came before in the same step
+        try:
+            yield lambda: own[0][None]
+        finally:
+            own += [torch.zeros_like(weight) if weight.grad is None else weight.grad]
+            if before is not None:
+                weight.grad = before + own[0]
+
+    def gradient(self, delta: Tensor | None) -> Tensor:
+        with ExitStack() as stack:
+            if delta is not None:
+                stack.enter_context(self._moved(delta))
+            loss = self.step.forward()
+            (gradient,) = torch.autograd.grad(loss * self.step.scale, self.weight)
+        return gradient[None]
+
+    @contextmanager
+    def applied(self, find: Callable[[], Tensor]) -> Iterator[None]:
+        asked = False
+        with ExitStack() as stack:
+
+            def at_input(_: nn.Module, __: object) -> None:
+                nonlocal asked
+                if not asked:
+                    asked = True  # before the passes of `find`
+                    stack.enter_context(self._moved(find()))
+
+            stack.callback(self.embeddings.register_forward_pre_hook(at_input).remove)
+            yield
+
+    @contextmanager
+    def _moved(self, delta: Tensor) -> Iterator[None]:
+        weight = self.weight
+        before = weight.detach().clone()
+        try:
+            _write(weight, before + delta[0].to(before.dtype))
+            yield
+        finally:
+            _write(weight, before)
+
+
+@torch.no_grad()
+def _write(weight: nn.Parameter, value: Tensor) -> None:
+    weight.copy_(value)
+    torch.clear_autocast_cache()  # it may hold the old weights of a head that is tied to the table
+
+
+def table_of(embeddings: nn.Module) -> nn.Parameter:
+    """The weights of token embeddings.
+
+    Raises:
+        ModelError: they are frozen.
+    """
+    weight = getattr(embeddings, "weight", None)
+    if not isinstance(weight, nn.Parameter) or not weight.requires_grad:
+        raise ModelError(
+            "`target: table` moves the weights of the token embeddings along their gradient, but they are frozen; use "
+            "`target: output`."
+        )
+    return weight

@@ -1,0 +1,50 @@
+"""The token embeddings of a transformers model: the module that looks up a vector for each token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelerate.utils import extract_model_from_parallel
+from torch import nn
+from transformers import PreTrainedModel
+
+from fairtune.errors import ModelError
+from fairtune.models.heads import base_model
+
+
+def token_embeddings(model: nn.Module) -> nn.Module:
+    """The module that the model calls with the numbers of its input's tokens, before positions and normalisation.
+
+    Of an encoder-decoder it is the encoder's. What wraps the model (PEFT, accelerate, BP-SOM) is looked through; where PEFT
+    adapts the embeddings themselves, it is the adapted module.
+
+    Raises:
+        ModelError: there is none.
+    """
+    inner: Any = extract_model_from_parallel(model, keep_torch_compile=False)
+    while hasattr(inner, "get_base_model"):  # PEFT
+        inner = inner.get_base_model()
+    if not isinstance(inner, PreTrainedModel):
+        inner = base_model(inner)
+    found = _embeddings(_encoder(inner)) or _embeddings(inner)
+    if found is None:
+        raise ModelError(
+            f"{type(inner).__name__} has no token embeddings that `get_input_embeddings` knows; use a transformers model of text."
+        )
+    return found
+
+
+def _encoder(model: Any) -> Any:
+    """An encoder that is a model by itself, since it has embeddings of its own; else the model."""
+    encoder = model.get_encoder() if hasattr(model, "get_encoder") else None
+    return encoder if isinstance(encoder, PreTrainedModel) else model
+
+
+def _embeddings(model: Any) -> nn.Module | None:
+    try:
+        found = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return None
+    if not isinstance(found, nn.Module) or not any(isinstance(part, nn.Embedding) for part in found.modules()):
+        return None  # patches of an image, frames of a sound
+    return found
