@@ -205,11 +205,8 @@ class Results:
         return next((a for a in alike if not arms[a]["methods"]), None)
 
     def settings(self, arm: str) -> dict[str, Any]:
-        """What an arm has besides its methods: the settings of its training and, where arms have their own, its model."""
-        own = self.plan["arms"][arm]
-        model = own.get("model")
-        named = {} if model is None else {"model": model["name"] if isinstance(model, dict) else model}
-        return {**named, **own["train"]}
+        """What an arm has besides its methods."""
+        return dict(self.plan["arms"][arm]["train"])
 
     def methods(self, arm: str) -> list[MethodUse] | None:
         """An arm's methods; None if one is not known here, as in the ledger of another version."""
