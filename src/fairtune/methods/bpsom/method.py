@@ -17,7 +17,7 @@ from fairtune.methods.bpsom.config import BPSOMConfig
 from fairtune.methods.bpsom.folding import folded
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head, classes_of
-from fairtune.methods.bpsom.pruning import prune, resize, units_to_keep
+from fairtune.methods.bpsom.pruning import copies_of, prune, resize, units_to_keep
 from fairtune.models.accounting import count_parameters
 from fairtune.models.modes import evaluating
 from fairtune.som.distances import ROWS_AT_ONCE
@@ -109,7 +109,7 @@ class BPSOM(Method):
             "seconds": time.perf_counter() - start,
         }
         if not bool(keep.all()):
-            prune(head, keep, labelling.mean, moment.optimizer)
+            prune(head, keep, labelling.mean, moment.optimizer, copies_of(head, moment.model, moment.copies))
             self._units = units[keep.cpu()].tolist()
         moment.record(
             "bpsom", arrays, columns=som.grid.columns, rows=som.grid.rows, topology=som.grid.topology,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from fairtune.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
+
+CUT = {"hidden.weight": 0, "hidden.bias": 0, "out.weight": 1}
+"""What of a head has its units in a dimension, and in which."""
 
 
 def units_to_keep(std: Tensor, threshold: float) -> Tensor:
@@ -19,7 +24,13 @@ def units_to_keep(std: Tensor, threshold: float) -> Tensor:
 
 
 @torch.no_grad()
-def prune(head: BPSOMHead, keep: Tensor, mean: Tensor, optimizer: Optimizer | None = None) -> None:
+def prune(
+    head: BPSOMHead,
+    keep: Tensor,
+    mean: Tensor,
+    optimizer: Optimizer | None = None,
+    copies: Sequence[Mapping[str, Tensor]] = (),
+) -> None:
     """Remove units from a head; what they gave on the mean goes into the next layer's bias.
 
     The parameters stay the same objects and the optimizer's state follows them, so that it goes on with what is left.
@@ -27,17 +38,19 @@ def prune(head: BPSOMHead, keep: Tensor, mean: Tensor, optimizer: Optimizer | No
     Args:
         keep: the units that stay, a mask.
         mean: each unit's mean activation over a labelling pass.
+        copies: of the head's parameters by their names in it, such as averages; cut likewise, each by its own weights.
     """
     if keep.shape != (head.units,) or keep.dtype != torch.bool or mean.shape != keep.shape:
         raise ModelError(f"prune: keep and mean must have one entry for each of the head's {head.units} units")
     if not bool(keep.any()):
         raise ModelError("prune: a head cannot be without units; keep at least one")
-    out = head.out
-    gone = out.weight[:, ~keep].double() @ mean[~keep].to(out.weight.device).double()
-    out.bias.copy_(out.bias.double() + gone)
     kept = keep.nonzero().flatten()
-    for parameter, dim in ((head.hidden.weight, 0), (head.hidden.bias, 0), (out.weight, 1)):
-        _select(parameter, dim, kept, optimizer)
+    for tensors in (*copies, dict(head.named_parameters())):
+        if "out.bias" in tensors:
+            _give_to_bias(tensors["out.bias"], tensors.get("out.weight", head.out.weight), keep, mean)
+        for name, dim in CUT.items():
+            if name in tensors:
+                _select(tensors[name], dim, kept, optimizer)
     _note_size(head, len(kept))
     if head.som is not None:
         head.som.keep(kept)
@@ -57,6 +70,19 @@ def resize(head: BPSOMHead, units: int) -> None:
     _note_size(head, units)
     if head.som is not None:
         head.som.resize(units)
+
+
+def copies_of(head: BPSOMHead, model: nn.Module, copies: Sequence[Mapping[str, Tensor]]) -> list[dict[str, Tensor]]:
+    """Of copies of a whole model's parameters those of the head's, by their names in it."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    own = {names[id(parameter)]: name for name, parameter in head.named_parameters()}
+    return [{own[name]: value for name, value in each.items() if name in own} for each in copies]
+
+
+def _give_to_bias(bias: Tensor, weight: Tensor, keep: Tensor, mean: Tensor) -> None:
+    """What the units that go gave on the mean."""
+    gone = weight[:, ~keep.to(weight.device)].double() @ mean[~keep].to(weight.device).double()
+    bias.copy_(bias.double() + gone)
 
 
 def _select(parameter: Tensor, dim: int, kept: Tensor, optimizer: Optimizer | None) -> None:

@@ -1,0 +1,30 @@
+"""The settings of `ema`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from fairtune.methods.registry import MethodConfig
+
+
+class EMAConfig(MethodConfig):
+    """Evaluate and keep an exponential moving average of the trained weights; training itself never sees it."""
+
+    decay: Annotated[float, Strict()] = Field(
+        0.999,
+        ge=0,
+        lt=1,
+        description="Share of the average that a step keeps; in step t no more than (1 + t) / (10 + t), so that the start is "
+        "soon forgotten. 0 is the raw weights.",
+    )
+
+    @property
+    def idle(self) -> bool:
+        """The average is the raw weights."""
+        return self.decay == 0
+
+    def control_for(self, acting: MethodConfig) -> bool:
+        """Raw weights are the control of averaged ones."""
+        return self.idle and isinstance(acting, EMAConfig) and not acting.idle
