@@ -39,7 +39,9 @@ class Augmenter:
         if c.idle:
             return list(rows)
         if c.function is not None:
-            self._ask([text for number, row in enumerate(rows) if self._drawing(epoch, number) for text in row])
+            self._ask(
+                c.function, [text for number, row in enumerate(rows) if self._drawing(epoch, number) for text in row]
+            )
         result = []
         for number, row in enumerate(rows):
             draws = self._drawing(epoch, number)
@@ -54,12 +56,11 @@ class Augmenter:
         draws = random.Random(f"{self.seed}.{epoch}.{row}")
         return draws if draws.random() < self.config.share else None
 
-    def _ask(self, texts: Sequence[str]) -> None:
-        self.find()
-        assert self._function is not None and self.config.function is not None, "it was just found"
+    def _ask(self, name: str, texts: Sequence[str]) -> None:
+        function = self._function = self._function or find_function(name)
         new = [text for text in dict.fromkeys(texts) if text not in self.answers]
         if new:
-            self.answers.update(zip(new, ask(self._function, self.config.function, new), strict=True))
+            self.answers.update(zip(new, ask(function, name, new), strict=True))
 
 
 def augment_texts(texts: Sequence[Row], epoch: int = 0, seed: int = 0, **settings: Any) -> list[Row]:
