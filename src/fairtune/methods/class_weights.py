@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
 
 from fairtune.errors import nearest, one_of
 
@@ -16,27 +17,52 @@ BALANCED: Literal["balanced"] = "balanced"
 SHOWN = 20
 """Labels that a message lists; a task may have hundreds."""
 
-
-def _named(value: Any) -> Any:
-    """A mapping with its labels as text, as tasks have them: 0 and 1 may stand for '0' and '1'."""
-    if not isinstance(value, Mapping):
-        return value
-    named = {str(label): weight for label, weight in value.items()}
-    if len(named) < len(value):
-        raise ValueError("the mapping has one label twice, once as a number and once as a text; keep one of them")
-    return named
-
-
-Weight = Annotated[float, Strict(), Field(gt=0)]
-Balanced = Annotated[
-    Literal["balanced"], WithJsonSchema({"type": "string", "enum": [BALANCED]})
-]  # an enum, from which messages take the nearest spelling
-WeightList = Annotated[tuple[Weight, ...], Field(min_length=1)]
-WeightMapping = Annotated[dict[str, Weight], BeforeValidator(_named), Field(min_length=1)]
-ClassWeights = Balanced | WeightList | WeightMapping
+Weights = Literal["balanced"] | tuple[float, ...] | dict[str, float]
+ALLOWED = (
+    "balanced, a list of numbers above 0 in the order of the labels, or a mapping from each label to such a number"
+)
+_ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
+SCHEMAS: list[dict[str, Any]] = [
+    {"type": "string", "enum": [BALANCED]},
+    {"type": "array", "items": _ABOVE_0, "minItems": 1},
+    {"type": "object", "additionalProperties": _ABOVE_0, "minProperties": 1},
+]
 
 
-def problem(weights: ClassWeights, labels: Sequence[str], called: str = "weights") -> str | None:
+def read(value: Any, allowed: str = ALLOWED) -> Weights:
+    """Weights as a study or a program gives them; label names become text, as tasks have them, so 0 may stand for '0'.
+
+    Read by hand, since of what fits none of several forms pydantic tells everything that is wrong with each.
+
+    Raises:
+        ValueError: they are none.
+    """
+    if value == BALANCED and isinstance(value, str):
+        return BALANCED
+    if isinstance(value, Mapping) and value and all(map(_is_weight, value.values())):
+        named = {str(label): float(weight) for label, weight in value.items()}
+        if len(named) < len(value):
+            raise ValueError("has one label twice, once as a number and once as a text; keep one of them")
+        return named
+    if isinstance(value, list | tuple) and value and all(map(_is_weight, value)):
+        return tuple(map(float, value))
+    hint = nearest(value, [BALANCED]) if isinstance(value, str) else ""
+    raise ValueError(f"found {value!r}; allowed: {allowed}.{hint}")
+
+
+def _is_weight(value: Any) -> bool:
+    return is_number(value) and value > 0
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+ClassWeights = Annotated[Weights, BeforeValidator(read), WithJsonSchema({"anyOf": SCHEMAS})]
+
+
+def problem(weights: Weights, labels: Sequence[str], called: str = "weights") -> str | None:
     """Why the weights do not fit a task's labels; None if they do.
 
     Args:
@@ -62,7 +88,7 @@ def problem(weights: ClassWeights, labels: Sequence[str], called: str = "weights
     return f"{' '.join(told)} Its labels are: {_listed(labels)}." if told else None
 
 
-def resolved(weights: ClassWeights, data: TrainingData) -> list[float]:
+def resolved(weights: Weights, data: TrainingData) -> list[float]:
     """The weight of each class, in the order of the labels."""
     if isinstance(weights, str):
         return balanced(data.counts)
@@ -80,7 +106,7 @@ def balanced(counts: Sequence[int]) -> list[float]:
     return [sum(counts) / (present * count) if count else 1.0 for count in counts]
 
 
-def all_equal(weights: ClassWeights | Sequence[float]) -> bool:
+def all_equal(weights: Weights | Sequence[float]) -> bool:
     """Whether the weights are known to be the same for every class, so that they tell none from another."""
     values = weights.values() if isinstance(weights, Mapping) else weights
     return weights != BALANCED and len(set(values)) == 1

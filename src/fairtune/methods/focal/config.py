@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, Strict
+from pydantic import BeforeValidator, Field, Strict, WithJsonSchema
 
-from fairtune.methods.class_weights import ClassWeights, problem
+from fairtune.methods.class_weights import ALLOWED, SCHEMAS, Weights, is_number, problem, read
 from fairtune.methods.registry import MethodConfig
 
-Number = Annotated[float, Strict()]
+
+def _read_alpha(value: Any) -> float | Weights | None:
+    if value is None or (is_number(value) and 0 <= value <= 1):
+        return None if value is None else float(value)
+    return read(value, f"null, a number from 0 to 1, {ALLOWED}")
+
+
+Alpha = Annotated[
+    float | Weights | None,
+    BeforeValidator(_read_alpha),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, *SCHEMAS, {"type": "null"}]}),
+]
 
 
 class FocalConfig(MethodConfig):
     """Count examples less the surer the model already is of their class (focal loss), in place of cross entropy."""
 
-    gamma: Number = Field(
+    gamma: Annotated[float, Strict()] = Field(
         2.0, ge=0, description="How much less: an example counts (1 - p)^gamma; 0 is plain cross entropy."
     )
-    alpha: Annotated[Number, Field(ge=0, le=1)] | ClassWeights | None = Field(
+    alpha: Alpha = Field(
         None,
         description="Weight of each class beside that: a number is the weight of the second of two classes (the first gets 1 - "
         "alpha); or a list in the order of the labels, a mapping by label, or balanced (from the training examples of each); "

@@ -1,0 +1,80 @@
+"""Weights of classes: what may be given, how it is read, and what is said when it does not fit the labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from sklearn.utils.class_weight import compute_class_weight
+
+from fairtune.methods.base import TrainingData
+from fairtune.methods.class_weights import ClassWeights, all_equal, balanced, problem, resolved
+
+READ: TypeAdapter[Any] = TypeAdapter(ClassWeights)
+LABELS = ("negative", "neutral", "positive")
+DATA = TrainingData(LABELS, (60, 30, 10))
+
+
+def test_balanced_weights_are_those_of_scikit_learn() -> None:
+    classes = np.repeat([0, 1, 2], DATA.counts)
+    expected = compute_class_weight("balanced", classes=np.unique(classes), y=classes)
+    assert resolved(READ.validate_python("balanced"), DATA) == pytest.approx(expected)
+    assert np.array(DATA.counts) @ balanced(DATA.counts) == pytest.approx(sum(DATA.counts)), "1 on the mean"
+
+
+def test_a_class_without_examples_does_not_break_balanced_weights() -> None:
+    assert balanced((30, 0, 10)) == pytest.approx([40 / 60, 1.0, 2.0])
+
+
+def test_a_list_is_in_the_order_of_the_labels_and_a_mapping_goes_by_their_names() -> None:
+    assert resolved(READ.validate_python([1, 1.5, 2]), DATA) == [1.0, 1.5, 2.0]
+    given = READ.validate_python({"positive": 2, "negative": 1, "neutral": 1.5})
+    assert resolved(given, DATA) == [1.0, 1.5, 2.0]
+    assert problem(given, LABELS) is None
+
+
+@pytest.mark.parametrize("given", [{0: 1, 1: 1.3}, {"0": 1, "1": 1.3}, {np.int64(0): 1, np.int64(1): 1.3}])
+def test_numbers_name_labels_that_are_numbers(given: dict[Any, float]) -> None:
+    read = READ.validate_python(given)
+    assert problem(read, ("0", "1")) is None
+    assert resolved(read, TrainingData(("0", "1"), (5, 5))) == [1.0, 1.3]
+
+
+@pytest.mark.parametrize(
+    "given", ["ballanced", "", 1.3, True, [], {}, [1, -1], [1, 0], {"a": 0}, [1, "2"], [1, None], [1, float("inf")],
+              {"a": float("nan")}, {"a": "1"}, {0: 1, "0": 2}, None],
+)  # fmt: skip
+def test_what_are_no_weights_is_refused(given: Any) -> None:
+    with pytest.raises(ValidationError):
+        READ.validate_python(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([1, 1.3], "weights has 2 numbers, but the task has 3 classes; give one for each, in this order: negative, n"),
+        ([1], "weights has 1 number, but the task has 3 classes"),
+        ({"negative": 1, "neutral": 1, "positve": 2}, "names 'positve', which the task does not have. Did you mean 'positive'?"),
+        ({"negative": 1, "neutral": 1, "positve": 2}, "nothing for 'positive'; give each of the task's labels a weight."),
+        ({"negative": 1, "positive": 1}, "weights has nothing for 'neutral'; give each"),
+        ({"x": 1, "negative": 1, "neutral": 1, "positive": 1}, "names 'x', which the task does not have. Its labels are: negative"),
+        ({0: 1, 1: 2, 2: 3}, "weights names '0', '1', '2', which the task does not have."),
+    ],
+)  # fmt: skip
+def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, told: str) -> None:
+    assert told in (problem(READ.validate_python(given), LABELS) or "")
+
+
+def test_hundreds_of_labels_are_not_all_listed() -> None:
+    told = problem((1.0, 2.0), [f"intent-{i}" for i in range(150)], "alpha") or ""
+    assert told.startswith("alpha has 2 numbers, but the task has 150 classes")
+    assert told.endswith("intent-19 and 130 more.")
+
+
+def test_equal_weights_are_known_as_such() -> None:
+    assert all_equal((2.0, 2.0))
+    assert all_equal({"a": 1.3, "b": 1.3})
+    assert not all_equal((1.0, 1.3))
+    assert not all_equal("balanced"), "that depends on the data"

@@ -1,0 +1,133 @@
+"""R-Drop: the doubled batch, the published divergence, and what is done when there is no dropout."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, kl_div
+
+from fairtune.errors import DataError, RunFailure
+from fairtune.methods.focal.loss import FocalLoss
+from fairtune.methods.rdrop.config import RDropConfig
+from fairtune.methods.rdrop.loss import divergence, rdrop_loss, twice
+from fairtune.methods.rdrop.method import LOOKS, RDrop, passes_differ
+
+
+def drawn(rows: int = 4, classes: int = 3) -> tuple[Tensor, Tensor]:
+    """Logits of a doubled batch, and its labels."""
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.randint(classes, (rows,), generator=generator)
+    return torch.randn(2 * rows, classes, generator=generator, dtype=torch.float64), torch.cat([labels, labels])
+
+
+def test_every_example_comes_a_second_time_behind_the_batch() -> None:
+    batch = {
+        "input_ids": torch.arange(6).reshape(3, 2), "labels": torch.tensor([0, 1, 0]), "weights": torch.rand(3),
+        "table": torch.rand(5, 3), "number": torch.tensor(3),
+    }  # fmt: skip
+    doubled = twice(batch)
+    assert doubled["input_ids"].tolist() == [[0, 1], [2, 3], [4, 5]] * 2
+    assert doubled["labels"].tolist() == [0, 1, 0] * 2
+    assert doubled["weights"].shape == (6,)
+    assert doubled["table"] is batch["table"], "what is not by example stays"
+    assert doubled["number"] is batch["number"]
+    assert batch["labels"].tolist() == [0, 1, 0], "the batch itself is left alone"
+
+
+def test_golden_number() -> None:
+    """p = (.5, .5), q = (.75, .25): KL(p || q) = .143841..., KL(q || p) = .130812..."""
+    logits = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]], dtype=torch.float64)
+    there = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
+    back = 0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5)
+    assert (there, back) == pytest.approx((0.1438410362, 0.1308120353))
+    assert float(divergence(logits)) == pytest.approx((there + back) / 2)
+
+
+def test_it_is_the_mean_of_both_directions_over_the_examples() -> None:
+    logits, labels = drawn()
+    p, q = logits[:4].log_softmax(1), logits[4:].log_softmax(1)
+    both = [kl_div(a, b, reduction="batchmean", log_target=True) for a, b in ((p, q), (q, p))]
+    torch.testing.assert_close(divergence(logits), (both[0] + both[1]) / 2)
+    expected = (cross_entropy(logits[:4], labels[:4]) + cross_entropy(logits[4:], labels[4:])) / 2
+    torch.testing.assert_close(rdrop_loss(logits, labels, 3.0), expected + 3 * (both[0] + both[1]) / 2)
+    torch.testing.assert_close(rdrop_loss(logits, labels, 0.0), cross_entropy(logits, labels))
+    focal = rdrop_loss(logits, labels, 1.0, FocalLoss(2))
+    torch.testing.assert_close(focal, FocalLoss(2)(logits, labels) + (both[0] + both[1]) / 2)
+
+
+def test_gradients_go_into_both_passes() -> None:
+    logits, labels = drawn()
+    logits.requires_grad_()
+    assert torch.autograd.gradcheck(divergence, logits)
+    assert torch.autograd.gradcheck(lambda z: rdrop_loss(z, labels, 2.0), logits)
+    (gradient,) = torch.autograd.grad(divergence(logits), logits)
+    assert (gradient.abs().sum(1) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("far", [100.0, 1e4])
+def test_extreme_logits_stay_finite(far: float, dtype: torch.dtype) -> None:
+    logits = torch.tensor([[far, -far], [far, 0.0], [-far, far], [far, 0.0]], dtype=dtype, requires_grad=True)
+    found = divergence(logits)
+    found.backward()
+    assert found.dtype == torch.float32
+    assert float(found.detach()) == pytest.approx(far, rel=0.01), (
+        "the first pair is apart by 2 far, the other by nothing"
+    )
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+
+
+def test_passes_that_agree_have_neither_divergence_nor_gradient() -> None:
+    logits, _ = drawn()
+    same = torch.cat([logits[:4], logits[:4]]).requires_grad_()
+    found = divergence(same)
+    found.backward()
+    assert float(found.detach()) == 0
+    assert same.grad is not None
+    assert not same.grad.any()
+
+
+def test_a_batch_that_was_not_doubled_is_refused() -> None:
+    with pytest.raises(DataError, match=r"logits are \[3, 2\]; those of a doubled batch are"):
+        divergence(torch.zeros(3, 2))
+
+
+def test_without_alpha_nothing_is_doubled() -> None:
+    method, batch = RDrop(RDropConfig(alpha=0)), {"labels": torch.tensor([0, 1])}
+    assert method.inputs(batch) is batch
+    assert method.penalty(SimpleNamespace(logits=torch.zeros(2, 2)), batch) is None
+    assert (RDropConfig(alpha=0).idle, RDropConfig(alpha=0).step_factor) == (True, 1.0)
+    assert (RDropConfig().idle, RDropConfig().step_factor) == (False, 2.0)
+
+
+def run_steps(method: RDrop, logits: list[Tensor], total: int) -> None:
+    for number, each in enumerate(logits, start=1):
+        method.penalty(SimpleNamespace(logits=each), {})
+        moment: Any = SimpleNamespace(step=number, total_steps=total)
+        method.after_step(moment)
+
+
+def test_a_model_without_dropout_is_refused_after_a_few_steps() -> None:
+    same = torch.ones(4, 2)
+    run_steps(RDrop(RDropConfig()), [same] * (LOOKS - 1), 100)
+    with pytest.raises(RunFailure, match=r"in 10 steps the two passes .* never differed.* no dropout"):
+        run_steps(RDrop(RDropConfig()), [same] * LOOKS, 100)
+    with pytest.raises(RunFailure, match="in 3 steps"):
+        run_steps(RDrop(RDropConfig()), [same] * 3, 3)
+
+
+def test_a_head_that_starts_at_zero_is_not_taken_for_a_model_without_dropout() -> None:
+    logits, _ = drawn()
+    run_steps(RDrop(RDropConfig()), [torch.zeros(8, 3), logits, *[torch.zeros(8, 3)] * 20], 22)
+
+
+def test_rounding_is_no_difference() -> None:
+    logits = torch.tensor([[1.0, -2.0], [1.0, -2.0 + 1e-6]])
+    assert not passes_differ(logits)
+    assert passes_differ(torch.tensor([[1.0, -2.0], [1.01, -2.0]]))
