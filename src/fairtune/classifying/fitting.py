@@ -1,0 +1,256 @@
+"""One training run in this process, by the same engine as a study's runs."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairtune.classifying.calibration import find_temperature, fold_temperature
+from fairtune.classifying.figures import confusion, overall
+from fairtune.classifying.process import Interrupt, borrowed_process, find_device
+from fairtune.classifying.reading import Data
+from fairtune.classifying.record import Record, data_of, settings_of, signature_of
+from fairtune.classifying.refusals import FitFailure, InputError, SettingsError, UnusableModel
+from fairtune.classifying.settings import WHERE, Settings
+from fairtune.classifying.showing import Watcher
+from fairtune.errors import ModelError, RunFailure, Stopped
+from fairtune.execution.building import build_start, plain_model
+from fairtune.execution.performing import reason_of
+from fairtune.ledger.environment import capture_environment
+from fairtune.ledger.events import EventLog
+from fairtune.models.loading import load_tokenizer
+from fairtune.models.sources import ModelSource, find_model
+from fairtune.study.problems import Problem
+from fairtune.study.values import AUTO
+from fairtune.tasks.encoding import Encoded, encode
+from fairtune.tasks.lengths import auto_length
+from fairtune.tasks.metrics import predicted_classes
+from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.task import Split
+from fairtune.tasks.token_counts import SAMPLE, count_of
+from fairtune.tasks.tokenizing import BATCH, tokenize
+from fairtune.training.changing_texts import TrainingTexts
+from fairtune.training.checkpoints import keep_only
+from fairtune.training.classification import Classification
+from fairtune.training.device import make_accelerator
+from fairtune.training.evaluation import Evaluation
+from fairtune.training.loop import SCORE, TrainingRun
+from fairtune.training.states import RunStates
+
+NEVER = "100000h"
+FACTS = ("fairtune", "python", "system", "cpu", "device", "packages", "torch")
+UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A classifier, trained."""
+
+    network: Any
+    tokenizer: Any
+    device: str
+    record: Record
+
+
+def train_classifier(settings: Settings, data: Data, watcher: Watcher, interrupt: Interrupt) -> Fitted:
+    """Train, select, calibrate. What the caller's process held before is there again afterwards.
+
+    Raises:
+        FairtuneError: something about the parameters, the texts or the model does not fit, or training cannot go on.
+        KeyboardInterrupt: Ctrl-C came before anything was learned.
+    """
+    device = find_device(settings.device)
+    with borrowed_process(device), tempfile.TemporaryDirectory(prefix="fairtune-fit-") as folder:
+        try:
+            return _train(settings, data, device, Path(folder), watcher, interrupt)
+        except ModelError as error:
+            raise UnusableModel(str(error)) from None
+        except RunFailure as error:
+            raise FitFailure(f"fit: {error}.") from None
+        except (RuntimeError, MemoryError, OSError) as error:
+            reason = reason_of(error)
+            if reason.startswith(type(error).__name__) or isinstance(error, FitFailure | UnusableModel):
+                raise  # not foreseen: a fault of fairtune's own, with its traceback
+            raise FitFailure(f"fit: {reason}.") from error
+
+
+def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: Watcher, interrupt: Interrupt) -> Fitted:
+    try:
+        source = find_model(settings.model).fetched()
+        tokenizer = load_tokenizer(source.fetch())
+        length = _length(settings, source, tokenizer, data.splits["train"], interrupt.look)
+        settings = replace(settings, train=settings.train.model_copy(update={"max_length": length}))
+        _require_methods_fit(settings, data)
+        encoded = {
+            name: _encoded(split, name, tokenizer, length, interrupt.look) for name, split in data.splits.items()
+        }
+        run = _prepared(settings, data, source, tokenizer, encoded, device, folder, interrupt.look)
+    except Stopped:
+        raise KeyboardInterrupt from None
+    scores, partial = _advanced(run, watcher)
+    network = plain_model(run.accelerator.unwrap_model(run.model, keep_fp32_wrapper=False), list(run.methods)).eval()
+    calibration = None
+    if settings.calibrate and scores is not None:
+        calibration = find_temperature(scores, encoded["validation"].labels)
+        fold_temperature(network, calibration.temperature)
+    events = run.log.events if isinstance(run.log, Heard) else []
+    facts = data_of(data.classes, dict(data.splits), data.how)
+    everything = settings_of(settings, source, facts)
+    environment = capture_environment(device)
+    step = run.progress.best_step or 0
+    record = Record(
+        labels=data.classes.values,
+        width=data.width,
+        names=None if data.names is None else list(data.names),
+        max_length=length,
+        settings=everything,
+        data=facts,
+        history=[{**row, "best": row["step"] == step} for row in history_of(events, run.steps_per_epoch)],
+        step=step,
+        steps=run.total_steps,
+        epoch=math.ceil(step / run.steps_per_epoch),
+        partial=partial,
+        validation=None if scores is None else _figures(encoded["validation"], scores),
+        calibration=calibration,
+        environment={name: environment[name] for name in FACTS},
+        notes=[*data.notes, *(event["text"] for event in events if event["event"] == "warning")],
+        signature=signature_of(everything, partial),
+    )
+    run.accelerator.free_memory()
+    return Fitted(network, tokenizer, device, record)
+
+
+def _length(settings: Settings, source: ModelSource, tokenizer: Any, train: Split, between: Callable[[], None]) -> int:
+    """`max_length` as a number, counted on the training texts where it is auto."""
+    wanted = settings.train.max_length
+    if wanted == AUTO:
+        chosen = fixed_sample(train, SAMPLE)
+        batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
+        pieces = tokenize(batches, tokenizer, between=between)
+        return auto_length(count_of(np.concatenate([piece.lengths for piece in pieces])), source.positions)
+    length = settings.train.longest
+    if source.positions is not None and length > source.positions:
+        reason = (
+            f"{length} is too long: model '{source.name}' has {source.positions} positions; lower it, or use 'auto'."
+        )
+        raise SettingsError([Problem(WHERE, "max_length", reason)])
+    return length
+
+
+def _require_methods_fit(settings: Settings, data: Data) -> None:
+    """Refuse a method that cannot work with so few examples, or such classes, and a metric that has no meaning here."""
+    found = [
+        Problem(WHERE, f"methods[{place}].{use.name}", problem)
+        for place, use in enumerate(settings.methods)
+        if (problem := use.config.data_problem(len(data.splits["train"]), data.classes.names))
+    ]
+    if settings.metric == "f1" and len(data.classes.values) != 2:
+        reason = f"f1 is for two classes, and there are {len(data.classes.values)}; use macro_f1, accuracy or mcc."
+        found.append(Problem(WHERE, "metric", reason))
+    if found:
+        raise SettingsError(found)
+
+
+def _encoded(split: Split, name: str, tokenizer: Any, length: int, between: Callable[[], None]) -> Encoded:
+    found = encode(split, tokenizer, length, between)
+    empty = np.flatnonzero(found.lengths == 0)
+    if len(empty):
+        raise InputError(
+            f"{name}: {len(empty):,} texts, the first of them {split.texts[int(empty[0])]!r}, are nothing to this model, whose "
+            "tokenizer adds no special tokens; remove them."
+        )
+    return found
+
+
+def _prepared(
+    settings: Settings, data: Data, source: ModelSource, tokenizer: Any, encoded: dict[str, Encoded], device: str,
+    folder: Path, between: Callable[[], None],
+) -> TrainingRun:  # fmt: skip
+    train, names = settings.train, data.classes.names
+    accelerator = make_accelerator(device, train.precision)
+    plan = {"seed": settings.seed, "methods": settings.methods, "train": {"attention": train.attention}}
+    start = build_start(plan, source, names)
+    texts = TrainingTexts(data.splits["train"], tokenizer, train.longest)
+    log = Heard()
+    return TrainingRun(
+        model=start.model, methods=start.methods, objective=Classification(encoded, settings.metric, names, texts), train=train,
+        seed=settings.seed, accelerator=accelerator, log=log, states=BestOnly(folder, lambda _: None), keep=_forget,
+        checkpoint_every=NEVER, between=between,
+    )  # fmt: skip
+
+
+def _advanced(run: TrainingRun, watcher: Watcher) -> tuple[Any, bool]:
+    """Train to the end, or until Ctrl-C: the best weights are in the model then. Returns their validation scores, and
+    whether training was interrupted."""
+    watcher.begin(run)
+    try:
+        while not run.done:
+            evaluations = run.progress.evaluations
+            run.advance()
+            watcher.step(run)
+            if run.progress.evaluations > evaluations and isinstance(run.log, Heard):
+                watcher.evaluated(run, history_of(run.log.events, run.steps_per_epoch)[-1])
+        return run.scores["validation"].arrays.get("scores"), False
+    except Stopped:
+        now = run.progress
+        if not now.step:
+            raise KeyboardInterrupt from None  # nothing is learned yet
+        if now.best_step is None:
+            now.best_step = now.step
+            run.states.save_best(run, Evaluation({}, {}))
+        return run.states.restore_best(run).arrays.get("scores"), now.phase != SCORE
+    finally:
+        watcher.end()
+
+
+def _figures(data: Encoded, scores: Any) -> list[dict[str, Any]]:
+    return overall(confusion(data.labels, predicted_classes(scores), scores.shape[1]))
+
+
+def _forget(name: str, step: int, arrays: Mapping[str, Any]) -> None:
+    """What methods record is for studies."""
+
+
+class Heard(EventLog):
+    """The events of a fit, kept in memory: there is nothing to resume."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, event: str, unit: int, **values: Any) -> None:
+        self.events.append({"event": event, "unit": unit, **values})
+
+    def close(self) -> None: ...
+
+
+class BestOnly(RunStates):
+    """Keeps the best weights, and only those."""
+
+    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
+        super().save_best(run, found)
+        keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step)])
+
+
+def history_of(events: list[dict[str, Any]], steps_per_epoch: int) -> list[dict[str, Any]]:
+    """A row an evaluation, with the mean training loss since the one before; without validation, a row an epoch."""
+    kind = "evaluation" if any(event["event"] == "evaluation" for event in events) else "epoch"
+    rows: list[dict[str, Any]] = []
+    losses: list[float] = []
+    for event in events:
+        if event["event"] == "step":
+            losses.append(event["loss"])
+        if event["event"] != kind:
+            continue
+        row = {"epoch": event["step"] / steps_per_epoch, "step": event["step"], "train_loss": float(np.mean(losses))}
+        if kind == "evaluation":
+            row |= {"validation_loss": event["loss"], "best": event["best"]}
+            row |= {name: value for name, value in event.items() if name not in (*UNCOUNTED, "step", "epoch")}
+        rows.append(row)
+        losses = []
+    return rows

@@ -1,0 +1,97 @@
+"""From what `fit` is given to the splits that are trained and selected on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairtune.classifying.holding_out import hold_out
+from fairtune.classifying.inputs import Given, read_texts, require_like, require_some
+from fairtune.classifying.labels import Classes, find_classes, read_labels
+from fairtune.classifying.settings import Settings
+from fairtune.errors import one_of
+from fairtune.tasks.task import Labels, Split
+from fairtune.training.seeding import derive
+
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is learned.
+
+    Args:
+        splits: train, and validation where there is one.
+        how: the validation split came about.
+        names: of the columns that the texts were in, if any.
+        notes: what a reader of its figures must know.
+    """
+
+    classes: Classes
+    splits: Mapping[str, Split]
+    width: int
+    how: str
+    names: tuple[str, ...] | None
+    notes: list[str]
+
+
+def read_data(texts: Any, labels: Any, validation: Any, settings: Settings) -> Data:
+    """Check texts and labels, and divide them.
+
+    Args:
+        validation: as the estimator has it: a share, a pair of texts and labels, or none.
+
+    Raises:
+        InputError: something about them cannot be used.
+    """
+    given = read_texts(texts)
+    values = read_labels(labels, len(given))
+    require_some(given)
+    classes = find_classes(values)
+    numbers = classes.numbers(values)
+    if settings.share is not None:
+        return _held_out(given, numbers, classes, settings.share, settings.seed)
+    whole = _split(given, numbers, "train")
+    if not isinstance(validation, tuple | list):
+        return Data(classes, {"train": whole}, given.width, "none; the last weights are taken", given.names, [])
+    other = read_texts(validation[0], "validation texts")
+    own = classes.numbers(read_labels(validation[1], len(other), "validation labels"), "validation labels")
+    require_some(other, "validation texts")
+    require_like(other, given.width, given.names)
+    splits = {"train": whole, "validation": _split(other, own, "validation")}
+    notes = _notes(classes, numbers, own)
+    seen = len(set(given.texts) & set(other.texts))
+    if seen:
+        notes.append(
+            f"{seen:,} of the validation texts are training texts too, so the validation figures flatter the model."
+        )
+    return Data(classes, splits, given.width, "given", given.names, notes)
+
+
+def _held_out(given: Given, numbers: Labels, classes: Classes, share: float, seed: int) -> Data:
+    train, validation = hold_out(given.texts, numbers, share, derive(seed, "validation"))
+    whole = _split(given, numbers, "example")
+    splits = {"train": whole.take(train), "validation": whole.take(validation)}
+    how = f"{100 * share:g} % of each class, held out by the seed, equal texts on one side"
+    return Data(classes, splits, given.width, how, given.names, _notes(classes, numbers[train], numbers[validation]))
+
+
+def _split(given: Given, numbers: Labels, name: str) -> Split:
+    return Split.of([f"{name}-{row}" for row in range(len(given))], given.texts, numbers)
+
+
+def _notes(classes: Classes, train: Labels, validation: Labels) -> list[str]:
+    """Classes of which the validation split knows nothing."""
+    counts = Counter(train.tolist())
+    unseen = [classes.names[number] for number in np.setdiff1d(train, validation).tolist()]
+    if not unseen:
+        return []
+    few = [name for name in unseen if counts[classes.names.index(name)] == 1]
+    shown = one_of(unseen[:MOST_SHOWN]) + (f" and {len(unseen) - MOST_SHOWN} more" if len(unseen) > MOST_SHOWN else "")
+    why = f", {len(few)} of them since they have one example only, which trains" if few else ""
+    what = f"{len(unseen)} of {len(classes.names)} classes ({shown}){why}"
+    return [f"validation has no example of {what}; it cannot tell how well they are learned."]
