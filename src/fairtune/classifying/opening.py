@@ -10,7 +10,9 @@ from fairtune.classifying.predicting import Predictor
 from fairtune.errors import ModelError
 from fairtune.models.sources import find_model
 
-SAVED = "fairtune.json"
+SAVED, SUMS = "fairtune.json", "manifest.json"
+UNLIMITED = 4096
+"""Tokens of a text where neither the model nor its tokenizer has a limit."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifying.process import find_device
 
     place = find_device(device)
-    if (Path(name).expanduser() / SAVED).is_file():
-        return _saved(Path(name).expanduser(), place, batch_tokens)
+    folder = Path(name).expanduser()
+    if any((folder / file).is_file() for file in (SAVED, SUMS)):
+        return _saved(folder, place, batch_tokens)
     return _plain(name, place, batch_tokens)
 
 
@@ -54,16 +57,34 @@ def _saved(folder: Path, device: str, batch_tokens: int | None) -> Opened:
 
 
 def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
-    from fairtune.models.loading import load_plain_classifier, load_tokenizer
+    from fairtune.models.loading import load_classifier, load_tokenizer
 
     source = find_model(name).fetched()
-    network = load_plain_classifier(source)
+    classes = _classes(name, source.fetch())
     tokenizer = load_tokenizer(source.fetch())
-    names: dict[int, str] = network.config.id2label
-    classes = [str(names[number]) for number in sorted(names)]
+    loaded = load_classifier(source, classes, tokenizer)
+    fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
+    if fresh:
+        raise ModelError(
+            f"model '{name}': it has no weights for {fresh[0]}, so it is no trained classifier; train one from it with "
+            f"`fairtune train DATA --model {name} -o FOLDER`."
+        )
+    length = min(int(tokenizer.model_max_length), source.positions or UNLIMITED)
+    predictor = Predictor(loaded.network, tokenizer, length, device, "auto", batch_tokens)
+    return Opened(predictor, list(classes))
+
+
+def _classes(name: str, folder: Path) -> tuple[str, ...]:
+    """What a model's config calls its outputs."""
+    from transformers import AutoConfig
+
+    try:
+        config: Any = AutoConfig.from_pretrained(folder)
+        classes = tuple(str(config.id2label[number]) for number in sorted(config.id2label))
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"model '{name}': its config.json cannot be used: {str(error).splitlines()[0]}") from None
+    if len(classes) < 2 or config.problem_type in ("regression", "multi_label_classification"):
+        raise ModelError(f"model '{name}': it does not tell classes apart, of which each text has one.")
     if len(set(classes)) != len(classes):
         raise ModelError(f"model '{name}': its config.json gives several outputs one name: {', '.join(classes)}.")
-    length = min(int(tokenizer.model_max_length), source.positions or 1 << 30)
-    if length >= 1 << 30:
-        length = 512
-    return Opened(Predictor(network, tokenizer, length, device, "auto", batch_tokens), classes)
+    return classes

@@ -5,7 +5,21 @@ from __future__ import annotations
 import typer
 
 from fairtune import __version__
-from fairtune.cli import export, inspect, methods, plan, report, restore, run, schema, som, status, tasks, validate
+from fairtune.cli import (
+    export,
+    inspect,
+    methods,
+    plan,
+    predict,
+    report,
+    restore,
+    run,
+    schema,
+    som,
+    status,
+    tasks,
+    validate,
+)
 from fairtune.cli.data import data
 from fairtune.study.fields import field_docs
 
@@ -53,6 +67,7 @@ app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
 app.command("restore")(restore.restore)
 app.command("som")(som.som)
+app.command("predict")(predict.predict)
 app.command("methods")(methods.methods)
 app.command("tasks")(tasks.tasks)
 app.add_typer(data)

@@ -1,0 +1,196 @@
+"""`fairtune predict`: a file of texts, or a stream of them, with the answers of a classifier."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json
+from fairtune.errors import DataError, FairtuneError, one_of
+from fairtune.tasks.formats import check_columns
+
+if TYPE_CHECKING:
+    from fairtune.classifying.answering import Outcome
+    from fairtune.classifying.opening import Opened
+    from fairtune.classifying.sinks import Sink
+    from fairtune.classifying.streams import Source
+
+MOST_SHOWN = 3
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR", help="A folder that `train` wrote, or any classifier of transformers.", show_default=False
+    ),
+]
+Input = Annotated[
+    str,
+    typer.Argument(metavar="[FILE]", help="CSV, TSV, JSONL, Parquet or plain text, also .gz; `-` is standard input."),
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        "-o", "--out", metavar="OUT", help="CSV, TSV, JSONL or Parquet by its ending; `-` is standard output."
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--text", metavar="COLUMN", help="The column with the texts; as at training if absent.", show_default=False
+    ),
+]
+Pair = Annotated[
+    str | None,
+    typer.Option(
+        "--pair", metavar="COLUMN", help="The column with the second text of a pair; as at training if absent.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label", metavar="COLUMN", help="The column with right answers, to be scored; as at training if it is there.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", show_default=False,
+        help="csv, tsv, jsonl, parquet or txt (a text a line), where the name does not tell. Standard input is JSONL if its first "
+        "line is an object, else txt.",
+    ),
+]  # fmt: skip
+Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]
+Prefix = Annotated[str, typer.Option("--prefix", metavar="NAME_", help="Put before the names of the added columns.")]
+Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
+BatchTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-tokens", metavar="N", min=1, help="Padded tokens in a batch; what suits the device if absent.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+@answers
+def predict(
+    model: Model,
+    file: Input = "-",
+    out: Out = "-",
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    input_format: Format = None,
+    every: Every = False,
+    prefix: Prefix = "",
+    device: Device = "auto",
+    batch_tokens: BatchTokens = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict every row of a file or a stream; its columns are kept, `predicted` and `confidence` are added.
+
+    Rows are answered some at a time, so a file may be larger than memory. OUT has its name when it is whole; after Ctrl-C or a
+    bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
+    """
+    from fairtune.classifying.sinks import Sink, quiet_standard_output
+    from fairtune.classifying.streams import Source
+
+    if as_json and out == "-":
+        raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
+    source = Source(file, input_format)
+    sink = Sink(out, source.kind)
+    try:
+        outcome, opened, scored = _predicted(
+            model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens
+        )
+    except BrokenPipeError:
+        quiet_standard_output()
+        return
+    except KeyboardInterrupt:
+        typer.echo(f"\nfairtune: stopped. {_kept(sink)}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except FairtuneError as error:
+        if not sink.rows or sink.kept is None:
+            raise
+        raise DataError(f"{error} {_kept(sink)}") from None
+    facts = _facts(outcome, opened, scored, sink)
+    if as_json:
+        print_json(facts)
+        return
+    for line in _lines(facts):
+        typer.echo(line, err=True)
+
+
+def _predicted(
+    model: str, source: Source, sink: Sink, columns: tuple[str | None, str | None, str | None],
+    added: tuple[bool, str], device: str, batch_tokens: int | None,
+) -> tuple[Outcome, Opened, str | None]:  # fmt: skip
+    from fairtune.classifying.answering import Asked, answer, text_columns
+    from fairtune.classifying.opening import open_classifier
+    from fairtune.cli.counting import counting
+
+    text, pair, label = columns
+    rows = iter(source)
+    first = next(rows)  # before the model, whose loading takes longer than seeing that a column is missing
+    check_columns(source.where, first.columns, [name for name in columns if name is not None])
+    opened = open_classifier(model, device, batch_tokens)
+    trained = None if source.kind == "txt" else opened.columns
+    texts = text_columns(source.where, first.columns, (text, pair), trained, opened.width)
+    scored = label or (opened.label if opened.label in first.columns else None)
+    asked = Asked(opened.classes, texts, scored, *added)
+    with counting() as progress, sink:
+        return answer(asked, opened.predictor, itertools.chain([first], rows), sink, progress), opened, scored
+
+
+def _kept(sink: Sink) -> str:
+    if not sink.rows or sink.kept is None:
+        return f"{sink.rows:,} rows were written." if sink.file is None else "No row was done, so nothing was written."
+    return f"The {sink.rows:,} rows that were done are in {sink.kept}."
+
+
+def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> dict[str, Any]:
+    from fairtune.classifying.figures import overall
+
+    n = int(outcome.matrix.sum())
+    return {
+        "rows": outcome.rows,
+        "seconds": outcome.seconds,
+        "rows_per_second": outcome.rows / outcome.seconds if outcome.seconds else None,
+        "device": str(opened.predictor.device),
+        "out": None if sink.file is None else str(sink.file),
+        "label": label,
+        "figures": overall(outcome.matrix) if n else [],
+        "unlabelled": outcome.unlabelled,
+        "unknown_labels": dict(outcome.unknown),
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    from fairtune.report.scales import scale_of
+
+    where = f" -> {facts['out']}" if facts["out"] else ""
+    lines = [
+        f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {facts['rows_per_second']:,.0f} a second on {facts['device']}{where}"
+    ]
+    figures = {figure["metric"]: figure for figure in facts["figures"]}
+    shown = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
+    if shown:
+        told = []
+        for figure in shown:
+            scale = scale_of(figure["metric"])
+            told.append(
+                f"{scale.title} {scale.value(figure['value'])} [{scale.value(figure['low'])}, {scale.value(figure['high'])}]"
+            )
+        lines.append(f"against '{facts['label']}': {', '.join(told)} (95 %, n = {shown[0]['n']:,})")
+    if facts["unknown_labels"]:
+        names = list(facts["unknown_labels"])
+        more = " ..." if len(names) > MOST_SHOWN else ""
+        count = sum(facts["unknown_labels"].values())
+        lines.append(
+            f"not scored: {count:,} rows with labels that the model has no class for ({one_of(names[:MOST_SHOWN])}{more})"
+        )
+    if facts["label"] and facts["unlabelled"]:
+        lines.append(f"not scored: {facts['unlabelled']:,} rows without a label")
+    return lines
