@@ -121,8 +121,9 @@ def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: W
         environment={name: environment[name] for name in FACTS},
         notes=[*data.notes, *(event["text"] for event in events if event["event"] == "warning")],
         signature=signature_of(everything, partial),
+        label=data.label,
     )
-    run.accelerator.free_memory()
+    run.optimizer.state.clear()  # what holds it may live on until Python next looks for cycles
     return Fitted(network, tokenizer, device, record)
 
 

@@ -50,10 +50,10 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
 def _saved(folder: Path, device: str, batch_tokens: int | None) -> Opened:
     from fairtune.classifier import TextClassifier
 
-    found = TextClassifier.load(folder)
-    own, record = found.predictor_, found.record_
+    found = TextClassifier.load(folder, device)
+    own, record = found.predictor_, found._record
     predictor = Predictor(own.network, own.tokenizer, own.max_length, device, "auto", batch_tokens)
-    return Opened(predictor, found.classes_.tolist(), record.names, record.width, getattr(record, "label", None))
+    return Opened(predictor, found.classes_.tolist(), record.names, record.width, record.label)
 
 
 def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:

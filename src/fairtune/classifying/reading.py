@@ -29,6 +29,7 @@ class Data:
         how: the validation split came about.
         names: of the columns that the texts were in, if any.
         notes: what a reader of its figures must know.
+        label: the column that the labels were in, if it had a name.
     """
 
     classes: Classes
@@ -37,6 +38,7 @@ class Data:
     how: str
     names: tuple[str, ...] | None
     notes: list[str]
+    label: str | None = None
 
 
 def read_data(texts: Any, labels: Any, validation: Any, settings: Settings) -> Data:
@@ -70,6 +72,12 @@ def read_data(texts: Any, labels: Any, validation: Any, settings: Settings) -> D
             f"{seen:,} of the validation texts are training texts too, so the validation figures flatter the model."
         )
     return Data(classes, splits, given.width, "given", given.names, notes)
+
+
+def column_name(labels: Any) -> str | None:
+    """What pandas calls a column."""
+    name = getattr(labels, "name", None)
+    return name if isinstance(name, str) else None
 
 
 def _held_out(given: Given, numbers: Labels, classes: Classes, share: float, seed: int) -> Data:

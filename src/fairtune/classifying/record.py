@@ -32,6 +32,7 @@ class Record:
         partial: whether training was interrupted.
         validation: figures of merit with their intervals; None without validation.
         notes: what a reader of its figures must know.
+        label: the column that the labels were in, if it had a name.
     """
 
     labels: Values
@@ -50,6 +51,7 @@ class Record:
     environment: dict[str, Any]
     notes: list[str]
     signature: str
+    label: str | None = None
 
     @property
     def classes(self) -> Classes:

@@ -37,7 +37,7 @@ def save_classifier(folder: Path, network: Any, tokenizer: Any, record: Record, 
         UnusableModel: the folder holds something else, or cannot be written.
     """
     folder = folder.expanduser().resolve()
-    _require_free(folder)
+    require_free(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".writing", dir=folder.parent))
@@ -140,7 +140,7 @@ def _sums(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _require_free(folder: Path) -> None:
+def require_free(folder: Path) -> None:
     """Refuse a place that holds anything but a classifier of ours."""
     if not folder.exists():
         return
@@ -183,19 +183,19 @@ def _umask() -> int:
     return mask
 
 
-def packed(network: Any, tokenizer: Any, record: Record) -> dict[str, bytes]:
+def packed(network: Any, tokenizer: Any, record: Record, parameters: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a classifier as bytes, for a copy or another process."""
     with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
         folder = Path(name)
-        write_files(folder, network, tokenizer, record, {})
+        write_files(folder, network, tokenizer, record, parameters)
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def unpacked(files: Mapping[str, bytes]) -> tuple[Any, Any, Record]:
+def unpacked(files: Mapping[str, bytes]) -> tuple[Any, Any, Record, dict[str, Any]]:
+    """Network, tokenizer, record and parameters."""
     with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
         for file, content in files.items():
             place = Path(name) / file
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
-        network, tokenizer, record, _ = load_files(Path(name))
-        return network, tokenizer, record
+        return load_files(Path(name))
