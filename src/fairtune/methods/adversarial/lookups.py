@@ -11,6 +11,10 @@ from torch import Tensor, nn
 from fairtune.errors import ModelError
 from fairtune.methods.base import Batch
 
+NOT_LOOKED_UP = (
+    "adversarial training: the model did not look up its token embeddings; give it `input_ids`, not `inputs_embeds`."
+)
+
 
 class Lookup:
     """The token vectors of one pass, [batch, length, width], as the model goes on with them."""
@@ -54,9 +58,7 @@ def lookup(embeddings: nn.Module, change: Callable[[Tensor], Tensor | None] = la
     finally:
         hook.remove()
     if found.vectors is None:
-        raise ModelError(
-            "adversarial training: the model did not look up its token embeddings; give it `input_ids`, not `inputs_embeds`."
-        )
+        raise ModelError(NOT_LOOKED_UP)
 
 
 def real_tokens(batch: Batch, vectors: Tensor) -> Tensor:

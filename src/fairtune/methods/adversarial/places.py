@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.errors import ModelError
-from fairtune.methods.adversarial.lookups import lookup, of_real_tokens, perturbed
+from fairtune.methods.adversarial.lookups import NOT_LOOKED_UP, lookup, of_real_tokens, perturbed
 from fairtune.methods.base import Batch
 
 
@@ -90,12 +90,19 @@ class Table:
     def watched(self) -> Iterator[Callable[[], Tensor]]:
         weight, own = self.weight, list[Tensor]()
         before, weight.grad = weight.grad, None  # of batches that came before in the same step
+
+        def gradient() -> Tensor:
+            if not own:
+                raise ModelError(NOT_LOOKED_UP)
+            return own[0][None]
+
         try:
-            yield lambda: own[0][None]
+            yield gradient
         finally:
-            own += [torch.zeros_like(weight) if weight.grad is None else weight.grad]
+            if weight.grad is not None:
+                own.append(weight.grad)
             if before is not None:
-                weight.grad = before + own[0]
+                weight.grad = before + own[0] if own else before
 
     def gradient(self, delta: Tensor | None) -> Tensor:
         with ExitStack() as stack:
@@ -118,6 +125,8 @@ class Table:
 
             stack.callback(self.embeddings.register_forward_pre_hook(at_input).remove)
             yield
+        if not asked:
+            raise ModelError(NOT_LOOKED_UP)
 
     @contextmanager
     def _moved(self, delta: Tensor) -> Iterator[None]:

@@ -1,0 +1,149 @@
+"""What is learned from perturbed tokens, and that nothing else is touched: no parameter, no padding, no other batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairtune.methods.adversarial.alone import adversarial_backward
+from fairtune.models.embeddings import token_embeddings
+from tests.methods.attacked import ALL, OUTPUT, by_hand, gradients, lengths, padded, recorded
+from tests.models.architectures import build, inputs
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_gradients_are_the_clean_ones_and_the_perturbed_ones_or_these_alone(clean: bool) -> None:
+    model, batch = build("bert"), padded()
+    model(**batch).loss.backward()
+    plain = gradients(model)
+    _, gradient = by_hand(model, batch)
+    delta = gradient / lengths(gradient)[:, None, None]
+    hook = token_embeddings(model).register_forward_hook(lambda _, __, output: output + delta)
+    model(**batch).loss.backward()
+    hook.remove()
+    moved = gradients(model)
+    adversarial_backward(model, batch, clean=clean)
+    for name, found in gradients(model).items():
+        expected = moved[name] + plain[name] if clean else moved[name]
+        torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_freelb_learns_from_the_mean_of_its_passes(clean: bool) -> None:
+    model, batch = build("bert"), padded()
+    torch.manual_seed(5)
+    with recorded(model) as seen:
+        told = adversarial_backward(model, batch, "freelb", clean=clean)
+    found, deltas = gradients(model), seen[1:] if clean else seen
+    total = sum(by_hand(model, batch, delta)[0] for delta in deltas) / 3
+    torch.testing.assert_close(told, by_hand(model, batch)[0] if clean else total)
+    for delta in deltas:
+        hook = token_embeddings(model).register_forward_hook(lambda _, __, output, delta=delta: output + delta)
+        (model(**batch).loss / 3).backward()
+        hook.remove()
+    if clean:
+        model(**batch).loss.backward()
+    for name, expected in gradients(model).items():
+        torch.testing.assert_close(found[name], expected, atol=1e-6, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("settings", ALL, ids=str)
+def test_no_parameter_is_changed_and_no_hook_is_left(settings: dict[str, Any]) -> None:
+    model, batch = build("bert").train(), padded()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    adversarial_backward(model, batch, **settings)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize("settings", ALL, ids=str)
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_after_an_exception_too(settings: dict[str, Any], fails_at: int) -> None:
+    model, batch = build("bert"), padded()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    passes = 0
+
+    def fail() -> Tensor:
+        nonlocal passes
+        loss: Tensor = model(**batch).loss
+        passes += 1
+        if passes == fails_at:
+            raise KeyError("in the middle of a pass")
+        return loss
+
+    with pytest.raises(KeyError):
+        adversarial_backward(model, batch, forward=fail, **settings)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize("settings", OUTPUT, ids=str)
+def test_padding_changes_no_gradient(settings: dict[str, Any]) -> None:
+    model, found = build("bert"), []
+    for more in (0, 5):
+        torch.manual_seed(1)
+        adversarial_backward(model, padded(more), **settings)
+        found.append(gradients(model))
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("settings", OUTPUT, ids=str)
+def test_two_parts_of_a_batch_give_the_gradients_of_the_whole(settings: dict[str, Any]) -> None:
+    model, batch = build("bert"), padded()
+    torch.manual_seed(1)
+    adversarial_backward(model, batch, **settings)
+    whole = gradients(model)
+    torch.manual_seed(1)
+    for rows, share in ((slice(0, 1), 1 / 3), (slice(1, 3), 2 / 3)):
+        adversarial_backward(model, {name: part[rows] for name, part in batch.items()}, scale=share, **settings)
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradient, whole[name], atol=1e-6, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("settings", ALL, ids=str)
+def test_the_scale_of_the_loss_is_the_scale_of_the_gradients_and_nothing_more(settings: dict[str, Any]) -> None:
+    """As a loss scaler has it: powers of two, which change no bit of a perturbation."""
+    model, batch, found = build("bert"), padded(), []
+    for scale in (1.0, 2.0**12):
+        torch.manual_seed(1)
+        adversarial_backward(model, batch, scale=scale, **settings)
+        found.append({name: gradient / scale for name, gradient in gradients(model).items()})
+    assert all(torch.equal(found[1][name], gradient) for name, gradient in found[0].items())
+
+
+@pytest.mark.parametrize("settings", OUTPUT, ids=str)
+@pytest.mark.parametrize(
+    "name", ["gpt2", "gpt2-classifier", "llama", "t5", "bart", "deberta-v3", "albert", "modernbert"]
+)
+def test_other_architectures_learn_from_perturbed_tokens_too(name: str, settings: dict[str, Any]) -> None:
+    model = build(name)
+    batch = inputs(model, 6) | {"labels": inputs(model, 6)["input_ids"]}
+    if model.config.num_labels == 2 and "Classification" in type(model).__name__:
+        batch["labels"] = torch.tensor([0, 1])
+    model(**batch).loss.backward()
+    plain = gradients(model)
+    adversarial_backward(model, batch, **settings)
+    found = gradients(model)
+    assert found.keys() == plain.keys()
+    assert all(gradient.isfinite().all() for gradient in found.values())
+    assert any(not torch.allclose(found[name], plain[name], rtol=1e-2) for name in plain)
+
+
+@pytest.mark.parametrize("settings", ALL, ids=str)
+def test_nothing_is_perturbed_at_epsilon_0_and_the_gradients_are_bit_for_bit_the_plain_ones(
+    settings: dict[str, Any],
+) -> None:
+    model, batch = build("bert").train(), padded()
+    torch.manual_seed(2)
+    model(**batch).loss.backward()
+    plain = gradients(model)
+    for none in [{"epsilon": 0}, *([{"step_size": 0}] if settings["method"] == "pgd" else [])]:
+        torch.manual_seed(2)
+        with recorded(model) as seen:
+            adversarial_backward(model, batch, **settings, **none)
+        assert len(seen) == 1, "one pass"
+        assert all(torch.equal(gradient, plain[name]) for name, gradient in gradients(model).items())
