@@ -26,7 +26,7 @@ from fairtune.classifying.reading import read_data
 from fairtune.classifying.record import Record
 from fairtune.classifying.refusals import NotFitted
 from fairtune.classifying.saving import load_classifier_folder, packed, save_classifier, unpacked
-from fairtune.classifying.settings import check_settings
+from fairtune.classifying.settings import check_settings, plain_parameters
 from fairtune.classifying.showing import predicting, watcher
 from fairtune.tasks.task import Labels
 
@@ -109,13 +109,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             FairtuneError: also a ValueError where parameters, texts or labels are wrong; what was fitted before stays.
             KeyboardInterrupt: Ctrl-C; the best weights so far are kept, and `partial_` is True.
         """
-        settings = check_settings(self.get_params(deep=False))
+        parameters = self.get_params(deep=False)
+        settings = check_settings(parameters)
         data = read_data(X, y, self.validation, settings)
         for note in data.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
         with Interrupt(quiet=not self.progress) as interrupt:
             fitted = train_classifier(settings, data, watcher(self.progress), interrupt)
-        self._take(Predictor(fitted.network, fitted.tokenizer, fitted.record.max_length, fitted.device), fitted.record)
+        predictor = Predictor(fitted.network, fitted.tokenizer, fitted.record.max_length, fitted.device)
+        self._take(predictor, fitted.record, plain_parameters(parameters, fitted.record.settings))
         if fitted.record.partial:
             raise KeyboardInterrupt("training was interrupted; the classifier keeps its best weights so far")
         return self
@@ -144,7 +146,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Write the classifier as a folder that fairtune and plain transformers load, with a model card. Returns the folder."""
         predictor, record = self._fitted()
         place = Path(folder).expanduser()
-        save_classifier(place, predictor.network, predictor.tokenizer, record, self._plain_parameters())
+        save_classifier(place, predictor.network, predictor.tokenizer, record, self._made_by)
         return place
 
     @classmethod
@@ -156,7 +158,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         network, tokenizer, record, parameters = load_classifier_folder(Path(folder))
         found = cls(**{**parameters, "device": device})
-        found._take(Predictor(network, tokenizer, record.max_length, find_device(device)), record)
+        found._take(Predictor(network, tokenizer, record.max_length, find_device(device)), record, parameters)
         return found
 
     # -- scikit-learn's contract ---------------------------------------------------------------------------------------
@@ -176,20 +178,24 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         predictor = state.pop("predictor_", None)
         if predictor is not None:
-            state[FILES] = packed(predictor.network, predictor.tokenizer, self._record)
+            state[FILES] = packed(predictor.network, predictor.tokenizer, self._record, self._made_by)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         files = state.pop(FILES, None)
         super().__setstate__(state)
         if files is not None:
-            network, tokenizer, record = unpacked(files)
-            self._take(Predictor(network, tokenizer, record.max_length, find_device("auto")), record)
+            network, tokenizer, record, parameters = unpacked(files)
+            self._take(Predictor(network, tokenizer, record.max_length, find_device("auto")), record, parameters)
 
     # -- what is fitted ------------------------------------------------------------------------------------------------
 
-    def _take(self, predictor: Predictor, record: Record) -> None:
-        """Become what was fitted, all at once."""
+    def _take(self, predictor: Predictor, record: Record, made_by: dict[str, Any]) -> None:
+        """Become what was fitted, all at once.
+
+        Args:
+            made_by: the parameters that led to it, whatever they are set to by now.
+        """
         fitted = {
             "predictor_": predictor,
             "classes_": record.classes.array,
@@ -202,6 +208,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "temperature_": record.temperature,
             "signature_": record.signature,
             "_record": record,
+            "_made_by": made_by,
         }
         self.__dict__.pop("feature_names_in_", None)
         if record.names is not None:
@@ -232,18 +239,3 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, given: Given) -> npt.NDArray[np.float64]:
         return np.asarray(softmax(self._logits(given).astype(np.float64), axis=1))
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        """The parameters that made it, as plain data: without the machine's folders and without texts."""
-        settings, given = self._fitted()[1].settings, self.get_params(deep=False)
-        plain = {name: given[name] for name in ("max_length", "patience", "progress", "calibrate", "metric", "seed")}
-        train = settings["train"]
-        share = given["validation"] if isinstance(given["validation"], float) else None
-        return {
-            **plain,
-            "model": settings["model"]["name"],
-            "methods": settings["methods"],
-            **{name: train[name] for name in ("lr", "epochs", "batch_size")},
-            "train": None if given["train"] is None else dict(given["train"]),
-            "validation": share,
-        }

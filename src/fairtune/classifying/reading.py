@@ -56,36 +56,44 @@ def read_data(texts: Any, labels: Any, validation: Any, settings: Settings) -> D
     classes = find_classes(values)
     numbers = classes.numbers(values)
     if settings.share is not None:
-        return _held_out(given, numbers, classes, settings.share, settings.seed)
-    whole = _split(given, numbers, "train")
-    if not isinstance(validation, tuple | list):
-        return Data(classes, {"train": whole}, given.width, "none; the last weights are taken", given.names, [])
+        splits, notes = _held_out(given, numbers, classes, settings)
+        how = f"{100 * settings.share:g} % of each class, held out by the seed, equal texts on one side"
+    else:
+        splits, notes, how = {"train": _split(given, numbers, "train")}, [], "none; the last weights are taken"
+    if isinstance(validation, tuple | list):
+        splits["validation"], notes = _given(validation, given, numbers, classes)
+        how = "given"
+    return Data(classes, splits, given.width, how, given.names, notes, _name(labels))
+
+
+def _name(labels: Any) -> str | None:
+    """What pandas calls the column."""
+    name = getattr(labels, "name", None)
+    return name if isinstance(name, str) else None
+
+
+def _given(validation: Any, given: Given, numbers: Labels, classes: Classes) -> tuple[Split, list[str]]:
     other = read_texts(validation[0], "validation texts")
     own = classes.numbers(read_labels(validation[1], len(other), "validation labels"), "validation labels")
     require_some(other, "validation texts")
     require_like(other, given.width, given.names)
-    splits = {"train": whole, "validation": _split(other, own, "validation")}
     notes = _notes(classes, numbers, own)
     seen = len(set(given.texts) & set(other.texts))
     if seen:
         notes.append(
             f"{seen:,} of the validation texts are training texts too, so the validation figures flatter the model."
         )
-    return Data(classes, splits, given.width, "given", given.names, notes)
+    return _split(other, own, "validation"), notes
 
 
-def column_name(labels: Any) -> str | None:
-    """What pandas calls a column."""
-    name = getattr(labels, "name", None)
-    return name if isinstance(name, str) else None
-
-
-def _held_out(given: Given, numbers: Labels, classes: Classes, share: float, seed: int) -> Data:
-    train, validation = hold_out(given.texts, numbers, share, derive(seed, "validation"))
+def _held_out(
+    given: Given, numbers: Labels, classes: Classes, settings: Settings
+) -> tuple[dict[str, Split], list[str]]:
+    assert settings.share is not None
+    train, validation = hold_out(given.texts, numbers, settings.share, derive(settings.seed, "validation"))
     whole = _split(given, numbers, "example")
     splits = {"train": whole.take(train), "validation": whole.take(validation)}
-    how = f"{100 * share:g} % of each class, held out by the seed, equal texts on one side"
-    return Data(classes, splits, given.width, how, given.names, _notes(classes, numbers[train], numbers[validation]))
+    return splits, _notes(classes, numbers[train], numbers[validation])
 
 
 def _split(given: Given, numbers: Labels, name: str) -> Split:

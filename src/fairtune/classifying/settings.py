@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
     Raises:
         SettingsError: with every problem found.
     """
+    given = {name: _own_type(value) for name, value in given.items()}
     problems = [*_own_problems(given), *_train_problems(given["train"])]
     told = {problem.path for problem in problems}
     train = given["train"] if isinstance(given["train"], Mapping) else {}
@@ -65,7 +66,7 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         "task": {"train": "given.csv"},
         "model": "minilm" if "model" in told else os.fspath(given["model"]),
         "train": {
-            **{name: value for name, value in train.items() if name not in (*OWN, *UNFIT)},
+            **{name: _own_type(value) for name, value in train.items() if name not in (*OWN, *UNFIT)},
             **{name: given[name] for name in OWN},
         },
         "seeds": [0],
@@ -85,10 +86,32 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         methods=study.methods(ARM),
         metric=given["metric"],
         share=float(given["validation"]) if isinstance(given["validation"], Real) and given["validation"] else None,
-        seed=int(given["seed"]),
+        seed=given["seed"],
         device=study.execution.devices[0],
         calibrate=given["calibrate"],
     )
+
+
+def plain_parameters(given: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as they can be saved: without texts, and with a folder's name in place of where it lies.
+
+    Args:
+        settings: of the fit that they led to.
+    """
+    plain = {name: _own_type(value) for name, value in given.items() if name != "device"}
+    train, validation = plain["train"], plain["validation"]
+    return {
+        **plain,
+        "model": settings["model"]["name"],
+        "methods": settings["methods"],
+        "train": None if train is None else {name: _own_type(value) for name, value in train.items()},
+        "validation": validation if isinstance(validation, int | float) else None,
+    }
+
+
+def _own_type(value: Any) -> Any:
+    """numpy's numbers, which grids are made of, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _plain(methods: Any) -> Any:
@@ -123,7 +146,7 @@ def _own_problems(given: Mapping[str, Any]) -> list[Problem]:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_pair(value: Any) -> bool:
