@@ -142,6 +142,6 @@ def test_bad_input_is_told() -> None:
     for settings in ALL:
         with pytest.raises(ModelError, match="give it `input_ids`, not `inputs_embeds`"):
             adversarial_backward(model, {"inputs_embeds": vectors, **rest}, **settings)
-    square = batch["attention_mask"][:, None, :].expand(3, 6, 6)[:, None]
+    square = batch["attention_mask"].bool()[:, None, :].expand(3, 6, 6)[:, None]
     with pytest.raises(ModelError, match="the mask must be \\[batch, length\\]"):
         adversarial_backward(model, {**batch, "attention_mask": square})

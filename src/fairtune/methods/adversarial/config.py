@@ -67,8 +67,8 @@ class AscentConfig(AdversarialConfig):
         alone = steps - 1 if self.clean else steps  # the clean pass gives the first gradient on its way
         return passes + alone * WITHOUT_WEIGHTS
 
-    def clash(self, others: Sequence[MethodUse]) -> str | None:
-        for other in others:
+    def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:
+        for other in (*before, *after):
             if self.target == "table" and not self.idle and other.name in FREEZING:
                 return (
                     f"`target: table` moves the weights of the token embeddings along their gradient, but '{other.name}' freezes "

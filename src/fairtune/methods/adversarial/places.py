@@ -99,8 +99,8 @@ class Table:
         try:
             yield gradient
         finally:
-            if weight.grad is not None:
-                own.append(weight.grad)
+            if self.weight.grad is not None:
+                own.append(self.weight.grad)
             if before is not None:
                 weight.grad = before + own[0] if own else before
 
