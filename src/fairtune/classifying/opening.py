@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.classifying.predicting import Predictor
-from fairtune.errors import ModelError
+from fairtune.errors import ModelError, nearest
 from fairtune.models.sources import find_model
 
 SAVED, SUMS = "fairtune.json", "manifest.json"
@@ -44,6 +44,9 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     folder = Path(name).expanduser()
     if any((folder / file).is_file() for file in (SAVED, SUMS)):
         return _saved(folder, place, batch_tokens)
+    if not folder.is_dir() and "/" not in name:  # what has one may be a hub id
+        beside = [found.name for found in folder.absolute().parent.iterdir() if found.is_dir()]
+        raise ModelError(f"{name}: there is no such folder.{nearest(name, beside)} Make one with `fairtune train`.")
     return _plain(name, place, batch_tokens)
 
 

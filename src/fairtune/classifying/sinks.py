@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 from typing import IO, Any, Protocol
 
 from fairtune.classifying.streams import DELIMITERS, Records, ending
-from fairtune.errors import DataError, one_of
+from fairtune.errors import DataError
 from fairtune.files import finite
 
 Columns = Mapping[str, Sequence[Any]]
@@ -46,15 +46,10 @@ class Sink:
 
     def __init__(self, target: str, like: str) -> None:
         self.file = None if target == "-" else Path(target)
-        self.kind = like if self.file is None else ending(self.file, "write to standard output with `-o -`")
+        self.kind = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
         if self.file is None and like not in ("csv", "tsv"):
             self.kind = "jsonl"
         self.rows, self.kept = 0, self.file
-        if self.kind not in WRITTEN:
-            allowed = one_of(f".{known}" for known in WRITTEN)
-            raise DataError(
-                f"{target}: answers have several columns, which .{self.kind} cannot hold; allowed: {allowed}."
-            )
         self._writer: Writer | None = None
 
     def __enter__(self) -> Sink:

@@ -93,17 +93,17 @@ def input_format(source: str, given: str | None) -> str | None:
         if given == "parquet":
             raise DataError("Parquet cannot be read from standard input, as its index is at the end; give the file.")
         return given
-    return given or ending(Path(source), "say what it is with --format")
+    return given or ending(Path(source), FORMATS, "say what it is with --format")
 
 
-def ending(file: Path, otherwise: str) -> str:
+def ending(file: Path, allowed: Sequence[str], otherwise: str) -> str:
     """The format that a file's name ends in, without any .gz."""
     name = file.with_suffix("") if file.suffix.lower() == ".gz" else file
     kind = name.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        allowed = one_of(f".{known}" for known in FORMATS)
+    if kind not in allowed:
+        known = one_of(f".{one}" for one in allowed)
         raise DataError(
-            f"{file}: unknown format '{name.suffix or file.name}'; allowed: {allowed}, also .gz. Or {otherwise}."
+            f"{file}: unknown format '{name.suffix or file.name}'; allowed: {known}, also .gz. Or {otherwise}."
         )
     return kind
 

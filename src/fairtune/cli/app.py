@@ -18,6 +18,7 @@ from fairtune.cli import (
     som,
     status,
     tasks,
+    train,
     validate,
 )
 from fairtune.cli.data import data
@@ -67,6 +68,7 @@ app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
 app.command("restore")(restore.restore)
 app.command("som")(som.som)
+app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("methods")(methods.methods)
 app.command("tasks")(tasks.tasks)

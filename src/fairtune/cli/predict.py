@@ -161,6 +161,7 @@ def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> d
         "device": str(opened.predictor.device),
         "out": None if sink.file is None else str(sink.file),
         "label": label,
+        "classes": opened.classes,
         "figures": overall(outcome.matrix) if n else [],
         "unlabelled": outcome.unlabelled,
         "unknown_labels": dict(outcome.unknown),
@@ -168,7 +169,7 @@ def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> d
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    from fairtune.report.scales import scale_of
+    from fairtune.cli.trained import told_figure
 
     where = f" -> {facts['out']}" if facts["out"] else ""
     lines = [
@@ -177,13 +178,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     figures = {figure["metric"]: figure for figure in facts["figures"]}
     shown = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
     if shown:
-        told = []
-        for figure in shown:
-            scale = scale_of(figure["metric"])
-            told.append(
-                f"{scale.title} {scale.value(figure['value'])} [{scale.value(figure['low'])}, {scale.value(figure['high'])}]"
-            )
-        lines.append(f"against '{facts['label']}': {', '.join(told)} (95 %, n = {shown[0]['n']:,})")
+        told = ", ".join(told_figure(figure, facts["classes"]) for figure in shown)
+        lines.append(f"against '{facts['label']}': {told} (95 %, n = {shown[0]['n']:,})")
     if facts["unknown_labels"]:
         names = list(facts["unknown_labels"])
         more = " ..." if len(names) > MOST_SHOWN else ""

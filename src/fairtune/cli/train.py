@@ -1,0 +1,220 @@
+"""`fairtune train`: from a file of texts and labels to a classifier in a folder."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json
+from fairtune.cli.method_options import read_methods
+from fairtune.errors import FairtuneError
+from fairtune.study.problems import Problem, StudyError
+from fairtune.study.yaml_tree import YamlProblem, parse_yaml
+
+if TYPE_CHECKING:
+    from fairtune.classifier import TextClassifier
+    from fairtune.classifying.labelled import Labelled
+
+OWN = ("lr", "epochs", "batch_size", "max_length", "patience")
+"""Fields of `train` that are options of their own."""
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="CSV, TSV, JSONL or Parquet, also .gz, or a folder of such files.", show_default=False
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("-o", "--out", metavar="DIR", help="Its folder; a classifier there is replaced.", show_default=False),
+]
+Model = Annotated[
+    str, typer.Option("--model", metavar="MODEL", help="minilm, a folder with a transformers model, or a hub id.")
+]
+Text = Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the texts.")]
+Pair = Annotated[
+    str | None,
+    typer.Option("--pair", metavar="COLUMN", help="The column with the second text of a pair.", show_default=False),
+]
+Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column with the labels.")]
+Test = Annotated[
+    Path | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Rows of the same columns, which the classifier is scored on.",
+        show_default=False,
+    ),
+]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method", metavar="METHOD",
+        help="A method, one with settings, such as 'focal={gamma: 2}', or a named arm; may be repeated.",
+    ),
+]  # fmt: skip
+Epochs = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="Passes over the training rows, at most; 5 if absent.", show_default=False),
+]
+Rate = Annotated[
+    float | None, typer.Option("--lr", metavar="RATE", help="Learning rate; 5e-5 if absent.", show_default=False)
+]
+BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Rows in one step; 16 if absent.", show_default=False)]
+MaxLength = Annotated[
+    str | None,
+    typer.Option(metavar="TOKENS", help="Longer texts are cut; auto, for 95 % of them, if absent.", show_default=False),
+]
+Validation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE|FILE", help="What chooses the best epoch: a share that is held out, or a file; 0.1 if absent, 0 is none.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Stop after N epochs without a better score; 3 if absent, 0 never.", show_default=False
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="What is better: macro_f1 if absent, accuracy, mcc or f1.", show_default=False),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="Decides everything random; 0 if absent.", show_default=False)
+]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Make probabilities mean what they say, by a temperature.")
+]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Another field of a study's `train`, such as warmup=0.06; may be repeated."
+    ),
+]
+
+
+@answers
+def train(
+    data: Data,
+    out: Out,
+    model: Model = "minilm",
+    text: Text = "text",
+    pair: Pair = None,
+    label: Label = "label",
+    test: Test = None,
+    method: Methods = None,
+    epochs: Epochs = None,
+    lr: Rate = None,
+    batch_size: BatchSize = None,
+    max_length: MaxLength = None,
+    validation: Validation = None,
+    patience: Patience = None,
+    metric: Metric = None,
+    seed: Seed = None,
+    calibrate: Calibrate = False,
+    device: Device = "auto",
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a classifier of texts and save it as a folder, with its model card.
+
+    The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far.
+    """
+    methods = [use.as_json() for use in read_methods([_as_yaml(option) for option in method or []])]
+    fields = _fields(settings or [])
+    if patience is not None:
+        fields["patience"] = patience or None
+    given = {
+        "epochs": epochs, "lr": lr, "batch_size": batch_size, "metric": metric, "seed": seed,
+        "max_length": int(max_length) if max_length is not None and max_length.isdigit() else max_length,
+    }  # fmt: skip
+    parameters = {**fields, **{name: value for name, value in given.items() if value is not None}}
+
+    chosen = {**parameters, "model": model, "methods": methods, "calibrate": calibrate, "device": device}
+
+    from fairtune.classifying.labelled import read_labelled
+    from fairtune.classifying.saving import require_free
+    from fairtune.cli.trained import facts_of, show
+
+    require_free(out.expanduser().resolve())  # before the work, not after it
+    texts = [text] if pair is None else [text, pair]
+    rows = read_labelled(data, texts, label)
+    tested = None if test is None else read_labelled(test, texts, label).like(rows)
+    if validation is not None:
+        share = _number(validation)
+        held = None if share is not None else read_labelled(Path(validation), texts, label).like(rows)
+        chosen["validation"] = share if held is None else (held.texts, held.labels)
+    classifier, notes, seconds = _fitted(chosen, rows)
+    place = classifier.save(out)
+    facts = facts_of(classifier, rows, tested, place, seconds, notes)
+    if as_json:
+        print_json(facts)
+    else:
+        show(facts)
+    if classifier.partial_:
+        typer.echo("fairtune: stopped. The best so far is saved; its card and its signature say `partial`.", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier, list[str], float]:
+    """A classifier, also where Ctrl-C ended its training; what there is to know of it; and the seconds that it took."""
+    from fairtune.classifier import TextClassifier
+
+    classifier = TextClassifier(**parameters)
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            classifier.fit(rows.texts, rows.labels)
+        except StudyError as error:
+            told = [Problem("fairtune train", problem.path, problem.message) for problem in error.problems]
+            raise StudyError(told) from None
+        except KeyboardInterrupt:
+            if not hasattr(classifier, "predictor_"):
+                typer.echo("\nfairtune: stopped before anything was learned, so nothing was saved.", err=True)
+                raise typer.Exit(INTERRUPTED) from None
+    notes = [str(warning.message) for warning in heard if issubclass(warning.category, UserWarning)]
+    return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began
+
+
+def _as_yaml(option: str) -> str:
+    """`focal={gamma: 2}` as a study file has it."""
+    found = re.fullmatch(r"\s*(\w+)\s*=\s*(.+)", option, re.DOTALL)
+    return f"{found[1]}: {found[2]}" if found else option
+
+
+def _fields(settings: Sequence[str]) -> dict[str, Any]:
+    """Fields of `train`: those that the classifier has parameters for, and the others together.
+
+    Raises:
+        FairtuneError: one is not KEY=VALUE.
+    """
+    found: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        key = key.strip().removeprefix("train.")
+        if not equals or not key:
+            raise FairtuneError(f"--set {setting}: write KEY=VALUE, such as warmup=0.06.")
+        try:
+            (found if key in OWN else others)[key] = parse_yaml(value).data
+        except YamlProblem as problem:
+            raise FairtuneError(f"--set {setting}: not valid YAML: {problem.message}") from None
+    return {**found, "train": others} if others else found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
