@@ -36,8 +36,8 @@ class MethodConfig(BaseModel):
         """How many times as long a step takes with the method, counted in passes through the model."""
         return 1.0
 
-    def clash(self, others: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
-        """Why the method cannot work beside these others of its arm, where claims do not say it; None if it can."""
+    def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
+        """Why the method cannot work with the others of its arm before and after it, where claims do not say it; None if it can."""
         return None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
@@ -203,7 +203,6 @@ def clashes(uses: Sequence[MethodUse]) -> list[tuple[int, str]]:
     """Entries of one arm's list that cannot work beside the others, for a reason of their own: (position, the reason)."""
     found = []
     for position, use in enumerate(uses):
-        others = [other for place, other in enumerate(uses) if place != position]
-        if reason := use.config.clash(others):
+        if reason := use.config.clash(uses[:position], uses[position + 1 :]):
             found.append((position, reason))
     return found

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict, model_validator
 
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.registry import MethodConfig, MethodUse
 
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
@@ -81,6 +81,11 @@ class BPSOMConfig(MethodConfig):
     def control_for(self, acting: MethodConfig) -> bool:
         """An observer has the same head; what its map is like makes no difference to training."""
         return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and acting.hidden == self.hidden
+
+    def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
+        if any(use.name == "peft" for use in before):
+            return "it stands after 'peft', whose wrapped model has a head that cannot be replaced; list it before that"
+        return None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:
         if len(labels) < 2:

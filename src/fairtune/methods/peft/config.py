@@ -5,13 +5,14 @@ Only what was given is kept, so that a field which the library adds later does n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from fairtune.methods.peft.checking import checked, field_schema, kinds
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.registry import MethodConfig, MethodUse
 
 
 class PeftConfig(MethodConfig):
@@ -38,6 +39,22 @@ class PeftConfig(MethodConfig):
     def settings(self) -> dict[str, Any]:
         """The fields of the library's config that were given."""
         return dict(self.model_extra or {})
+
+    def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:
+        if any(use.name == "orthogonal_qk" for use in after):
+            return "it stands before 'orthogonal_qk', which would then change what the adapters were made for; list it after that"
+        frozen = any(use.name == "orthogonal_qk" and getattr(use.config, "freeze", False) for use in before)
+        if frozen and "target_modules" not in self.settings and self._chooses_modules():
+            return (
+                "'orthogonal_qk' freezes the query and key projections, and the library's own choice of modules takes such; give "
+                "`target_modules` without them, or let that method not freeze"
+            )
+        return None
+
+    def _chooses_modules(self) -> bool:
+        """Whether this kind puts adapters on modules that it picks by itself; so it is where the library cannot be asked."""
+        kind = kinds().get(self.type)
+        return kind is None or any(field.name == "target_modules" for field in kind.fields)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
