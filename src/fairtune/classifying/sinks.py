@@ -88,7 +88,6 @@ class Sink:
             raise DataError(
                 f"{self.file or 'standard output'}: cannot be written: {error.strerror or error}."
             ) from None
-        self.rows += len(records)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         assert self._writer is not None
