@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fairtune.errors import DataError
@@ -66,13 +66,12 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
     """
     try:
         answers: Any = function(list(texts))
-        listed = list(answers) if not isinstance(answers, str | bytes | dict) else None
     except Exception as error:
         raise DataError(f"augment: function '{name}', given {len(texts):,} texts, raised {_told(error)}") from error
-    if listed is None:
-        raise DataError(
-            f"augment: function '{name}' returned a {type(answers).__name__}; it must return a list of texts."
-        )
+    if isinstance(answers, str | bytes | Mapping) or not isinstance(answers, Iterable):
+        kind = "None" if answers is None else f"a {type(answers).__name__}"
+        raise DataError(f"augment: function '{name}' returned {kind}; it must return a list of texts.")
+    listed = list(answers)
     if len(listed) != len(texts):
         raise DataError(
             f"augment: function '{name}' returned {len(listed):,} texts for {len(texts):,}; it must return one for each."

@@ -1,0 +1,370 @@
+"""augment: what happens to words, on what the draws depend, functions of the user's, and that only training texts change."""
+
+# ruff: noqa: F811 - fixtures of another room are imported by their names
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.errors import DataError, FairtuneError
+from fairtune.methods.augment.augmenter import Augmenter, augment_texts
+from fairtune.methods.augment.config import AugmentConfig
+from fairtune.methods.augment.method import Augment
+from fairtune.methods.augment.words import changed, misspelt
+from fairtune.methods.base import TrainingData
+from fairtune.methods.registry import is_control, parse_method_use
+from fairtune.study.loading import load_study
+from fairtune.study.problems import StudyError
+from fairtune.study.yaml_tree import parse_yaml
+from tests.documented import examples, run_python
+from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
+
+SHORT: dict[str, Any] = {"steps": 8, "examples": 64, "eval_examples": 20, "evaluate": "epoch"}
+LONG = " ".join(f"word{number}" for number in range(2000))
+PYTHON, STUDIES = examples("augment.md", "python"), examples("augment.md", "yaml")
+
+
+# -- functions that tests give by name ---------------------------------------------------------------------------------
+
+asked: list[list[str]] = []
+
+
+def shout(texts: list[str]) -> list[str]:
+    asked.append(texts)
+    return [text.upper() for text in texts]
+
+
+def too_few(texts: list[str]) -> list[str]:
+    return texts[1:]
+
+
+def one_is_none(texts: list[str]) -> list[Any]:
+    return [*texts[1:], None]
+
+
+def one_text(texts: list[str]) -> str:
+    return texts[0]
+
+
+def nothing(_: list[str]) -> None:
+    return None
+
+
+def fails(_: list[str]) -> list[str]:
+    raise RuntimeError("no translator\nat all")
+
+
+def once_more(texts: list[str]) -> list[str]:
+    """Never the same answer, as a translator that samples."""
+    asked.append(texts)
+    return [f"{text} good" if (len(asked) + number) % 2 else f"{text} bad" for number, text in enumerate(texts)]
+
+
+class Translators:
+    @staticmethod
+    def shout(texts: list[str]) -> list[str]:
+        return [text.upper() for text in texts]
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    asked.clear()
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def test_as_many_words_are_left_out_and_exchanged_as_asked_for() -> None:
+    draws = random.Random(0)
+    kept = changed(LONG, draws, 0.3, 0, 0).split()
+    assert len(kept) == pytest.approx(1400, rel=0.05)
+    assert sorted(kept, key=lambda word: int(word[4:])) == kept, "in their order"
+    swapped = changed(LONG, draws, 0, 0.1, 0).split()
+    assert Counter(swapped) == Counter(LONG.split())
+    moved = [int(word[4:]) - place for place, word in enumerate(swapped)]
+    assert set(moved) == {-1, 0, 1}, "a word moves once, by one place"
+    assert sum(map(bool, moved)) / 2 == pytest.approx(2000 * 0.1 / 1.1, rel=0.15)
+    slips = changed(LONG, draws, 0, 0, 0.2).split()
+    assert sum(a != b for a, b in zip(slips, LONG.split(), strict=True)) == pytest.approx(400, rel=0.15)
+
+
+def test_never_are_all_words_left_out() -> None:
+    for number in range(20):
+        assert changed("one two three", random.Random(number), 1.0, 0, 0) in ("one", "two", "three")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t ", "word", " word  "])
+def test_a_text_without_words_to_spare_stays(text: str) -> None:
+    for number in range(20):
+        assert changed(text, random.Random(number), 0.9, 0.9, 0) == text
+
+
+def test_the_spacing_of_words_that_stay_is_kept() -> None:
+    text = "  One  of\tthese\n lines,   maybe.  "
+    assert changed(text, random.Random(0), 0, 0, 0) == text
+    gaps = re.findall(r"\s+", text)
+    for number in range(50):
+        found = changed(text, random.Random(number), 0.3, 0, 0)
+        assert found.startswith("  ")
+        assert not found.startswith("   ")
+        assert found.endswith("  ")
+        assert set(re.findall(r"\s+", found)) <= set(gaps)
+        assert set(found.split()) <= set(text.split())
+        swapped = changed(text, random.Random(number), 0, 0.5, 0)
+        assert re.findall(r"\s+", swapped) == gaps
+
+
+def test_a_slip_is_one_slip() -> None:
+    found = {misspelt("letter", random.Random(number)) for number in range(300)}
+    assert "letter" not in found
+    assert {"eltter", "leter", "lettter", "lleter"} & found
+    assert {len(word) for word in found} == {5, 6, 7}
+    assert all(sorted(word) == sorted("letter") for word in found if len(word) == 6)
+    assert misspelt("of", random.Random(0)) == "of"
+
+
+# -- draws -------------------------------------------------------------------------------------------------------------
+
+TEXTS = [f"row {number}: one two three four five six seven eight nine ten" for number in range(40)]
+
+
+def test_a_rows_draw_depends_on_seed_epoch_and_row_alone() -> None:
+    first = augment_texts(TEXTS, epoch=0, seed=1)
+    assert augment_texts(TEXTS, epoch=0, seed=1) == first
+    assert augment_texts(TEXTS, epoch=1, seed=1) != first
+    assert augment_texts(TEXTS, epoch=0, seed=2) != first
+    others = ["something else entirely"] * 20 + TEXTS[20:]
+    assert augment_texts(others, epoch=0, seed=1)[20:] == first[20:]
+    assert augment_texts(TEXTS[:7], epoch=0, seed=1) == first[:7]
+    state = random.getstate()
+    augment_texts(TEXTS)
+    assert random.getstate() == state, "nobody else's draws are touched"
+
+
+def test_golden_texts() -> None:
+    """What is drawn is part of what a run is; a change here changes every run and must raise the protocol."""
+    text = "the quick brown fox jumps over the lazy dog"
+    found = [augment_texts([text], epoch=epoch, seed=3, delete=0.2, swap=0.2, typo=0.2)[0] for epoch in range(3)]
+    assert found == [
+        "he quick fox brwn jumps over the lazy odg",
+        "uick the brown jumps fox the oveer lazy dog",
+        "the quick brown fox over the dog",
+    ]
+
+
+def test_the_share_of_examples_that_are_changed() -> None:
+    many = TEXTS * 50
+    new = augment_texts(many, share=0.25, delete=0.5)
+    assert sum(a != b for a, b in zip(many, new, strict=True)) == pytest.approx(500, rel=0.15)
+    again = augment_texts(many, share=0.25, delete=0.5, epoch=1)
+    both = sum(a != o and b != o for a, b, o in zip(new, again, many, strict=True))
+    assert both == pytest.approx(125, rel=0.35), "drawn anew in each epoch"
+    assert augment_texts(many, share=0.0) == many
+
+
+def test_of_a_pair_each_text_is_changed_by_itself() -> None:
+    left, right = " ".join(["left"] * 30), " ".join(["right"] * 30)
+    for a, b in augment_texts([(left, right)] * 20, delete=0.3):
+        assert set(a.split()) == {"left"}
+        assert set(b.split()) == {"right"}
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_function_is_asked_once_for_each_text_and_words_stay_unless_asked_for() -> None:
+    augmenter = Augmenter(AugmentConfig.model_validate({"function": shout, "share": 0.5}), seed=4)
+    rows = [("one two",), ("one two",), ("three four",), ("five six",), ("seven eight",), ("nine ten",)]
+    epochs = [augmenter.texts(rows, epoch) for epoch in range(12)]
+    assert all(new in (old, (old[0].upper(),)) for found in epochs for old, new in zip(rows, found, strict=True))
+    texts = [text for call in asked for text in call]
+    assert sorted(texts) == sorted({text for (text,) in rows}), "once each, however often it is needed"
+    assert len(asked[0]) < 5, "no more than the epoch needs"
+    assert augment_texts(["one two three"] * 9, function=shout, delete=0.5)[0] in (
+        "ONE", "TWO", "THREE", "ONE TWO", "ONE THREE", "TWO THREE", "ONE TWO THREE",
+    )  # fmt: skip
+
+
+def test_a_function_goes_into_a_study_by_its_name() -> None:
+    use = parse_method_use({"augment": {"function": shout}})
+    assert use.as_json() == {"augment": {
+        "share": 1.0, "delete": 0.0, "swap": 0.0, "typo": 0.0, "function": "tests.methods.test_augment:shout",
+    }}  # fmt: skip
+    assert parse_method_use(json.loads(json.dumps(use.as_json()))) == use
+    static = AugmentConfig.model_validate({"function": Translators.shout})
+    assert static.function == "tests.methods.test_augment:Translators.shout"
+    assert augment_texts(["a b"], function=static.function) == ["A B"]
+
+
+@pytest.mark.parametrize(
+    "given", [lambda texts: texts, partial(shout), Translators(), str.upper, random.Random(0).shuffle]
+)
+def test_a_function_that_has_no_name_of_its_own_is_refused_with_what_to_do(given: Any) -> None:
+    if not callable(given):
+        given = given.__class__
+        given = partial(given)
+    with pytest.raises(
+        FairtuneError, match=r"function: .*cannot be found by its name.*define it with `def` at the top"
+    ):
+        augment_texts(["a"], function=given)
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("no_such_module:f", "there is no module 'no_such_module'; Python looks in the folder where fairtune was started"),
+    ("tests.no_such:f", r"there is no module 'tests.no_such'"),
+    (f"{__name__}:nowhere", "tests.methods.test_augment has no 'nowhere'"),
+    ("__main__:nowhere", "__main__ has no 'nowhere'. What a script defines is known to its own process only"),
+    (f"{__name__}:LONG", "is a str, which cannot be called"),
+])  # fmt: skip
+def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, told: str) -> None:
+    method = Augment(AugmentConfig(function=name))
+    with pytest.raises(DataError, match=told):
+        method.begin(TrainingData())
+
+
+@pytest.mark.parametrize(("function", "told"), [
+    (too_few, "returned 1 texts for 2; it must return one for each"),
+    (one_is_none, "returned None for the text 'c d'"),
+    (one_text, "returned a str; it must return a list"),
+    (nothing, "raised TypeError"),
+    (fails, "given 2 texts, raised RuntimeError: no translator$"),
+])  # fmt: skip
+def test_answers_that_are_none_are_told(function: Any, told: str) -> None:
+    with pytest.raises(DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{told}"):
+        augment_texts(["a b", "c d"], function=function)
+
+
+def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_texts.py").write_text("raise ValueError('half written')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(DataError, match="importing broken_texts raised ValueError: half written"):
+        augment_texts(["a"], function="broken_texts:f")
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("settings", "told"), [
+    ({"delete": 1.5}, r"arms.x.methods\[0\].augment.delete: found 1.5; allowed"),
+    ({"swap": -0.1}, "swap: found -0.1"),
+    ({"typo": "0.1"}, "typo: found '0.1'"),
+    ({"share": 2}, "share: found 2"),
+    ({"function": "translate"}, "function: 'translate' is no function's name; write 'package.module:name'"),
+    ({"function": "a:b:c"}, "'a:b:c' is no function's name"),
+    ({"function": "my-texts.py:f"}, "'my-texts.py:f' is no function's name"),
+    ({"function": 3}, "function: found 3"),
+    ({"insert": 0.1}, "insert: unknown key"),
+])  # fmt: skip
+def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], told: str) -> None:
+    arms = {"baseline": {}, "x": {"methods": [{"augment": settings}]}}
+    with pytest.raises(StudyError, match=told) as caught:
+        load_study({"study": "s", "task": "sst2", "model": "minilm", "arms": arms})
+    assert len(caught.value.problems) == 1
+
+
+def test_language_models_have_no_texts_to_change() -> None:
+    source = {"study": "s", "task": "tinystories", "model": "gpt-medium-512", "arms": {"x": {"methods": ["augment"]}}}
+    with pytest.raises(StudyError, match="'augment' does not work with language models"):
+        load_study({**source, "compare": {"to": "x"}})
+
+
+@pytest.mark.parametrize("entry", [None, 3, ["a", "b"], ("a", None)])
+def test_alone_what_is_no_text_is_told(entry: Any) -> None:
+    with pytest.raises(DataError, match=r"augment_texts: entry 1 is .*each must be a text, or a tuple of texts"):
+        augment_texts(["a", entry])
+
+
+def test_what_changes_nothing_is_idle_and_the_control() -> None:
+    idle = parse_method_use({"augment": {"delete": 0, "swap": 0}})
+    acting = parse_method_use("augment")
+    assert idle.config.idle
+    assert AugmentConfig(share=0.0).idle
+    assert not AugmentConfig(function="a:b").idle
+    assert not acting.config.idle
+    assert is_control([idle], [acting])
+    assert acting.config == AugmentConfig(share=1.0, delete=0.1, swap=0.1, typo=0.0)
+
+
+# -- in runs -----------------------------------------------------------------------------------------------------------
+
+
+def finished(job: Any) -> Any:
+    result = perform_here(job)
+    assert result["status"] == "finished", result.get("reason")
+    return job.run
+
+
+def test_idle_trains_bit_for_bit_as_without_and_acting_changes_training_texts_alone(
+    toy: ToyStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = digests(finished(toy.job("plain", **SHORT)).path)
+    assert digests(finished(toy.job("idle", [{"augment": {"delete": 0, "swap": 0}}], **SHORT)).path) == plain
+    seen: list[tuple[int, int]] = []
+    own = Augment.texts
+    monkeypatch.setattr(Augment, "texts", lambda *given: seen.append((len(given[1]), given[2])) or own(*given))
+    bpsom = {"bpsom": {"hidden": 8, "grid": 3, "relabel": 3}}
+    finished(toy.job("acting", [bpsom, "augment"], **SHORT))
+    assert seen == [(64, 0), (64, 1)], "the 64 training texts, once an epoch"
+
+
+def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
+    from fairtune.execution.performing import prepare
+    from fairtune.ledger.events import EventLog
+
+    def ready(name: str) -> Any:
+        job = toy.job(name, [{"augment": {"function": f"{__name__}:once_more", "share": 0.6, "delete": 0.2}}], **SHORT)
+        job.run.path.mkdir(parents=True, exist_ok=True)
+        return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+
+    def tokens(run: Any) -> list[Any]:
+        return [run.objective.batch(rows, run.device)["input_ids"].tolist() for rows in run._next_rows()]
+
+    broken = ready("runs")
+    while broken.progress.step < 2:
+        broken.advance()
+    broken.save()
+    calls = len(asked)
+    resumed = ready("runs")
+    assert resumed.progress.step == 2
+    assert tokens(resumed) == tokens(broken)
+    assert len(asked) == calls, "it is not asked again"
+
+
+def test_a_function_that_fails_fails_the_run_with_a_sentence(toy: ToyStudy) -> None:
+    for number, (name, told) in enumerate([("too_few", "returned 63 texts for 64"), ("absent", "has no 'absent'")]):
+        result = perform_here(toy.job(str(number), [{"augment": {"function": f"{__name__}:{name}"}}], **SHORT))
+        assert result["status"] == "failed"
+        assert told in result["reason"]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_arms_of_the_page_can_be_read() -> None:
+    study = load_study(parse_yaml(STUDIES["In a study"]).data)
+    (use,) = study.methods("translated")
+    assert use.config == AugmentConfig(function="my_texts:back_translate", share=0.5, delete=0.0, swap=0.0)
+
+
+@pytest.mark.parametrize("heading", PYTHON)
+def test_the_examples_run(
+    heading: str, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {"google-bert/bert-base-uncased": tiny_model, "minilm": tiny_model}
+    names = run_python(PYTHON[heading], folders, f"docs/augment.md: {heading}")
+    told = capsys.readouterr().out
+    if heading == "Cost":
+        assert "for 3,200 texts of 15 words: changed in" in told
+    elif heading == "In your own loop":
+        assert len(set(told.strip().splitlines())) > 1
+    else:
+        assert names["trainer"].state.global_step == 4
+        assert names["examples"].texts == augment_texts(names["texts"], epoch=1, seed=0)
