@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -44,10 +44,10 @@ class Place(Protocol):
     def gradient(self, delta: Tensor | None) -> Tensor:
         """The gradient of the loss at a perturbation, by a pass that leaves no gradients in the parameters."""
 
-    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[object]:
-        """A pass with the perturbation, which is asked for in the pass.
+    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[None]:
+        """A pass with the perturbation, which is asked for when the model is called.
 
-        By then every method of the arm has begun what it does around it, and finds its state in the passes of `find` too.
+        By then every method of the arm has begun what it does around the pass; its state is there for the passes of `find`.
         """
 
 
@@ -71,8 +71,12 @@ class Outputs:
         (gradient,) = torch.autograd.grad(loss * self.step.scale, seen.vectors)
         return of_real_tokens(gradient, self.step.batch)
 
-    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[object]:
-        return lookup(self.embeddings, lambda vectors: perturbed(vectors, find()))
+    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[None]:
+        def enter() -> AbstractContextManager[object]:
+            delta = find()
+            return lookup(self.embeddings, lambda vectors: perturbed(vectors, delta))
+
+        return _entered_at_call((self.step.model, self.embeddings), enter)
 
 
 @dataclass(frozen=True)
@@ -109,24 +113,13 @@ class Table:
             if delta is not None:
                 stack.enter_context(self._moved(delta))
             loss = self.step.forward()
-            (gradient,) = torch.autograd.grad(loss * self.step.scale, self.weight)
+            (gradient,) = torch.autograd.grad(loss * self.step.scale, self.weight, allow_unused=True)
+        if gradient is None:
+            raise ModelError(NOT_LOOKED_UP)
         return gradient[None]
 
-    @contextmanager
-    def applied(self, find: Callable[[], Tensor]) -> Iterator[None]:
-        asked = False
-        with ExitStack() as stack:
-
-            def at_input(_: nn.Module, __: object) -> None:
-                nonlocal asked
-                if not asked:
-                    asked = True  # before the passes of `find`
-                    stack.enter_context(self._moved(find()))
-
-            stack.callback(self.embeddings.register_forward_pre_hook(at_input).remove)
-            yield
-        if not asked:
-            raise ModelError(NOT_LOOKED_UP)
+    def applied(self, find: Callable[[], Tensor]) -> AbstractContextManager[None]:
+        return _entered_at_call((self.step.model, self.embeddings), lambda: self._moved(find()))
 
     @contextmanager
     def _moved(self, delta: Tensor) -> Iterator[None]:
@@ -137,6 +130,31 @@ class Table:
             yield
         finally:
             _write(weight, before)
+
+
+@contextmanager
+def _entered_at_call(
+    modules: Sequence[nn.Module], enter: Callable[[], AbstractContextManager[object]]
+) -> Iterator[None]:
+    """Within it, the first call of one of the modules enters what `enter` gives, once; it is left at the end.
+
+    The model is called before accelerate's autocast begins, which must not be entered twice; its embeddings are called also
+    where a language model is gone through in halves.
+    """
+    entered = False
+    with ExitStack() as stack:
+
+        def at_call(_: nn.Module, __: object) -> None:
+            nonlocal entered
+            if not entered:
+                entered = True  # before the passes that `enter` makes
+                stack.enter_context(enter())
+
+        for module in modules:
+            stack.callback(module.register_forward_pre_hook(at_call).remove)
+        yield
+    if not entered:
+        raise ModelError(NOT_LOOKED_UP)
 
 
 @torch.no_grad()
