@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.errors import LedgerError, Stopped
+from fairtune.execution.examples import record_examples
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.local import LocalExecutor, Message, find_devices
 from fairtune.files import write_json
@@ -98,6 +99,7 @@ def record_plan(plan: Plan, home: Path) -> None:
         ) from None
     if plan.task.kind != TEXT:  # of text, the plan's own counts tell what there is to tell
         _record_card(plan, home / "data.json")
+        record_examples(plan, home)
 
 
 def _record_card(plan: Plan, file: Path) -> None:

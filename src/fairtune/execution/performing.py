@@ -24,6 +24,7 @@ from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
+from fairtune.ledger.records import EVENT as RECORD
 from fairtune.ledger.records import write_arrays
 from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
@@ -42,6 +43,8 @@ from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
 from fairtune.training.objectives import Objective
+from fairtune.training.representation import NAME as REPRESENTATION
+from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
 from fairtune.training.states import RunStates
 
@@ -123,6 +126,7 @@ def _perform(
     write_predictions(
         folder.predictions, {name: run.objective.predictions(name, run.scores[name]) for name in run.scores}
     )
+    _keep_representation(run, folder)
     tokenizer = load_tokenizer(ready.tokenizer, padding=not isinstance(run.objective, LanguageModelling))
     if isinstance(run.objective, LanguageModelling):
         report({"phase": "writing"})
@@ -137,6 +141,23 @@ def _perform(
     folder.clear_scratch()
     run.accelerator.free_memory()
     return result
+
+
+def _keep_representation(run: TrainingRun, folder: RunFolder) -> None:
+    """Keep what the scored weights make of test examples, for the report to draw; a run is finished without it too."""
+    now = run.progress
+    try:
+        found = representation(run)
+        if found is not None:
+            step = now.step if now.best_step is None else now.best_step
+            write_arrays(folder, REPRESENTATION, step, found)
+            run.log.write(
+                RECORD, now.unit, name=REPRESENTATION, step=step, epoch=now.epoch, examples=len(found["rows"])
+            )
+    except Stopped:
+        raise
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+        run.log.write("warning", now.unit, text=f"no representation was kept ({reason_of(error)})")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fairtune.analysis.statistics import Summary
 from fairtune.report.data_section import DataSection
 from fairtune.report.maps.section import MapsSection
+from fairtune.report.mistakes.content import MistakesSection
 from fairtune.report.samples import Samples
 from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
@@ -233,6 +234,7 @@ class ReportContent:
         left_out: arms of several methods against those that lack one of them.
         like_with_like: comparisons with the arm that differs in nothing but the methods.
         samples: None for a study of classifiers.
+        mistakes: None for language models, and before any run is finished.
         maps: None where no run recorded self-organising maps.
         retried: attempts that failed before a run finished.
         starting_notes: how to read the cards.
@@ -248,6 +250,7 @@ class ReportContent:
     audit: tuple[str, ...]
     data: DataSection
     samples: Samples | None
+    mistakes: MistakesSection | None
     maps: MapsSection | None
     curves: tuple[Curve, ...]
     timing_notes: tuple[str, ...]

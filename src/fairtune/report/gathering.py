@@ -15,6 +15,7 @@ from fairtune.report.curves import learning_curve
 from fairtune.report.data_section import read_data
 from fairtune.report.machine import describe_machine
 from fairtune.report.maps.section import read_map_section
+from fairtune.report.mistakes.section import read_mistakes
 from fairtune.report.numbers import setting
 from fairtune.report.reading import reading_notes, starting_notes, timing_notes
 from fairtune.report.samples import read_samples
@@ -42,6 +43,7 @@ def make_content(results: Results) -> ReportContent:
         audit=tuple(str(difference["text"]) for difference in results.plan["differences"]),
         data=read_data(results),
         samples=read_samples(results),
+        mistakes=read_mistakes(results),
         maps=read_map_section(results),
         curves=tuple(
             learning_curve(run, results.metric, int(planned["steps"]))

@@ -16,6 +16,16 @@ from fairtune.report.curve_figure import curves_svg
 from fairtune.report.figures import differences_svg, scores_svg
 from fairtune.report.maps.page_figures import map_figures
 from fairtune.report.maps.section import REPORT_COLUMNS, shown_text
+from fairtune.report.mistakes.figure import drawn_arms, groups_svg
+from fairtune.report.mistakes.words import (
+    example_text,
+    groups_text,
+    lists,
+    matrix,
+    mistake_cells,
+    mistake_heads,
+    mistakes_intro,
+)  # fmt: skip
 from fairtune.report.origin import origin_of
 from fairtune.report.samples import samples_text
 from fairtune.report.scales import relative, scale_of
@@ -29,7 +39,8 @@ FORMATS = (
     data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,
     data_section.contradictions, data_section.without_card, text_data.text_rows, text_data.text_remarks,
     text_data.tokenizer_text, samples_text, shown_text, expected_text, cost_text, gain_cells, gain_heading, settings_text,
-    worth_notes, left_out_text,
+    worth_notes, left_out_text, mistakes_intro, mistake_heads, mistake_cells, groups_text, example_text, lists, matrix,
+    drawn_arms,
 )  # fmt: skip
 
 
@@ -69,6 +80,7 @@ class HtmlExporter:
             else None,
             "curves": Markup(curves_svg(content)) if any(c.loss or c.score for c in content.curves) else None,
             "spread": Markup(spread) if (spread := spread_svg(content)) else None,
+            "groups": Markup(groups) if content.mistakes and (groups := groups_svg(content.mistakes)) else None,
             "maps": map_figures(content.maps, content.header.metric) if content.maps else None,
         }
         return environment.get_template("template.html.j2").render(

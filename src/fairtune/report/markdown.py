@@ -10,6 +10,7 @@ from fairtune.report.data_markdown import data_lines, text_lines
 from fairtune.report.maps.markdown import map_lines
 from fairtune.report.markdown_results import result_lines
 from fairtune.report.markdown_text import items, one_line, plain, section, table
+from fairtune.report.mistakes.markdown import mistake_lines
 from fairtune.report.numbers import DASH, error_size, gigabytes, megabytes, millions, ratio, share, significant, whole
 from fairtune.report.origin import Origin, origin_of
 from fairtune.report.spread import Spread
@@ -48,6 +49,9 @@ def _lines(content: ReportContent) -> Iterator[str]:
     yield from items(map(plain, content.audit), "None: the arms differ in their methods only.")
     yield from section("Data")
     yield from (data_lines(content.data) if header.text is None else text_lines(header, content.data))
+    if content.mistakes is not None:
+        yield from section("Mistakes")
+        yield from mistake_lines(content.mistakes, header.confidence)
     if content.maps is not None:
         yield from section("Maps")
         yield from map_lines(content.maps, header.study)

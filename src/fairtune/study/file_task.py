@@ -35,6 +35,12 @@ class FileTask(Section):
     labels: tuple[str, ...] | None = Field(
         None, min_length=2, description="Label values in order of their class number; found in the data if absent."
     )
+    kinds: str | None = Field(
+        None,
+        min_length=1,
+        description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
+        "Nothing is trained on it; every file that validation or test comes from must have it.",
+    )
     metric: Metric = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
     holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
 
@@ -46,7 +52,7 @@ class FileTask(Section):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> FileTask:
         if self.kind == "language_model":
-            given = [field for field in ("label", "labels", "metric") if field in self.model_fields_set]
+            given = [field for field in ("label", "labels", "kinds", "metric") if field in self.model_fields_set]
             if given:
                 raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
             if len(self.text) > 1:

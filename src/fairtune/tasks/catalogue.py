@@ -72,8 +72,9 @@ def _trained_on(task: Task, other: Task) -> Task:
         )
     splits = {**task.splits, "train": other.splits["train"]}
     source = f"{task.source}; trained on {other.name} ({other.source})"
+    held = [task.facts().hashes, other.facts().hashes, task.kinds, other.kinds]
     return prepared(
-        ["train_on", task.name, task.metric, list(task.labels), task.facts().hashes, other.facts().hashes, source],
+        ["train_on", task.name, task.metric, list(task.labels), *held, source],
         lambda _: replace(task, splits=splits, source=source, known=None),
     )
 
@@ -112,8 +113,12 @@ def _from_files(spec: FileTask) -> Task:
         raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
 
     def make(aside: Path) -> Task:
+        scored = [split for split in files if split != "train" or shares]  # what is only trained on needs no kinds
         given = {
-            split: read_rows(file, spec.text, spec.label, aside / f"{split}.rows") for split, file in files.items()
+            split: read_rows(
+                file, spec.text, spec.label, aside / f"{split}.rows", spec.kinds if split in scored else None
+            )
+            for split, file in files.items()
         }
         parts = {**given, **by_hash(given["train"], spec.text, shares)}
         names = read_labels(parts, spec.label, spec.labels)

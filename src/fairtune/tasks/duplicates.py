@@ -121,7 +121,7 @@ def without_duplicates(task: Task) -> Task:
         kept = {name: _filtered(task.splits[name], ~mask, aside / f"{name}.arrow") for name, mask in drop.items()}
         return replace(task, splits={**task.splits, **kept}, source=source, known=None)
 
-    parts = ["dedupe", task.name, task.metric, list(task.labels), task.facts().hashes, source]
+    parts = ["dedupe", task.name, task.metric, list(task.labels), task.facts().hashes, source, task.kinds]
     return prepared(parts, make)
 
 

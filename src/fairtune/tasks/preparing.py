@@ -13,7 +13,7 @@ from fairtune.tasks.cache import cached, key_of
 from fairtune.tasks.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import SPLITS, Split, Task
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same files would give other splits."""
 Make = Callable[[Path], Task]
 """Reads a task; the folder it is given is for files that need not last."""

@@ -17,6 +17,8 @@ from fairtune.tasks.formats import Chunk
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
 """The column with each row's number in its file."""
+KIND = "#kind"
+"""The column that says of what kind each row is, where it is asked for."""
 BATCH = 10_000
 SHOWN = 5
 
@@ -88,13 +90,21 @@ class Rows:
             )
 
 
-def collect(where: Path | str, chunks: Iterable[Chunk], texts: Sequence[str], label: str | None, aside: Path) -> Rows:
+def collect(
+    where: Path | str,
+    chunks: Iterable[Chunk],
+    texts: Sequence[str],
+    label: str | None,
+    aside: Path,
+    kind: str | None = None,
+) -> Rows:
     """Write chunks to a file as they come, and give them back mapped into memory.
 
     Args:
         texts: columns whose values must be texts.
-        label: the column with labels of any kind.
+        label: the column with labels of any type.
         aside: the file to write.
+        kind: the column that says of what kind a row is, or nothing.
     """
     import pyarrow as pa
 
@@ -105,6 +115,8 @@ def collect(where: Path | str, chunks: Iterable[Chunk], texts: Sequence[str], la
             columns = {name: _texts(where, chunk, name) for name in texts}
             if label:
                 columns[label] = pa.array(_labels(where, chunk, label, types), pa.large_string())
+            if kind:
+                columns[KIND] = pa.array(_labels(where, chunk, kind, {}), pa.large_string())
             if chunk.numbers:
                 yield pa.record_batch({**columns, NUMBER: pa.array(chunk.numbers, pa.int64())})
 

@@ -70,10 +70,12 @@ def shard_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
         done += last
 
 
-def read_rows(path: Path, texts: Sequence[str], label: str | None, aside: Path) -> Rows:
+def read_rows(path: Path, texts: Sequence[str], label: str | None, aside: Path, kind: str | None = None) -> Rows:
     """The named columns of a file or a folder of shards.
 
     Args:
         aside: a file to write, which the rows are mapped from.
+        kind: the column that says of what kind a row is.
     """
-    return collect(path, shard_chunks(path, [*texts, *([label] if label else [])]), texts, label, aside)
+    columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
+    return collect(path, shard_chunks(path, columns), texts, label, aside, kind)

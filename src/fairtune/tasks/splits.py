@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
-from fairtune.tasks.rows import NUMBER, Rows, open_table, write_batches
+from fairtune.tasks.rows import KIND, NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 
 MOST_CLASSES = 1000
@@ -124,9 +124,8 @@ def make_split(rows: Rows, column: Column, name: str, aside: Path, blank: bool =
         if not blank:
             rows.refuse_missing(text, "text")
     file = aside / f"{name}.arrow"
-    write_batches(
-        file, (_examples(rows, column, name, batch) for batch in rows.arrow([*column.text, column.label, NUMBER]))
-    )
+    columns = [*column.text, column.label, NUMBER, *([KIND] if KIND in rows.table.column_names else [])]
+    write_batches(file, (_examples(rows, column, name, batch) for batch in rows.arrow(columns)))
     return Split(open_table(file))
 
 
@@ -135,7 +134,7 @@ def _examples(rows: Rows, column: Column, name: str, batch: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    *texts, labels, numbers = batch.columns
+    texts, (labels, numbers, *kinds) = batch.columns[: len(column.text)], batch.columns[len(column.text) :]
     for place, text in zip(column.text, texts, strict=True):
         if text.null_count:
             wrong = numbers[text.is_null().index(True).as_py()]
@@ -149,6 +148,7 @@ def _examples(rows: Rows, column: Column, name: str, batch: Any) -> Any:
         "label": classes.take(pc.index_in(labels, value_set=values)),
         "exact": pa.array(exact),
         "normal": pa.array(normal),
+        **({"kind": kinds[0]} if kinds else {}),
     }
     return pa.record_batch(fields)
 

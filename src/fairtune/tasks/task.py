@@ -54,7 +54,8 @@ class Split:
     """Examples in a fixed order.
 
     Args:
-        table: columns `id`, `text`, for pairs also `pair`, and `label`; perhaps `exact` and `normal`, hashes of the texts.
+        table: columns `id`, `text`, for pairs also `pair`, and `label`; perhaps `exact` and `normal`, hashes of the texts, and
+            `kind`, what kind of example it is, by which mistakes are told apart and nothing is trained.
         known: the identity, where it was computed before.
     """
 
@@ -102,6 +103,11 @@ class Split:
         if "exact" in self.table.column_names:
             return self.table.column("exact").to_numpy(), self.table.column("normal").to_numpy()
         return exact_and_normal(self.texts)
+
+    @property
+    def kinds(self) -> tuple[str | None, ...] | None:
+        """Of what kind each example is, None for one of no kind; None altogether where nothing says it."""
+        return tuple(self.table.column("kind").to_pylist()) if "kind" in self.table.column_names else None
 
     def take(self, rows: npt.NDArray[np.int64]) -> Split:
         return Split(self.table.take(np.asarray(rows, dtype=np.int64)))
@@ -173,6 +179,12 @@ class Task:
             digest.update(f"\1{name}\1{len(split)}".encode())
             split.add_to(digest)
         return digest.hexdigest()
+
+    @property
+    def kinds(self) -> str | None:
+        """A hash of the kinds of all examples, which are no part of the fingerprint; None if there are none."""
+        found = {name: split.kinds for name, split in self.splits.items() if split.kinds is not None}
+        return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest() if found else None
 
     def facts(self) -> TaskFacts:
         rows = {name: len(split) for name, split in self.splits.items()}

@@ -31,8 +31,8 @@ def titles() -> Task:
         made = aside / "made.jsonl"
         with made.open("w", encoding="utf-8") as handle:
             for row in made_titles():
-                handle.write(json.dumps({"title": row.title, "label": row.label}) + "\n")
-        rows = read_rows(made, COLUMN.text, COLUMN.label, aside / "made.rows")
+                handle.write(json.dumps({"title": row.title, "label": row.label, "kind": row.kind}) + "\n")
+        rows = read_rows(made, COLUMN.text, COLUMN.label, aside / "made.rows", "kind")
         parts = by_hash(rows, COLUMN.text, {"validation": HELD_OUT})
         parts["test"] = read_rows(judged, COLUMN.text, COLUMN.label, aside / "judged.rows")
         read_labels(parts, COLUMN.label, list(COLUMN.numbers))

@@ -32,7 +32,7 @@ def to_device(data: Encoded, rows: Indices, device: torch.device) -> Batch:
     return batch if device.type == "cpu" else {k: v.to(device, non_blocking=True) for k, v in batch.items()}
 
 
-def _quick_batches(data: Encoded, device: torch.device) -> list[Indices]:
+def quick_batches(data: Encoded, device: torch.device) -> list[Indices]:
     return list(evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)))
 
 
@@ -86,7 +86,7 @@ class Classification:
 
     def passing(self, device: torch.device) -> Iterator[Batch]:
         data = self.data["train"]
-        return (to_device(data, rows, device) for rows in _quick_batches(data, device))
+        return (to_device(data, rows, device) for rows in quick_batches(data, device))
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
         lengths = self._train.lengths[rows]
@@ -102,7 +102,7 @@ class Classification:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
         with scoring(model, methods):
-            for rows in _quick_batches(data, device):
+            for rows in quick_batches(data, device):
                 between()
                 batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
                 logits = model(**batch).logits.float().cpu().numpy()

@@ -1,0 +1,1 @@
+"""What classifiers get wrong, as a section of the report."""

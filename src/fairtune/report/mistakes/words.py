@@ -1,0 +1,99 @@
+"""Mistakes in words: headings, cells and notes that page and Markdown share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairtune.analysis.mistakes import Share
+from fairtune.report.mistakes.content import ArmMistakes, Count, Groups, MistakesSection, ShownExample
+from fairtune.report.numbers import DASH, confidence, share
+
+MOST_CONFUSIONS = 3
+MOST_CLASSES = 15
+"""Of which a whole matrix is shown."""
+
+
+def mistakes_intro(section: MistakesSection) -> str:
+    return (
+        f"Counts are means over the finished runs of an arm (lowest to highest run), on the {section.examples:,} test examples. "
+        f"“Only here” are examples that most runs of the arm, and not most runs of {section.reference}, get right or wrong."
+    )
+
+
+def mistake_heads(section: MistakesSection) -> list[str]:
+    heads = ["arm", "n", "wrong"]
+    if len(section.labels) == 2:
+        no, yes = section.labels
+        heads += [f"false positives: “{no}” taken for “{yes}”", f"false negatives: “{yes}” taken for “{no}”"]
+    else:
+        heads.append("most frequent confusions")
+    return [*heads, "right only here", "wrong only here"]
+
+
+def mistake_cells(section: MistakesSection, arm: ArmMistakes) -> list[str]:
+    cells = [arm.arm, str(arm.n), count_text(arm.wrong)]
+    if arm.false_positives is not None and arm.false_negatives is not None:
+        cells += [count_text(arm.false_positives), count_text(arm.false_negatives)]
+    else:
+        cells.append(_confusions(section, arm))
+    return [*cells, *(DASH if n is None else f"{n:,}" for n in (arm.gains, arm.losses))]
+
+
+def count_text(count: Count) -> str:
+    between = f" ({count.low:,} to {count.high:,})" if count.low < count.high else ""
+    return f"{number(count.mean)}{between}"
+
+
+def number(value: float) -> str:
+    """A mean of counts: whole where it is."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _confusions(section: MistakesSection, arm: ArmMistakes) -> str:
+    found = [
+        (count, section.labels[true], section.labels[taken])
+        for true, row in enumerate(arm.confusion)
+        for taken, count in enumerate(row)
+        if true != taken and count
+    ]
+    largest = sorted(found, key=lambda one: -one[0])[:MOST_CONFUSIONS]
+    return "; ".join(f"“{true}” for “{taken}” {number(count)}" for count, true, taken in largest) or DASH
+
+
+def share_text(found: Share) -> str:
+    return f"{share(found.value)} ({share(found.low)} to {share(found.high)})"
+
+
+def groups_text(groups: Groups, of: str, level: float) -> str:
+    """What a table of groups shows."""
+    told = (
+        f"Accuracy (%) by {of} on the {groups.split} split, the mean over runs, with Wilson's {confidence(level)} interval for n "
+        "examples; the luck of seeds is not in it."
+    )
+    if groups.split == "validation":
+        told += " Only validation examples have kinds; checkpoints were selected on them, so that these figures flatter a little."
+    return told
+
+
+def example_text(example: ShownExample, runs: int) -> str:
+    """What is said of an example beside its text."""
+    told = f"is “{example.label}”, taken for “{example.predicted}”"
+    if example.other_wrong is None:
+        told += f" by {share(example.wrong)} % of {runs} runs" if runs > 1 else ""
+    return f"{told}, confidence {share(example.confidence)} %"
+
+
+def lists(section: MistakesSection, arm: ArmMistakes) -> Iterator[tuple[str, tuple[ShownExample, ...], int]]:
+    """The lists of one arm: a title, the examples, and how many there are in all."""
+    if arm.gains is not None and arm.losses is not None:
+        yield f"Right in most runs of {arm.arm}, wrong in most of {section.reference}", arm.gained, arm.gains
+        yield f"Wrong in most runs of {arm.arm}, right in most of {section.reference}", arm.lost, arm.losses
+
+
+def matrix(section: MistakesSection, arm: ArmMistakes) -> list[list[str]] | None:
+    """The confusion matrix, a row a true class; None of very many classes."""
+    if len(section.labels) > MOST_CLASSES:
+        return None
+    return [
+        [label, *(number(count) for count in row)] for label, row in zip(section.labels, arm.confusion, strict=True)
+    ]
