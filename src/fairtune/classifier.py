@@ -124,7 +124,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The likeliest label of each text."""
-        return np.asarray(self.classes_[self._logits(self._given(X)).argmax(axis=1)])
+        numbers = self._logits(self._given(X)).argmax(axis=1)
+        return np.asarray(self.classes_[numbers])
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """The probability of each label, a row a text, columns as in `classes_`."""

@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,6 @@ def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: W
     events = run.log.events if isinstance(run.log, Heard) else []
     facts = data_of(data.classes, dict(data.splits), data.how)
     everything = settings_of(settings, source, facts)
-    environment = capture_environment(device)
     step = run.progress.best_step or 0
     record = Record(
         labels=data.classes.values,
@@ -118,7 +118,7 @@ def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: W
         partial=partial,
         validation=None if scores is None else _figures(encoded["validation"], scores),
         calibration=calibration,
-        environment={name: environment[name] for name in FACTS},
+        environment=_environment(device),
         notes=[*data.notes, *(event["text"] for event in events if event["event"] == "warning")],
         signature=signature_of(everything, partial),
         label=data.label,
@@ -208,6 +208,13 @@ def _advanced(run: TrainingRun, watcher: Watcher) -> tuple[Any, bool]:
         return run.states.restore_best(run).arrays.get("scores"), now.phase != SCORE
     finally:
         watcher.end()
+
+
+@cache
+def _environment(device: str) -> dict[str, Any]:
+    """What does not change while the process lives."""
+    found = capture_environment(device)
+    return {name: found[name] for name in FACTS}
 
 
 def _figures(data: Encoded, scores: Any) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ def find_classes(labels: Values) -> Classes:
             "scores rather than classes?"
         )
     classes = Classes(values)
-    if classes.array.tolist() != values:
+    if classes.array.dtype == object or classes.array.tolist() != values:
         raise InputError("labels: a whole number beyond 64 bits, or a text that ends with a NUL character; rename it.")
     return classes
 
