@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json
 from fairtune.errors import DataError, FairtuneError, one_of
+from fairtune.study.values import DEVICE
 from fairtune.tasks.formats import check_columns
 
 if TYPE_CHECKING:
@@ -99,6 +101,8 @@ def predict(
 
     if as_json and out == "-":
         raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
+    if not re.fullmatch(DEVICE, device):
+        raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     source = Source(file, input_format)
     sink = Sink(out, source.kind)
     try:
