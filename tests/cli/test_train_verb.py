@@ -1,0 +1,188 @@
+"""`fairtune train`: a file becomes a classifier in a folder, and mistakes are told before the work."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.classifying.made_examples import make_model, make_texts
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from fairtune import TextClassifier
+from fairtune.cli.app import app
+
+QUICK = ("--lr", 0.03, "--epochs", 3, "--batch-size", 8, "--validation", 0.2, "--device", "cpu")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("base") / "small-bert")
+
+
+def table(file: Path, count: int, seed: int = 1, label: str = "kind", odd: str | None = None) -> Path:
+    texts, labels = make_texts(count, seed)
+    with file.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["title", label])
+        writer.writerows(zip(texts, labels, strict=True))
+        writer.writerows([["a film", odd]] if odd is not None else [])
+    return file
+
+
+def call(*words: object) -> Any:
+    return CliRunner().invoke(app, ["train", *(str(word) for word in words)])
+
+
+@pytest.fixture(scope="module")
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Any]:
+    """A classifier's folder, and what was said when it was trained: to a reader, and as JSON when it was trained again."""
+    folder = tmp_path_factory.mktemp("trained")
+    words = [
+        table(folder / "train.csv", 60), "--model", base, "--text", "title", "--label", "kind", "-o", folder / "mine", *QUICK,
+        "--test", table(folder / "test.csv", 30, seed=2), "--method", "focal={gamma: 1}",
+        "--set", "warmup=0.2", "--seed", 3,
+    ]  # fmt: skip
+    said = call(*words)
+    assert said.exit_code == 0, said.output
+    again = call(*words, "--json")
+    assert again.exit_code == 0, again.output
+    return folder / "mine", said, json.loads(again.stdout)
+
+
+def test_says_what_was_learned_how_well_and_how_to_go_on(trained: tuple[Path, Any, Any]) -> None:
+    folder, said, _ = trained
+    assert re.search(r"neg +24 +6 +15", said.stdout)
+    assert re.search(r"accuracy +\d+\.\d+ \[\d+\.\d+, \d+\.\d+\] +\d+\.\d+ \[", said.stdout)
+    assert "validation, n = 12" in said.stdout
+    assert "test, n = 30" in said.stdout
+    assert "|seed:3|" in said.stdout
+    assert f"fairtune predict {folder} FILE -o OUT" in said.stdout
+    assert (folder / "README.md").read_text(encoding="utf-8").count("focal") > 0
+
+
+def test_json_has_the_same_and_the_worst_mistakes(trained: tuple[Path, Any, Any]) -> None:
+    folder, _, told = trained
+    assert told["counts"]["train"] == {"neg": 24, "pos": 24}
+    assert told["methods"][0]["focal"]["gamma"] == 1
+    assert {figure["metric"] for figure in told["test"]} == {"accuracy", "macro_f1", "mcc", "f1"}
+    assert told["folder"] == str(folder)
+    confidences = [mistake["confidence"] for mistake in told["mistakes"]]
+    assert confidences == sorted(confidences, reverse=True)
+
+
+def test_the_folder_is_what_the_same_parameters_fit(trained: tuple[Path, Any, Any], base: Path) -> None:
+    folder, _, told = trained
+    texts, labels = make_texts(60)
+    same = TextClassifier(
+        base, methods=[{"focal": {"gamma": 1}}], lr=0.03, epochs=3, batch_size=8, validation=0.2, seed=3, device="cpu",
+        train={"warmup": 0.2}, progress=False,
+    ).fit(texts, labels)  # fmt: skip
+    assert same.signature_ == told["signature"]
+    loaded = TextClassifier.load(folder, device="cpu")
+    some = [["a good film"], ["the worst plot"]]
+    assert (loaded.predict_proba(some) == same.predict_proba(some)).all()
+    assert (loaded.classes_ == ["neg", "pos"]).all()
+
+
+def test_predict_takes_over_the_columns(trained: tuple[Path, Any, Any], tmp_path: Path) -> None:
+    file = table(tmp_path / "more.csv", 12, seed=5)
+    done = CliRunner().invoke(app, ["predict", str(trained[0]), str(file), "-o", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    assert "against 'kind'" in done.stderr
+
+
+def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_are_told(
+    base: Path, tmp_path: Path
+) -> None:
+    file = table(tmp_path / "train.csv", 20)
+    words = [file, "--model", base, "--text", "title", "--label", "kind", *QUICK, "--epochs", 1, "--json"]
+    given = call(*words, "-o", tmp_path / "a", "--validation", table(tmp_path / "v.csv", 10, seed=4), "--test", file)
+    assert given.exit_code == 0, given.output
+    told = json.loads(given.stdout)
+    assert told["counts"]["validation"] == {"neg": 5, "pos": 5}
+    assert any("20 of the test texts are training texts too" in note for note in told["notes"])
+    none = call(*words, "-o", tmp_path / "b", "--validation", 0)
+    assert none.exit_code == 0, none.output
+    assert json.loads(none.stdout)["validation"] is None
+
+
+def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fairtune.classifying.fitting as fitting
+    from fairtune.errors import Stopped
+
+    class Interrupting(fitting.TrainingRun):
+        def advance(self) -> None:
+            if self.progress.step >= 2:
+                raise Stopped
+            super().advance()
+
+    monkeypatch.setattr(fitting, "TrainingRun", Interrupting)
+    words = [table(tmp_path / "train.csv", 40), "--model", base, "--text", "title", "--label", "kind", *QUICK]
+    done = call(*words, "-o", tmp_path / "mine")
+    assert done.exit_code == 130
+    assert "stopped. The best so far is saved" in done.stderr
+    assert "partial" in done.stdout
+    assert TextClassifier.load(tmp_path / "mine", device="cpu").partial_
+
+    def at_once(_: Any) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(Interrupting, "advance", at_once)
+    nothing = call(*words, "-o", tmp_path / "other")
+    assert nothing.exit_code == 130
+    assert "before anything was learned, so nothing was saved" in nothing.stderr
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["{data}", "--label", "kid"], "no column 'kid'; columns: title, kind. Did you mean 'kind'?"),
+        (["{data}", "--pair", "second"], "no column 'second'"),
+        (["missing.csv"], "missing.csv: there is no such file."),
+        (["{data}", "--epochs", "-1"], "epochs: found -1.0"),
+        (["{data}", "--method", "foccal"], "no method or named arm 'foccal'"),
+        (["{data}", "--method", "focal={{gamma: -1}}"], "gamma"),
+        (["{data}", "--set", "warmup"], "--set warmup: write KEY=VALUE"),
+        (["{data}", "--set", "warmupp=1"], "Did you mean 'warmup'?"),
+        (["{data}", "--metric", "auc"], "metric"),
+        (["{data}", "--validation", "missing.csv"], "missing.csv: there is no such file."),
+        (["{data}", "--test", "{odd}"], "the label 'ood' is not among those of"),
+        (["{data}", "--model", "no/such/model"], "model 'no/such/model'"),
+        (["{unlabelled}"], "row 11: column 'kind' has no label"),
+        (["{one}"], "only one class"),
+        (["{data}", "-o", "{busy}"], "the folder holds other things"),
+    ],
+)
+def test_bad_input_is_told_with_code_2(words: list[str], told: str, base: Path, tmp_path: Path) -> None:
+    (tmp_path / "busy").mkdir()
+    (tmp_path / "busy" / "thesis.doc").touch()
+    one = tmp_path / "one.csv"
+    one.write_text("title,kind\na film,pos\nthe plot,pos\n", encoding="utf-8")
+    names = {
+        "data": table(tmp_path / "data.csv", 10), "odd": table(tmp_path / "odd.csv", 10, odd="ood"), "one": one,
+        "unlabelled": table(tmp_path / "unlabelled.csv", 10, odd=""), "busy": tmp_path / "busy",
+    }  # fmt: skip
+    given = [word.format(**names) for word in words]
+    usual = {"--model": str(base), "--text": "title", "--label": "kind", "-o": str(tmp_path / "out")}
+    for option, value in usual.items():
+        given += [] if option in given else [option, value]
+    done = call(*given, "--device", "cpu")
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_help_names_the_defaults_of_the_estimator() -> None:
+    helped = {option.name: option.help for option in get_command(app).commands["train"].params}
+    defaults = inspect.signature(TextClassifier).parameters
+    for name in ("epochs", "lr", "batch_size", "max_length", "validation", "patience", "metric", "seed"):
+        default = defaults[name].default
+        assert ("5e-5" if default == 5e-5 else str(default)) in helped[name], name
