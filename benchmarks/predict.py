@@ -97,7 +97,9 @@ def main() -> None:
     torch.manual_seed(0)
     model = load_classifier(source, LABELS).network.eval()
     compared = sides(model, tokenizer, given.batch_tokens)
-    print(f"MiniLM, {given.texts:,} texts, at most {MAX_LENGTH} tokens, {given.rounds} rounds, {torch.get_num_threads()} threads")
+    print(
+        f"MiniLM, {given.texts:,} texts, at most {MAX_LENGTH} tokens, {given.rounds} rounds, {torch.get_num_threads()} threads"
+    )
     for spread in given.spread:
         texts = made_texts(given.texts, spread, tokenizer)
         lengths = [len(ids) for ids in tokenizer(texts, truncation=True, max_length=MAX_LENGTH)["input_ids"]]

@@ -63,7 +63,9 @@ def test_says_what_was_learned_how_well_and_how_to_go_on(trained: tuple[Path, An
     assert "test, n = 30" in said.stdout
     assert "|seed:3|" in said.stdout
     assert f"fairtune predict {folder} FILE -o OUT" in said.stdout
-    assert (folder / "README.md").read_text(encoding="utf-8").count("focal") > 0
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "focal" in card
+    assert "On test.csv, after training." in card.partition("## Test")[2]
 
 
 def test_json_has_the_same_and_the_worst_mistakes(trained: tuple[Path, Any, Any]) -> None:
@@ -113,16 +115,16 @@ def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_ar
 
 
 def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import fairtune.classifying.fitting as fitting
     from fairtune.errors import Stopped
+    from fairtune.training.loop import TrainingRun
 
-    class Interrupting(fitting.TrainingRun):
+    class Interrupting(TrainingRun):
         def advance(self) -> None:
             if self.progress.step >= 2:
                 raise Stopped
             super().advance()
 
-    monkeypatch.setattr(fitting, "TrainingRun", Interrupting)
+    monkeypatch.setattr("fairtune.classifying.fitting.TrainingRun", Interrupting)
     words = [table(tmp_path / "train.csv", 40), "--model", base, "--text", "title", "--label", "kind", *QUICK]
     done = call(*words, "-o", tmp_path / "mine")
     assert done.exit_code == 130
@@ -181,7 +183,8 @@ def test_bad_input_is_told_with_code_2(words: list[str], told: str, base: Path, 
 
 
 def test_the_help_names_the_defaults_of_the_estimator() -> None:
-    helped = {option.name: option.help for option in get_command(app).commands["train"].params}
+    commands: Any = vars(get_command(app))["commands"]
+    helped = {option.name: option.help for option in commands["train"].params}
     defaults = inspect.signature(TextClassifier).parameters
     for name in ("epochs", "lr", "batch_size", "max_length", "validation", "patience", "metric", "seed"):
         default = defaults[name].default

@@ -26,6 +26,7 @@ def model_card(record: Record, name: str) -> str:
         ["## Data", "", *_data(record)],
         ["## Training", "", *_training(record)],
         ["## Validation", "", *_validation(record)],
+        *([["## Test", "", *_test(record.test)]] if record.test is not None else []),
         ["## Probabilities", "", *_probabilities(record)],
         ["## Limits", "", *items(_limits(record))],
         ["## Origin", "", *_origin(record)],
@@ -124,6 +125,21 @@ def _validation(record: Record) -> list[str]:
         return [
             "None was measured: there was no validation split, or training was interrupted before its first evaluation."
         ]
+    return [
+        *_figures(record.validation),
+        "",
+        "These examples also chose the epoch, so the figures lean to the good side: report on examples of your own that no fit has "
+        "seen. The intervals count the luck of examples, not that of the seed.",
+    ]
+
+
+def _test(test: dict[str, Any]) -> list[str]:
+    notes = " ".join(plain(note) for note in test["notes"])
+    told = f"On {plain(test['data'])}, after training. The intervals count the luck of examples, not that of the seed."
+    return [*_figures(test["figures"]), "", f"{told} {notes}".strip()]
+
+
+def _figures(figures: list[dict[str, Any]]) -> list[str]:
     rows = [
         [
             TITLES[row["metric"]],
@@ -131,14 +147,9 @@ def _validation(record: Record) -> list[str]:
             f"{100 * row['low']:.2f} to {100 * row['high']:.2f}",
             f"{row['n']:,}",
         ]
-        for row in record.validation
+        for row in figures
     ]
-    return [
-        *table(["metric (× 100)", "value", "95 % interval", "n"], rows),
-        "",
-        "These examples also chose the epoch, so the figures lean to the good side: report on examples of your own that no fit has "
-        "seen. The intervals count the luck of examples, not that of the seed.",
-    ]
+    return list(table(["metric (× 100)", "value", "95 % interval", "n"], rows))
 
 
 def _probabilities(record: Record) -> list[str]:

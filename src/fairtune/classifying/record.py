@@ -33,6 +33,7 @@ class Record:
         validation: figures of merit with their intervals; None without validation.
         notes: what a reader of its figures must know.
         label: the column that the labels were in, if it had a name.
+        test: figures on examples that had no part in it, the `data` they are of, and what to know; None where none were given.
     """
 
     labels: Values
@@ -52,6 +53,7 @@ class Record:
     notes: list[str]
     signature: str
     label: str | None = None
+    test: dict[str, Any] | None = None
 
     @property
     def classes(self) -> Classes:

@@ -6,6 +6,7 @@ import re
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,9 +139,10 @@ def train(
         "epochs": epochs, "lr": lr, "batch_size": batch_size, "metric": metric, "seed": seed,
         "max_length": int(max_length) if max_length is not None and max_length.isdigit() else max_length,
     }  # fmt: skip
-    parameters = {**fields, **{name: value for name, value in given.items() if value is not None}}
-
-    chosen = {**parameters, "model": model, "methods": methods, "calibrate": calibrate, "device": device}
+    chosen = {
+        **fields, **{name: value for name, value in given.items() if value is not None}, "model": model, "methods": methods,
+        "calibrate": calibrate, "device": device,
+    }  # fmt: skip
 
     from fairtune.classifying.labelled import read_labelled
     from fairtune.classifying.saving import require_free
@@ -157,6 +159,10 @@ def train(
     classifier, notes, seconds = _fitted(chosen, rows)
     place = classifier.save(out)
     facts = facts_of(classifier, rows, tested, place, seconds, notes)
+    if tested is not None:  # scored after it was saved, so that nothing is lost; now the card tells of it, too
+        figures = {"data": tested.where.name, "figures": facts["test"], "notes": facts["test_notes"]}
+        classifier._record = replace(classifier._record, test=figures)
+        classifier.save(out)
     if as_json:
         print_json(facts)
     else:

@@ -27,6 +27,7 @@ def facts_of(
     """Everything that is told, as plain data."""
     record = classifier._record
     found = None if tested is None else classifier.errors(tested.texts, tested.labels)
+    leak = _leak(rows, tested)
     counts = {**record.data["counts"], **({} if tested is None else {"test": dict(tested.counts())})}
     return {
         "folder": str(place),
@@ -49,7 +50,8 @@ def facts_of(
         "mistakes": [] if found is None else _mistakes(found),
         "seconds": seconds,
         "device": str(classifier.predictor_.device),
-        "notes": list(dict.fromkeys([*notes, *record.notes, *_leak(rows, tested)])),
+        "notes": list(dict.fromkeys([*notes, *record.notes, *leak])),
+        "test_notes": leak,
         "signature": record.signature,
         "predict": f"fairtune predict {shlex.quote(str(place))} FILE -o OUT",
     }
