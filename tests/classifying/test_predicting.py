@@ -57,6 +57,19 @@ def one_by_one(network: Any, texts: list[Texts]) -> Any:
     return np.array(found)
 
 
+def shapes_of(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Rows and columns of each batch, as they come."""
+    shapes: list[tuple[int, int]] = []
+    forward = predictor.network.forward
+
+    def noted(**batch: Any) -> Any:
+        shapes.append(tuple(batch["input_ids"].shape))
+        return forward(**batch)
+
+    monkeypatch.setattr(predictor.network, "forward", noted)
+    return shapes
+
+
 @pytest.mark.parametrize("width", [1, 2])
 def test_gives_what_the_plain_model_gives_in_the_order_of_the_texts(
     network: Any, predictor: Predictor, width: int
@@ -74,25 +87,17 @@ def test_the_same_texts_in_another_order_give_the_same_bits(predictor: Predictor
 
 
 def test_a_text_that_is_there_twice_is_computed_once(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    forward = predictor.network.forward
-    monkeypatch.setattr(
-        predictor.network, "forward", lambda **batch: (sizes.append(len(batch["input_ids"])), forward(**batch))[1]
-    )
+    shapes = shapes_of(predictor, monkeypatch)
     texts = made(10)
     found = predictor.logits(texts * 5)
-    assert sum(sizes) == len(set(texts))
+    assert sum(rows for rows, _ in shapes) == len(set(texts))
     np.testing.assert_array_equal(found, np.tile(found[:10], (5, 1)))
 
 
 def test_batches_keep_to_their_budget_unless_one_text_is_longer(
     predictor: Predictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shapes: list[Any] = []
-    forward = predictor.network.forward
-    monkeypatch.setattr(
-        predictor.network, "forward", lambda **batch: (shapes.append(batch["input_ids"].shape), forward(**batch))[1]
-    )
+    shapes = shapes_of(predictor, monkeypatch)
     predictor.logits(made(80))
     assert max(rows * width for rows, width in shapes) <= 64
     assert max(rows for rows, _ in shapes) > 1

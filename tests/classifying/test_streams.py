@@ -27,7 +27,7 @@ ROWS = [
     {"id": "8", "text": "", "label": "neg"},
     {"id": "9", "text": "größer 😀", "label": "neg"},
 ]
-ADDED = {"predicted": ["pos", "neg", "neg"], "confidence": [0.75, 0.5, 1.0]}
+ADDED: dict[str, list[Any]] = {"predicted": ["pos", "neg", "neg"], "confidence": [0.75, 0.5, 1.0]}
 KINDS = ["csv", "tsv", "jsonl", "parquet"]
 
 
@@ -70,7 +70,10 @@ def interrupted_after_rows(sink: Sink) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_format_gives_back_what_was_written(kind: str, packed: str, tmp_path: Path) -> None:
     file = write(tmp_path / f"rows.{kind}{packed}")
-    expected = [{**row, "predicted": p, "confidence": c} for row, p, c in zip(ROWS, *ADDED.values(), strict=True)]
+    expected = [
+        {**row, "predicted": p, "confidence": c}
+        for row, p, c in zip(ROWS, ADDED["predicted"], ADDED["confidence"], strict=True)
+    ]
     if kind in ("csv", "tsv"):
         expected = [{name: str(value) for name, value in row.items()} for row in expected]
     assert read(file) == expected
