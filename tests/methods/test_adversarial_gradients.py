@@ -147,3 +147,26 @@ def test_nothing_is_perturbed_at_epsilon_0_and_the_gradients_are_bit_for_bit_the
             adversarial_backward(model, batch, **settings, **none)
         assert len(seen) == 1, "one pass"
         assert all(torch.equal(gradient, plain[name]) for name, gradient in gradients(model).items())
+
+
+@pytest.mark.parametrize("settings", ALL, ids=str)
+def test_a_loss_scaler_and_half_precision_give_the_gradients_of_fp32(settings: dict[str, Any]) -> None:
+    model, batch = build("bert"), padded()
+    torch.manual_seed(1)
+    adversarial_backward(model, batch, **settings)
+    exact = gradients(model)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+
+    def forward() -> Tensor:
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss: Tensor = model(**batch).loss
+        return loss
+
+    torch.manual_seed(1)
+    scaled = {"backward": lambda loss: scaler.scale(loss).backward(), "scale": scaler.get_scale()}
+    adversarial_backward(model, batch, forward=forward, **scaled, **settings)
+    scaler.unscale_(torch.optim.SGD(model.parameters()))
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(
+            gradient, exact[name], atol=0.05 * float(exact[name].abs().max()) + 1e-4, rtol=0, msg=name
+        )
