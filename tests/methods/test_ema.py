@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fairtune.errors import FairtuneError, ModelError
 from fairtune.ledger.events import EventLog
+from fairtune.ledger.records import read_records
 from fairtune.methods.base import Moment
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import active_head
@@ -27,6 +28,7 @@ from fairtune.study.problems import StudyError
 from fairtune.study.yaml_tree import parse_yaml
 from tests.documented import examples, run_python
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
+from tests.execution.made_texts import job_of, make_model, study_of
 from tests.models.architectures import build
 
 SHORT: dict[str, Any] = {"steps": 8, "examples": 64, "eval_examples": 20, "evaluate": 4}
@@ -211,6 +213,28 @@ def test_decay_0_trains_and_scores_bit_for_bit_as_without(toy: ToyStudy) -> None
     for job in (plain, idle):
         assert perform_here(job)["status"] == "finished"
     assert digests(plain.run.path) == digests(idle.run.path)
+
+
+def test_a_language_model_with_tied_embeddings_is_stopped_and_ends_with_the_same_bits(tmp_path: Path) -> None:
+    from fairtune.errors import Stopped
+
+    study = study_of(make_model(tmp_path / "tiny-gpt"), tmp_path, steps=6, evaluate=3)
+    methods = [{"layerwise_lr": {"decay": 0.5}}, {"ema": {"decay": 0.9}}]
+    whole, broken = (job_of(study, tmp_path / name, methods) for name in ("whole", "broken"))
+    looks = iter(range(1000))
+
+    def between() -> None:
+        if next(looks) == 6:
+            raise Stopped
+
+    assert perform_here(whole)["status"] == "finished"
+    with pytest.raises(Stopped):
+        perform_here(broken, between)
+    assert any(broken.run.checkpoint.glob("step-*")), "stopped in the middle of training"
+    assert perform_here(broken)["status"] == "finished"
+    assert digests(broken.run.path) == digests(whole.run.path)
+    (record,) = read_records(whole.run, "layerwise_lr")
+    assert "head" not in record.figures["places"], "it is tied to the embeddings"
 
 
 # -- pruning beneath it ------------------------------------------------------------------------------------------------

@@ -3,4 +3,4 @@
 from fairtune.methods.augment.config import AugmentConfig
 from fairtune.methods.registry import register
 
-register("augment", AugmentConfig, "fairtune.methods.augment.method:Augment", kinds=["classify"])
+register("augment", AugmentConfig, "fairtune.methods.augment.method:Augment", ["training texts"], ["classify"])
