@@ -151,6 +151,12 @@ def test_mistakes_come_most_confident_first_with_what_was_right() -> None:
     assert found.overall.loc["accuracy", "value"] == pytest.approx(0.4)
 
 
+def test_mistakes_of_pairs_show_both_texts() -> None:
+    given = read_texts([("v", "1"), ("w", "2")])
+    found = find_mistakes(given, np.array([0, 1]), np.array([[0.9, 0.1, 0.0], [0.6, 0.3, 0.1]]), CLASSES)
+    assert found[["text", "pair", "label", "predicted"]].to_numpy().tolist() == [["w", "2", "b", "a"]]
+
+
 def test_what_stands_beside_the_mistakes_survives_slicing_and_copies() -> None:
     found = made()
     part = found[found["label"] == "b"]

