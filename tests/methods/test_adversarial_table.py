@@ -102,3 +102,4 @@ def test_a_frozen_table_is_refused_before_the_first_step() -> None:
     with pytest.raises(ModelError, match="frozen"):
         adversarial_backward(model, padded(), target="table")
     Ascending(FGMConfig()).param_groups([], model)
+    Ascending(FGMConfig(target="table", epsilon=0)).param_groups([], model)

@@ -18,9 +18,10 @@ class Ascending(Method):
 
     def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:
         """Refuse, now that all methods have prepared it, a model that has no token embeddings, or frozen ones to be moved."""
-        embeddings = token_embeddings(model)
-        if self.config.target == "table":
-            table_of(embeddings)
+        if not self.config.idle:
+            embeddings = token_embeddings(model)
+            if self.config.target == "table":
+                table_of(embeddings)
         return groups
 
     def around_backward(self, step: Pass, proceed: Callable[[], Tensor]) -> Tensor:

@@ -21,7 +21,8 @@ class FreeLB(Method):
     config: FreeLBConfig
 
     def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:
-        token_embeddings(model)  # a model that has none is refused before its first step
+        if not self.config.idle:
+            token_embeddings(model)  # a model that has none is refused before its first step
         return groups
 
     def around_backward(self, step: Pass, proceed: Callable[[], Tensor]) -> Tensor:

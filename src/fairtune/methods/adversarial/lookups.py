@@ -42,15 +42,13 @@ def lookup(embeddings: nn.Module, change: Callable[[Tensor], Tensor | None] = la
     def at_output(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
         if found.vectors is not None:
             return None
-        found.vectors = output  # so that a pass within `change` is not taken for this one
         changed = change(output)
-        found.vectors = output if changed is None else changed
-        if not found.vectors.requires_grad:  # frozen embeddings
-            found.vectors = (
-                found.vectors.detach().requires_grad_().clone()
-            )  # no leaf, which may not be changed in place
-        found.vectors.retain_grad()
-        return found.vectors
+        vectors = output if changed is None else changed
+        if not vectors.requires_grad:  # frozen embeddings; no leaf, as a leaf may not be changed in place
+            vectors = vectors.detach().requires_grad_().clone()
+        vectors.retain_grad()
+        found.vectors = vectors
+        return vectors
 
     hook = embeddings.register_forward_hook(at_output)
     try:
