@@ -14,8 +14,15 @@ if TYPE_CHECKING:
     from fairtune.errors import FairtuneError
     from fairtune.execution.delta.exporting import export_delta
     from fairtune.execution.delta.restoring import restore_delta
+    from fairtune.methods.adversarial.alone import adversarial_backward
+    from fairtune.methods.augment.augmenter import augment_texts
     from fairtune.methods.bpsom.head import BPSOMHead
+    from fairtune.methods.ema.average import EMA
+    from fairtune.methods.focal.loss import FocalLoss
+    from fairtune.methods.layerwise_lr.rates import layerwise_groups
     from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
+    from fairtune.methods.rdrop.loss import rdrop_loss
+    from fairtune.methods.weighted_ce.loss import weighted_cross_entropy
     from fairtune.models.layouts import register_attention
     from fairtune.som.som import SOM
     from fairtune.study.loading import load_study
@@ -24,37 +31,51 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BPSOMHead": "fairtune.methods.bpsom.head",
+    "EMA": "fairtune.methods.ema.average",
     "FairtuneError": "fairtune.errors",
+    "FocalLoss": "fairtune.methods.focal.loss",
     "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
     "Results": "fairtune.analysis.results",
     "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
     "TextClassifier": "fairtune.classifier",
+    "adversarial_backward": "fairtune.methods.adversarial.alone",
+    "augment_texts": "fairtune.methods.augment.augmenter",
     "export_delta": "fairtune.execution.delta.exporting",
+    "layerwise_groups": "fairtune.methods.layerwise_lr.rates",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
     "make_plan": "fairtune.study.plan",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
+    "rdrop_loss": "fairtune.methods.rdrop.loss",
     "register_attention": "fairtune.models.layouts",
     "restore_delta": "fairtune.execution.delta.restoring",
     "run_study": "fairtune.api",
+    "weighted_cross_entropy": "fairtune.methods.weighted_ce.loss",
 }
 __all__ = [
+    "EMA",
     "SOM",
     "BPSOMHead",
     "FairtuneError",
+    "FocalLoss",
     "OrthogonalCard",
     "Results",
     "Study",
     "TextClassifier",
+    "adversarial_backward",
+    "augment_texts",
     "export_delta",
+    "layerwise_groups",
     "load_results",
     "load_study",
     "make_plan",
     "orthogonalize_qk",
+    "rdrop_loss",
     "register_attention",
     "restore_delta",
     "run_study",
+    "weighted_cross_entropy",
 ]
 
 
