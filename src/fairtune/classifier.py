@@ -40,7 +40,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: `minilm` (embedded), a folder with a transformers model, or a hub id with an optional @revision.
         methods: changes to how it is trained, in the words of a study: names, or names with settings, such as
             `[{"focal": {"gamma": 2}}, "fgm"]`. `fairtune methods` lists them.
-        lr: learning rate at the peak of the schedule.
+        lr: learning rate at the peak of the schedule; "auto" is 1e-4 for small models such as minilm, 2e-5 from 512 units on.
         epochs: passes over the training examples, at most.
         batch_size: examples in one step.
         max_length: longest text in tokens; "auto" covers 95 % of the training texts.
@@ -70,7 +70,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         model: str | os.PathLike[str] = "minilm",
         methods: Sequence[str | Mapping[str, Any]] = (),
-        lr: float = 5e-5,
+        lr: float | str = "auto",
         epochs: float = 5,
         batch_size: int = 16,
         max_length: int | str = "auto",

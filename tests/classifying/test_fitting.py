@@ -21,6 +21,7 @@ from fairtune.classifying.process import Interrupt
 from fairtune.classifying.refusals import FitFailure
 from fairtune.errors import FairtuneError
 from fairtune.methods.base import Method
+from fairtune.models.sources import ModelSource
 from fairtune.training.loop import TrainingRun
 from tests.classifying.made_examples import make_texts, quick
 
@@ -127,6 +128,16 @@ def test_the_embedded_model_with_the_defaults() -> None:
     found = TextClassifier(validation=0, train={"steps": 4}, progress=False).fit(texts, ["good", "bad"] * 5)
     assert found.predict(texts[:2]).tolist() == ["good", "bad"]
     assert found.max_length_ == 8
+    assert found._record.settings["train"]["lr"] == 1e-4
+
+
+@pytest.mark.parametrize(("units", "rate"), [(384, 1e-4), (768, 2e-5)])
+def test_the_learning_rate_suits_the_model(tmp_path: Path, units: int, rate: float) -> None:
+    from transformers import DistilBertConfig, GPT2Config
+
+    for config in (DistilBertConfig(dim=units), GPT2Config(n_embd=units)):
+        config.save_pretrained(tmp_path)
+        assert fitting._rate(ModelSource("some", "", str(tmp_path))) == rate
 
 
 METHODS: list[list[Any]] = [

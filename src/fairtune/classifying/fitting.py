@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from transformers import AutoConfig
 
 from fairtune.classifying.calibration import find_temperature, fold_temperature
 from fairtune.classifying.figures import confusion, overall
@@ -42,6 +43,7 @@ from fairtune.training.device import make_accelerator
 from fairtune.training.evaluation import Evaluation
 from fairtune.training.loop import SCORE, TrainingRun
 
+WIDE, SMALL_RATE, LARGE_RATE = 512, 1e-4, 2e-5
 NEVER = "100000h"
 FACTS = ("fairtune", "python", "system", "cpu", "device", "packages", "torch")
 
@@ -83,7 +85,8 @@ def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: W
         source = find_model(settings.model).fetched()
         tokenizer = load_tokenizer(source.fetch())
         length = _length(settings, source, tokenizer, data.splits["train"], interrupt.look)
-        settings = replace(settings, train=settings.train.model_copy(update={"max_length": length}))
+        chosen = {"max_length": length, "lr": _rate(source) if settings.auto_lr else settings.train.lr}
+        settings = replace(settings, train=settings.train.model_copy(update=chosen))
         _require_methods_fit(settings, data)
         encoded = {
             name: _encoded(split, name, tokenizer, length, interrupt.look) for name, split in data.splits.items()
@@ -139,6 +142,12 @@ def _length(settings: Settings, source: ModelSource, tokenizer: Any, train: Spli
         )
         raise SettingsError([Problem(WHERE, "max_length", reason)])
     return length
+
+
+def _rate(source: ModelSource) -> float:
+    """What `lr` is where it is auto: small models learn too little in a few epochs at the rate that suits large ones."""
+    config: Any = AutoConfig.from_pretrained(source.fetch()).get_text_config()
+    return SMALL_RATE if getattr(config, "hidden_size", WIDE) < WIDE else LARGE_RATE
 
 
 def _require_methods_fit(settings: Settings, data: Data) -> None:

@@ -18,6 +18,7 @@ from fairtune.models.presets import parse_preset
 from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.schema import Train
+from fairtune.study.values import AUTO
 from fairtune.tasks.metrics import METRICS
 
 WHERE = "TextClassifier"
@@ -37,6 +38,7 @@ class Settings:
     """Checked parameters.
 
     Args:
+        auto_lr: whether the learning rate is to suit the model.
         share: of the examples that is held out; None where validation data is given, or none is wanted.
         device: auto, cpu, mps, cuda or cuda:N.
     """
@@ -45,6 +47,7 @@ class Settings:
     train: Train
     methods: tuple[MethodUse, ...]
     metric: str
+    auto_lr: bool
     share: float | None
     seed: int
     device: str
@@ -67,7 +70,7 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         "model": "minilm" if "model" in told else os.fspath(given["model"]),
         "train": {
             **{name: _own_type(value) for name, value in train.items() if name not in (*OWN, *UNFIT)},
-            **{name: given[name] for name in OWN},
+            **{name: given[name] for name in OWN if (name, given[name]) != ("lr", AUTO)},
         },
         "seeds": [0],
         "arms": {ARM: {"methods": _plain(given["methods"])}},
@@ -85,6 +88,7 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         train=study.settings(ARM),
         methods=study.methods(ARM),
         metric=given["metric"],
+        auto_lr=given["lr"] == AUTO,
         share=float(given["validation"]) if isinstance(given["validation"], Real) and given["validation"] else None,
         seed=given["seed"],
         device=study.execution.devices[0],

@@ -65,7 +65,10 @@ Epochs = Annotated[
     typer.Option(metavar="N", help="Passes over the training rows, at most; 5 if absent.", show_default=False),
 ]
 Rate = Annotated[
-    float | None, typer.Option("--lr", metavar="RATE", help="Learning rate; 5e-5 if absent.", show_default=False)
+    float | None,
+    typer.Option(
+        "--lr", metavar="RATE", help="Learning rate; auto, by the model's size, if absent.", show_default=False
+    ),
 ]
 BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Rows in one step; 16 if absent.", show_default=False)]
 MaxLength = Annotated[
