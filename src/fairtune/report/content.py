@@ -8,6 +8,7 @@ from fairtune.analysis.statistics import Summary
 from fairtune.report.data_section import DataSection
 from fairtune.report.maps.section import MapsSection
 from fairtune.report.mistakes.content import MistakesSection
+from fairtune.report.representation.section import RepresentationSection
 from fairtune.report.samples import Samples
 from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
@@ -235,6 +236,7 @@ class ReportContent:
         like_with_like: comparisons with the arm that differs in nothing but the methods.
         samples: None for a study of classifiers.
         mistakes: None for language models, and before any run is finished.
+        representation: None where no run kept what its model makes of examples.
         maps: None where no run recorded self-organising maps.
         retried: attempts that failed before a run finished.
         starting_notes: how to read the cards.
@@ -251,6 +253,7 @@ class ReportContent:
     data: DataSection
     samples: Samples | None
     mistakes: MistakesSection | None
+    representation: RepresentationSection | None
     maps: MapsSection | None
     curves: tuple[Curve, ...]
     timing_notes: tuple[str, ...]

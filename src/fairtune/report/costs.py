@@ -13,11 +13,19 @@ def expected_text(versus: Versus | None) -> str:
     return f"{ratio(versus.expected)} expected"
 
 
-def cost_text(versus: Versus) -> str:
-    """Both in a line: ×1.93 (1.88 to 1.97), ×2.00 expected."""
+def cost_parts(versus: Versus) -> list[str]:
+    """The measured ratio, its range over seeds, and the expected one, as far as they are known."""
     seen = versus.slowdown
     if seen is None:
-        return DASH
-    between = f" ({seen.low:.2f} to {seen.high:.2f})" if seen.n > 1 else ""
-    expected = f", ×{versus.expected:.2f} expected" if expected_text(versus) else ""
-    return f"×{seen.median:.2f}{between}{expected}"
+        return [DASH]
+    found = [f"×{seen.median:.2f}"]
+    if seen.n > 1:
+        found.append(f"({seen.low:.2f} to {seen.high:.2f})")
+    if expected_text(versus):
+        found.append(f"×{versus.expected:.2f} expected")
+    return found
+
+
+def cost_text(versus: Versus) -> str:
+    """All in a line: ×1.93 (1.88 to 1.97), ×2.00 expected."""
+    return " ".join(cost_parts(versus)).replace(" ×", ", ×")

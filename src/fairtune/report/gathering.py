@@ -18,6 +18,7 @@ from fairtune.report.maps.section import read_map_section
 from fairtune.report.mistakes.section import read_mistakes
 from fairtune.report.numbers import setting
 from fairtune.report.reading import reading_notes, starting_notes, timing_notes
+from fairtune.report.representation.section import read_representation
 from fairtune.report.samples import read_samples
 from fairtune.report.sentences import findings
 from fairtune.report.spread import Spread, spread_of
@@ -44,6 +45,7 @@ def make_content(results: Results) -> ReportContent:
         data=read_data(results),
         samples=read_samples(results),
         mistakes=read_mistakes(results),
+        representation=read_representation(results),
         maps=read_map_section(results),
         curves=tuple(
             learning_curve(run, results.metric, int(planned["steps"]))

@@ -8,29 +8,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fairtune.analysis.progress import steps_text
-from fairtune.report import data_section, numbers, text_data
+from fairtune.report import costs, data_section, numbers, text_data, worth_words
 from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
-from fairtune.report.costs import cost_text, expected_text
 from fairtune.report.curve_figure import curves_svg
 from fairtune.report.figures import differences_svg, scores_svg
 from fairtune.report.maps.page_figures import map_figures
 from fairtune.report.maps.section import REPORT_COLUMNS, shown_text
+from fairtune.report.mistakes import words as mistakes
 from fairtune.report.mistakes.figure import drawn_arms, groups_svg
-from fairtune.report.mistakes.words import (
-    example_text,
-    groups_text,
-    lists,
-    matrix,
-    mistake_cells,
-    mistake_heads,
-    mistakes_intro,
-)  # fmt: skip
 from fairtune.report.origin import origin_of
+from fairtune.report.representation import words as representation
+from fairtune.report.representation.drawing import cloud_svg
+from fairtune.report.representation.section import RepresentationSection
 from fairtune.report.samples import samples_text
 from fairtune.report.scales import relative, scale_of
 from fairtune.report.spread_figure import spread_svg
-from fairtune.report.worth_words import gain_cells, gain_heading, left_out_text, settings_text, worth_notes
 
 FORMATS = (
     numbers.between, numbers.p_value, numbers.significant, numbers.whole,
@@ -38,9 +31,11 @@ FORMATS = (
     numbers.trains, numbers.confidence, scale_of, relative, steps_text, layer_rows, head_maps,
     data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,
     data_section.contradictions, data_section.without_card, text_data.text_rows, text_data.text_remarks,
-    text_data.tokenizer_text, samples_text, shown_text, expected_text, cost_text, gain_cells, gain_heading, settings_text,
-    worth_notes, left_out_text, mistakes_intro, mistake_heads, mistake_cells, groups_text, example_text, lists, matrix,
-    drawn_arms,
+    text_data.tokenizer_text, samples_text, shown_text, costs.cost_parts, costs.expected_text,
+    worth_words.gain_cells, worth_words.gain_heading, worth_words.settings_text, worth_words.worth_notes,
+    worth_words.left_out_text, mistakes.mistakes_intro, mistakes.mistake_heads, mistakes.mistake_cells,
+    mistakes.groups_text, mistakes.example_text, mistakes.hard_list, mistakes.arm_lists, mistakes.matrix, drawn_arms,
+    representation.representation_caption, representation.representation_remarks, representation.class_key,
 )  # fmt: skip
 
 
@@ -69,7 +64,10 @@ class HtmlExporter:
         )
         environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH)
         environment.globals.update(
-            splits=data_section.TITLES, hash_length=data_section.HASH, map_columns=REPORT_COLUMNS
+            splits=data_section.TITLES,
+            hash_length=data_section.HASH,
+            map_columns=REPORT_COLUMNS,
+            representation_reading=representation.READING,
         )
         environment.filters.update(unbroken=unbroken, coded=coded)
         # The figures are markup of our own making; matplotlib escapes the names in them.
@@ -81,6 +79,7 @@ class HtmlExporter:
             "curves": Markup(curves_svg(content)) if any(c.loss or c.score for c in content.curves) else None,
             "spread": Markup(spread) if (spread := spread_svg(content)) else None,
             "groups": Markup(groups) if content.mistakes and (groups := groups_svg(content.mistakes)) else None,
+            "clouds": _clouds(content.representation) if content.representation else None,
             "maps": map_figures(content.maps, content.header.metric) if content.maps else None,
         }
         return environment.get_template("template.html.j2").render(
@@ -90,3 +89,7 @@ class HtmlExporter:
             scale=scale_of(content.header.metric),
             origin=origin_of(content.header.from_scratch),
         )
+
+
+def _clouds(section: RepresentationSection) -> dict[str, Markup]:
+    return {arm.arm: Markup(cloud_svg(arm, section.labels)) for arm in section.arms}

@@ -15,5 +15,9 @@ class JsonExporter:
     name, file_name = "json", "report.json"
 
     def render(self, content: ReportContent) -> str:
-        told = replace(content, maps=content.maps and content.maps.without_maps())
+        told = replace(
+            content,
+            maps=content.maps and content.maps.without_maps(),
+            representation=content.representation and content.representation.without_vectors(),
+        )
         return json.dumps(finite(asdict(told)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

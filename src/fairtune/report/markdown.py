@@ -13,6 +13,7 @@ from fairtune.report.markdown_text import items, one_line, plain, section, table
 from fairtune.report.mistakes.markdown import mistake_lines
 from fairtune.report.numbers import DASH, error_size, gigabytes, megabytes, millions, ratio, share, significant, whole
 from fairtune.report.origin import Origin, origin_of
+from fairtune.report.representation.words import representation_caption, representation_remarks
 from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 from fairtune.report.text_data import tokenizer_text
@@ -52,6 +53,12 @@ def _lines(content: ReportContent) -> Iterator[str]:
     if content.mistakes is not None:
         yield from section("Mistakes")
         yield from mistake_lines(content.mistakes, header.confidence)
+    if content.representation is not None:
+        yield from section("Representation")
+        told = map(representation_caption, content.representation.arms)
+        yield from items(map(plain, (*told, *representation_remarks(content.representation))))
+        yield ""
+        yield "The pictures (t-SNE) are in the HTML page."
     if content.maps is not None:
         yield from section("Maps")
         yield from map_lines(content.maps, header.study)

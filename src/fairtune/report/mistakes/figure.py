@@ -11,7 +11,7 @@ from fairtune.report.spread_figure import MARKS
 from fairtune.report.svg import INK, svg_text
 
 MOST_ARMS = 4
-ROW_INCHES, BETWEEN = 0.115, 0.13
+ROW_INCHES, BETWEEN = 0.1, 0.09
 """Of an arm in a group, and between groups."""
 Panel = tuple[Groups, str]
 
@@ -31,13 +31,13 @@ def groups_svg(section: MistakesSection) -> str | None:
     arms = drawn_arms(section)
     heights = [0.45 + len(groups.rows) * (ROW_INCHES * len(arms) + BETWEEN) for groups, _ in panels]
     with drawing():
-        figure = new_figure(6.8, sum(heights) + 0.2 + 0.2 * -(-len(arms) // 3))
+        figure = new_figure(6.8, sum(heights) + 0.4)
         found = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
         for axes, (groups, title) in zip(found, panels, strict=True):
             _draw(axes, groups, arms, section.places)
             axes.set_title(title, loc="left")
         handles = found[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=min(3, len(arms)), frameon=False, labelcolor=INK)
+        figure.legend(*handles, loc="outside lower center", ncols=len(arms), frameon=False, labelcolor=INK)
         return svg_text(figure, "groups", "Right answers by kind and by length, for some arms")
 
 

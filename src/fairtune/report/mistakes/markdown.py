@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.report.markdown_text import items, plain, table
-from fairtune.report.mistakes.content import Groups, MistakesSection, ShownExample
+from fairtune.report.mistakes.content import Groups, MistakesSection
 from fairtune.report.mistakes.words import (
+    ExampleList,
+    arm_lists,
     example_text,
     groups_text,
-    lists,
+    hard_list,
     mistake_cells,
     mistake_heads,
     mistakes_intro,
@@ -34,10 +36,8 @@ def mistake_lines(section: MistakesSection, level: float) -> Iterator[str]:
             yield plain(groups_text(groups, of, level))
             yield ""
             yield from _groups(groups, of, [arm.arm for arm in section.arms])
-    yield from _list(f"Wrong in most of all {section.runs} runs", section.hard, section.hard_total, section.runs)
-    for arm in section.arms:
-        for title, examples, total in lists(section, arm):
-            yield from _list(title, examples, total, arm.n)
+    for found in (hard_list(section), *(one for arm in section.arms for one in arm_lists(section, arm))):
+        yield from _list(found)
 
 
 def _groups(groups: Groups, of: str, arms: list[str]) -> Iterator[str]:
@@ -52,13 +52,13 @@ def _groups(groups: Groups, of: str, arms: list[str]) -> Iterator[str]:
     yield from table([of, "n", *map(plain, arms)], rows)
 
 
-def _list(title: str, examples: tuple[ShownExample, ...], total: int, runs: int) -> Iterator[str]:
-    if not examples:
+def _list(found: ExampleList) -> Iterator[str]:
+    if not found.examples:
         return
-    shown = examples[:SHOWN]
-    more = f" ({len(shown)} of {total:,})" if len(shown) < total else ""
+    shown = found.examples[:SHOWN]
+    more = f" ({len(shown)} of {found.total:,})" if len(shown) < found.total else ""
     yield ""
-    yield f"{plain(title)}{more}:"
+    yield f"{plain(found.title)}{more}:"
     yield ""
-    told = [f"{' / '.join(example.texts) or example.id}: {example_text(example, runs)}" for example in shown]
+    told = [f"{' / '.join(one.texts) or one.id}: {example_text(found, one)}" for one in shown]
     yield from items(map(plain, told))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 from fairtune.analysis.mistakes import Share
 from fairtune.report.mistakes.content import ArmMistakes, Count, Groups, MistakesSection, ShownExample
@@ -75,19 +75,57 @@ def groups_text(groups: Groups, of: str, level: float) -> str:
     return told
 
 
-def example_text(example: ShownExample, runs: int) -> str:
+@dataclass(frozen=True)
+class ExampleList:
+    """Some examples under a title.
+
+    Args:
+        whose: the runs that got them wrong, in words.
+        other: the runs that they are compared with; empty where there are none.
+        total: how many there are.
+    """
+
+    title: str
+    whose: str
+    other: str
+    examples: tuple[ShownExample, ...]
+    total: int
+
+
+def hard_list(section: MistakesSection) -> ExampleList:
+    """What most of all runs get wrong."""
+    runs = "the one run" if section.runs == 1 else f"all {section.runs} runs"
+    title = f"Wrong in {runs}" if section.runs == 1 else f"Wrong in most of {runs}"
+    return ExampleList(title, runs, "", section.hard, section.hard_total)
+
+
+def arm_lists(section: MistakesSection, arm: ArmMistakes) -> list[ExampleList]:
+    """What one arm gets right or wrong and the reference does not."""
+    if arm.gains is None or arm.losses is None:
+        return []
+    ours, theirs = f"{arm.arm}’s runs", f"{section.reference}’s"
+    return [
+        ExampleList(
+            f"Right in most runs of {arm.arm}, wrong in most of {section.reference}",
+            f"{section.reference}’s runs", f"{arm.arm}’s", arm.gained, arm.gains,
+        ),
+        ExampleList(
+            f"Wrong in most runs of {arm.arm}, right in most of {section.reference}", ours, theirs, arm.lost, arm.losses
+        ),
+    ]  # fmt: skip
+
+
+def example_text(found: ExampleList, example: ShownExample) -> str:
     """What is said of an example beside its text."""
-    told = f"is “{example.label}”, taken for “{example.predicted}”"
-    if example.other_wrong is None:
-        told += f" by {share(example.wrong)} % of {runs} runs" if runs > 1 else ""
-    return f"{told}, confidence {share(example.confidence)} %"
+    other = f", {_percent(example.other_wrong)} of {found.other}" if example.other_wrong is not None else ""
+    return (
+        f"is “{example.label}”, taken for “{example.predicted}” by {_percent(example.wrong)} of {found.whose}{other}; "
+        f"confidence {_percent(example.confidence)}"
+    )
 
 
-def lists(section: MistakesSection, arm: ArmMistakes) -> Iterator[tuple[str, tuple[ShownExample, ...], int]]:
-    """The lists of one arm: a title, the examples, and how many there are in all."""
-    if arm.gains is not None and arm.losses is not None:
-        yield f"Right in most runs of {arm.arm}, wrong in most of {section.reference}", arm.gained, arm.gains
-        yield f"Wrong in most runs of {arm.arm}, right in most of {section.reference}", arm.lost, arm.losses
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f} %"
 
 
 def matrix(section: MistakesSection, arm: ArmMistakes) -> list[list[str]] | None:
