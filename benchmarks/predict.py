@@ -1,6 +1,6 @@
 """Examples a second on a CPU: fairtune's Predictor beside `transformers.pipeline("text-classification", batch_size=32)`.
 
-    python benchmarks/predict.py [--texts 1500] [--rounds 5] [--spread 0.25 0.8]
+    python benchmarks/predict.py [--texts 500] [--rounds 5] [--spread 0.25 0.8]
 
 The same model (MiniLM with a classification head), the same made texts, the same truncation; the sides take turns, and must give
 the same labels and probabilities (within 1e-5). `pipeline, sorted` is the pipeline on texts that were sorted by their length in
@@ -87,7 +87,7 @@ def compare(compared: dict[str, Side], texts: list[str], rounds: int) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--texts", type=int, default=1500)
+    options.add_argument("--texts", type=int, default=500)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--spread", type=float, nargs="+", default=[0.25, 0.8])
     options.add_argument("--batch-tokens", type=int, help="padded tokens in a batch of fairtune's")
