@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -103,6 +104,8 @@ def predict(
         raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
     if not re.fullmatch(DEVICE, device):
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
+    if file == "-" and sys.stdin.isatty():
+        typer.echo("Reading texts from the terminal, one a line; Ctrl-D ends them.", err=True)
     source = Source(file, input_format)
     sink = Sink(out, source.kind)
     try:
