@@ -51,7 +51,9 @@ def _own_models(study: Study, origins: Origins) -> list[Problem]:
         if name is None:
             continue
         if is_text(study.task):
-            reason = "language models share one model and one tokenizer, or their losses could not be compared; remove it"
+            reason = (
+                "language models share one model and one tokenizer, or their losses could not be compared; remove it"
+            )
         elif study.tokenizer is not None:
             reason = "the study's `tokenizer` is for its own model; remove one of the two"
         elif _is_preset(name):
