@@ -66,8 +66,17 @@ def test_held_out_splits_take_their_kinds_along(tmp_path: Path) -> None:
 
 
 def test_a_file_without_the_column_is_a_clear_error(files: dict[str, str]) -> None:
-    write(Path(files["test"]), [{"text": f"t {i}", "label": i % 2} for i in range(4)])
-    with pytest.raises(DataError, match=r"test\.jsonl: line 1: no column 'sort'; columns: "):
+    with pytest.raises(
+        DataError, match=r"kinds: no column 'sorts' in validation\.jsonl, test\.jsonl; at least one file"
+    ):
+        load_task({**files, "kinds": "sorts"})
+    plain = [{"text": f"t {i}", "label": i % 2} for i in range(4)]
+    write(Path(files["test"]), plain)
+    task = load_task({**files, "kinds": "sort"})
+    assert task.splits["test"].kinds is None, "made examples may have kinds and real ones not"
+    assert task.splits["validation"].kinds is not None
+    write(Path(files["test"]), [{**plain[0], "sort": "a"}, *plain[1:]])
+    with pytest.raises(DataError, match=r"test\.jsonl: line 2: no column 'sort'"):
         load_task({**files, "kinds": "sort"})
 
 

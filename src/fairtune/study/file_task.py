@@ -39,7 +39,7 @@ class FileTask(Section):
         None,
         min_length=1,
         description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
-        "Nothing is trained on it; every file that validation or test comes from must have it.",
+        "Nothing is trained on it. A file may lack it, if not all do that validation and test come from.",
     )
     metric: Metric = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
     holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")

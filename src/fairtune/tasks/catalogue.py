@@ -16,7 +16,7 @@ from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.packaged import movie_reviews
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.published import load_published
-from fairtune.tasks.sources import file_identity, read_rows
+from fairtune.tasks.sources import file_identity, has_column, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.task import SPLITS, Task
 
@@ -113,10 +113,10 @@ def _from_files(spec: FileTask) -> Task:
         raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
 
     def make(aside: Path) -> Task:
-        scored = [split for split in files if split != "train" or shares]  # what is only trained on needs no kinds
+        kinds = _with_kinds(spec, files)
         given = {
             split: read_rows(
-                file, spec.text, spec.label, aside / f"{split}.rows", spec.kinds if split in scored else None
+                file, spec.text, spec.label, aside / f"{split}.rows", spec.kinds if split in kinds else None
             )
             for split, file in files.items()
         }
@@ -131,6 +131,21 @@ def _from_files(spec: FileTask) -> Task:
 
     facts = spec.model_dump(mode="json", exclude={"train", "validation", "test"})
     return prepared([facts, {split: [file.name, file_identity(file)] for split, file in files.items()}], make)
+
+
+def _with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
+    """The files that say of what kind their examples are; made-up examples may and real ones not, so one is enough."""
+    if spec.kinds is None:
+        return []
+    found = [split for split, file in files.items() if has_column(file, spec.kinds)]
+    held_out = [split for split in ("validation", "test") if split not in files]
+    if not any(split in found for split in ("validation", "test")) and not ("train" in found and held_out):
+        asked = [file.name for split, file in files.items() if split != "train" or held_out]
+        raise DataError(
+            f"task: kinds: no column '{spec.kinds}' in {one_of(asked)}; at least one file that validation or test comes from must "
+            "have it. Name another column, or leave `kinds` out."
+        )
+    return found
 
 
 _CATALOGUE: dict[str, Callable[[], Task]] = {

@@ -68,11 +68,19 @@ def format_of(file: Path) -> str:
     return kind
 
 
-def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) -> None:
+class NoColumnError(DataError):
+    """A file lacks a column: from its first row on, or in a later one only."""
+
+    from_start = True
+
+
+def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], from_start: bool = True) -> None:
     """Refuse data that lacks a column."""
     for column in wanted:
         if column not in found:
-            raise DataError(f"{where}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
+            error = NoColumnError(f"{where}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
+            error.from_start = from_start
+            raise error
 
 
 @contextmanager
@@ -182,7 +190,7 @@ def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
                 for column in columns:
                     chunk.values[column].append(row[column])
             except KeyError:
-                check_columns(f"{file}: line {number}", list(row), columns)
+                check_columns(f"{file}: line {number}", list(row), columns, from_start=not chunk.numbers)
             chunk.numbers.append(number)
             chunk.size += len(line)
             if chunk.full:

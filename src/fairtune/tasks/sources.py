@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairtune.errors import DataError, one_of
 from fairtune.tasks.cache import content_hash, key_of
-from fairtune.tasks.formats import READERS, Chunk, format_of, read_chunks, require_file
+from fairtune.tasks.formats import READERS, Chunk, NoColumnError, format_of, read_chunks, require_file
 from fairtune.tasks.rows import Rows, collect
 
 
@@ -68,6 +68,21 @@ def shard_chunks(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
             chunk.numbers = [done + number for number in chunk.numbers]
             yield chunk
         done += last
+
+
+def has_column(path: Path, column: str) -> bool:
+    """Whether the first row of a file or a folder of shards has a column.
+
+    Raises:
+        DataError: it cannot be read, or a later row lacks the column that the first one has.
+    """
+    try:
+        next(shard_chunks(path, [column]), None)
+    except NoColumnError as error:
+        if error.from_start:
+            return False
+        raise
+    return True
 
 
 def read_rows(path: Path, texts: Sequence[str], label: str | None, aside: Path, kind: str | None = None) -> Rows:
