@@ -7,6 +7,7 @@ import csv
 import os
 import random
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ os.environ.setdefault(
 
 os.environ["FAIRTUNE_CACHE"] = tempfile.mkdtemp(prefix="fairtune-tests-")  # never the user's own
 atexit.register(shutil.rmtree, os.environ["FAIRTUNE_CACHE"], ignore_errors=True)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs in the background; tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GOOD = ["good", "great", "fine", "lovely", "brilliant", "warm"]
 BAD = ["bad", "worst", "dull", "poor", "boring", "cold"]
