@@ -45,6 +45,13 @@ def test_a_method_is_shown_with_every_setting(name: str) -> None:
     assert shown.count("default: ") >= len(config.model_fields)
 
 
+def test_what_a_step_costs_more_is_told() -> None:
+    assert "A step takes about 2 times as long" in squeezed(call("fgm").output)
+    assert "times as long" not in call("focal").output
+    factors = {name: facts["step_factor"] for name, facts in json.loads(call("--json").output)["methods"].items()}
+    assert {name for name, factor in factors.items() if factor > 1} == {"fgm", "pgd", "freelb", "rdrop"}
+
+
 def test_allowed_values_and_defaults_are_told_as_yaml_has_them() -> None:
     shown = squeezed(call("orthogonal_qk").output)
     assert "allowed: keep, headwise, headwise_random, global, global_random, normal; default: headwise" in shown

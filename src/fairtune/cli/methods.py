@@ -50,7 +50,8 @@ def _method_facts(method: Registration) -> dict[str, Any]:
     fields = {
         doc.path: {"help": doc.help, "allowed": doc.allowed, "default": doc.default} for doc in method_docs(method.name)
     }
-    return {"help": method.help, "changes": sorted(method.claims), "fields": fields}
+    changes = sorted(method.claims)
+    return {"help": method.help, "changes": changes, "step_factor": method.step_factor, "fields": fields}
 
 
 def _arm_facts(arm: NamedArm) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
     _heading("Methods", "in an arm: `methods: [NAME]`; `fairtune methods NAME` shows the settings")
     table = _table()
     for method in methods:
-        table.add_row(Text(method.name), Text(method.help.splitlines()[0]))
+        table.add_row(Text(method.name), Text.assemble(method.help.splitlines()[0], (_cost(method), "dim")))
     out.print(table)
     out.print()
     _heading("Named arms", "in a study: `arms: [NAME, NAME]`, `NAME: {lr: 1e-4}`, or `preset: NAME` in an arm")
@@ -76,7 +77,8 @@ def _show_method(method: Registration, used_by: list[str]) -> None:
     out = console()
     _heading(method.name, "method")
     out.print(Text(method.help))
-    out.print(Text(f"Changes the {' and the '.join(sorted(method.claims))}.\n" if method.claims else ""))
+    changes = f"Changes the {' and the '.join(sorted(method.claims))}." if method.claims else ""
+    out.print(Text(f"{changes}{_cost(method)}\n" if changes else ""))
     docs, table = method_docs(method.name), _table()
     for doc in docs:
         facts = [doc.allowed and f"allowed: {doc.allowed}", doc.default and f"default: {doc.default}"]
@@ -85,6 +87,12 @@ def _show_method(method: Registration, used_by: list[str]) -> None:
     out.print(Text(f"\nIn an arm:\n  my-arm: {{methods: [{method.name}]}}"))
     if used_by:
         out.print(Text(f"\nNamed arms that use it: {one_of(used_by)}"))
+
+
+def _cost(method: Registration) -> str:
+    """What a step takes longer with the settings that it has by itself; nothing where it goes no more often through the model."""
+    factor = method.step_factor
+    return f" A step takes about {factor:.3g} times as long, counted in passes." if factor != 1 else ""
 
 
 def _show_arm(arm: NamedArm) -> None:

@@ -63,6 +63,11 @@ class Registration:
     def help(self) -> str:
         return (self.config.__doc__ or "").strip()
 
+    @property
+    def step_factor(self) -> float:
+        """That of the settings it has by itself; not asked of a config that has none of its own, since some are slow to make."""
+        return 1.0 if self.config.step_factor is MethodConfig.step_factor else self.config().step_factor
+
 
 @dataclass(frozen=True)
 class MethodUse:
