@@ -10,25 +10,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from pyarrow import parquet
 
 from fairtune.errors import LedgerError
 from fairtune.files import write_atomically
 
 FILE = "examples.parquet"
 ABOUT = b"fairtune"
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("split", pa.string()),
-        ("text", pa.large_string()),
-        ("pair", pa.large_string()),
-        ("label", pa.int64()),
-        ("kind", pa.large_string()),
-        ("tokens", pa.int32()),
-    ]
-)
+COLUMNS = {
+    "id": "string", "split": "string", "text": "large_string", "pair": "large_string", "label": "int64", "kind": "large_string",
+    "tokens": "int32",
+}  # fmt: skip
+"""Names and types."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,10 @@ class AboutExamples:
 
 def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Examples]) -> None:
     """Write the examples of some splits into one file."""
-    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for split, part in splits.items():
         columns["id"] += part.ids
         columns["split"] += [split] * len(part.ids)
@@ -77,13 +72,17 @@ def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Exampl
         columns["kind"] += part.kinds
         columns["tokens"] += part.tokens.tolist()
     known = {ABOUT: json.dumps(about.__dict__).encode()}
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()], known)
     content = pa.BufferOutputStream()
-    parquet.write_table(pa.table(columns, SCHEMA).replace_schema_metadata(known), content, compression="zstd")
+    parquet.write_table(pa.table(columns, schema), content, compression="zstd")
     write_atomically(path, content.getvalue().to_pybytes())
 
 
 def about_examples(path: Path) -> AboutExamples | None:
     """What the file says of itself; None where there is none that can be read."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
     try:
         found = (parquet.read_schema(path).metadata or {}).get(ABOUT)
         return None if found is None else AboutExamples(**json.loads(found))
@@ -97,8 +96,11 @@ def read_examples(path: Path, split: str) -> Examples:
     Raises:
         LedgerError: the file is missing or damaged.
     """
+    import pyarrow as pa
+    from pyarrow import parquet
+
     try:
-        table = parquet.read_table(path, filters=[("split", "=", split)]).select(SCHEMA.names)
+        table = parquet.read_table(path, filters=[("split", "=", split)]).select(list(COLUMNS))
     except (OSError, pa.ArrowException, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise LedgerError(
