@@ -123,6 +123,8 @@ def test_a_busy_machine_is_flagged(ledger: MadeLedger) -> None:
     content = make_content(ledger.results())
     assert content.machine.busy == ("focal/seed-0: load average 9.5 on 2 cores when it began",)
     assert any("Do not trust these times: 1 run" in note for note in content.timing_notes)
+    assert {one.versus.arm: one.versus.busy for one in content.ranking}["focal"]
+    assert not all(one.versus.busy for one in content.ranking)
 
 
 def test_machines_that_differ_are_told_apart(ledger: MadeLedger) -> None:

@@ -26,12 +26,12 @@ BITFIT = [{"bitfit": {}}]
 
 def versus(
     word: str = BETTER, ratios: Sequence[float] = (), note: str = "", difference: float | None = 0.01, arm: str = "arm",
-    beats_bound: bool = False, expected: float | None = 1.0, confounds: tuple[Confound, ...] = (),
+    beats_bound: bool = False, expected: float | None = 1.0, confounds: tuple[Confound, ...] = (), busy: bool = False,
 ) -> Versus:  # fmt: skip
     low, high = (None, None) if difference is None else (difference - 0.005, difference + 0.005)
     return Versus(
         arm, "baseline", 3, difference, low, high, 0.8, None, 0.01, word, note, confounds, spread_of(ratios), expected, None,
-        beats_bound,
+        beats_bound, busy,
     )  # fmt: skip
 
 
@@ -43,6 +43,12 @@ def versus(
         (versus(BETTER, [0.97, 1.10, 1.20]), "yes, at no clear change in time"),
         (versus(BETTER, [1.01, 1.01]), "yes, at no clear change in time"),
         (versus(BETTER, [1.9]), "yes, at a time that too few runs show"),
+        (versus(BETTER, [1.9, 1.9], busy=True), "yes, at a time that a busy machine cannot tell"),
+        (versus(INFERIOR, [0.8, 0.9], busy=True), "no"),
+        (
+            versus(NOT_INFERIOR, [0.8, 0.9], busy=True),
+            "not shown: no worse, but whether it is cheaper a busy machine cannot tell; time it again",
+        ),
         (versus(WORSE, [1.9, 1.9]), "no"),
         (versus(INFERIOR, [0.8, 0.9]), "no, though it saves 15 % of a step's time"),
         (versus(NOT_INFERIOR, [0.8, 0.9]), "yes, saves 15 % of a step's time"),

@@ -90,6 +90,7 @@ class Versus:
         expected: that ratio as counting passes through the model predicts it; None if a step's work differs otherwise.
         bound: the lowest such ratio that matrix products allow; None if it is not known.
         beats_bound: even the slowest of those seeds has a ratio below the bound.
+        busy: a run of one of the two began on a machine that had other work, so that nothing follows from their times.
     """
 
     arm: str
@@ -108,6 +109,7 @@ class Versus:
     expected: float | None
     bound: float | None
     beats_bound: bool
+    busy: bool = False
 
 
 @dataclass(frozen=True)

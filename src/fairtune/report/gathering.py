@@ -13,7 +13,7 @@ from fairtune.report.bounds import beats, bound_notes, expected_ratio, lowest_ra
 from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, TextFacts, Versus, Worth
 from fairtune.report.curves import learning_curve
 from fairtune.report.data_section import read_data
-from fairtune.report.machine import describe_machine
+from fairtune.report.machine import describe_machine, was_busy
 from fairtune.report.maps.section import read_map_section
 from fairtune.report.mistakes.section import read_mistakes
 from fairtune.report.numbers import setting
@@ -196,6 +196,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
         expected=expected,
         bound=bound,
         beats_bound=beats(slowdown, bound),
+        busy=any(was_busy(run) for arm in (found.arm, found.reference) for run in results.finished(arm)),
     )
 
 

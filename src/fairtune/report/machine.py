@@ -30,6 +30,11 @@ def describe_machine(runs: list[RunRecord]) -> Machine:
     )
 
 
+def was_busy(run: RunRecord) -> bool:
+    """Whether a run began on a machine that had other work."""
+    return _busy(run.arm, read_json(run.folder.environment) or {}) is not None
+
+
 def _flat(environment: dict[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {}
     for name, value in environment.items():

@@ -7,8 +7,8 @@ The rule, in this order:
 - *better*: yes, with the change in time.
 - *not inferior*: yes if it is clearly cheaper, else no.
 
-A change in time is clear if every seed shows it and its median is 2 % or more; a single seed shows none. A saving beyond the
-arm's bound is not believed.
+A change in time is clear if every seed shows it and its median is 2 % or more; a single seed shows none, and neither do runs
+that began on a busy machine. A saving beyond the arm's bound is not believed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ CLEAR = 0.02
 """A smaller change of a step's time is none."""
 FEWEST = 2
 """Arms besides the reference, from which on a ranking says something."""
+BUSY = "at a time that a busy machine cannot tell"
 
 
 def rank(found: Iterable[Versus], metric: str) -> tuple[Worth, ...]:
@@ -46,8 +47,10 @@ def _answer(versus: Versus) -> str:
     if versus.word in (NONE, NOT_SEPARABLE):
         return f"not shown: {versus.note}" if versus.note else "not shown"
     if versus.word == BETTER:
-        return "yes, " + _at(change)
+        return "yes, " + (BUSY if versus.busy else _at(change))
     if versus.word == NOT_INFERIOR:
+        if versus.busy:
+            return "not shown: no worse, but whether it is cheaper a busy machine cannot tell; time it again"
         if change is None or change >= 0:
             return "no: neither better nor clearly cheaper"
         if versus.beats_bound:
@@ -57,9 +60,9 @@ def _answer(versus: Versus) -> str:
 
 
 def time_change(versus: Versus) -> float | None:
-    """The change of a step's time as a share: 0 where it is not clear, None where it was not measured in two seeds."""
+    """The change of a step's time as a share: 0 where it is not clear, None where two seeds on a quiet machine do not show it."""
     seen = versus.slowdown
-    if seen is None or seen.n < 2:
+    if seen is None or seen.n < 2 or versus.busy:
         return None
     clear = abs(seen.median - 1) >= CLEAR and (seen.low > 1 or seen.high < 1)
     return seen.median - 1 if clear else 0.0

@@ -41,6 +41,8 @@ def worth_notes(content: ReportContent) -> list[str]:
         "neither better nor clearly cheaper. Not shown: these runs cannot tell. The order is that of the measured gains; "
         "arms whose intervals overlap are not ranked by it.",
     ]
+    if any(one.versus.busy for one in content.ranking):
+        notes.append("Do not trust the times in this table: runs began on a busy machine, so no answer builds on them.")
     return notes if content.ranking else []
 
 
