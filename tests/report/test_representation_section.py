@@ -82,8 +82,11 @@ def test_every_example_is_a_dot_and_every_mistake_a_cross(vectors: MadeLedger, f
     svg = cloud_svg(section.arms[0], section.labels)
     assert svg in files["html"], "the same every time"
     paths = re.findall(r'<path d="([^"]*)"', svg)
-    assert [path.count("h0") for path in paths] == [KEPT // 2, KEPT // 2, 0]
+    assert [path.count("h.01") for path in paths] == [KEPT // 2, KEPT // 2, 0]
     assert paths[2].count("M") == section.arms[0].mistakes
+    assert svg.count('style="stroke-linecap:') == 2, (
+        "an attribute would lose against the styles of other figures, and no dot be seen"
+    )
     assert "<b>arm" not in files["html"]
     assert len(svg) < 4_000
 

@@ -15,7 +15,8 @@ from fairtune.report.representation.section import ArmRepresentation
 SIZE, EDGE, CROSS = 320, 10, 3
 """Of the picture, its margin, and half the size of a mistake's mark."""
 CAPS = (("round", 4.8), ("square", 3.8))
-"""The ends of a line of no length, and its width: a dot, a square."""
+"""The ends of a line of next to no length, and its width: a dot, a square. They are given as a style, since matplotlib's
+figures on the same page set the ends of all lines, which an attribute does not stand up to."""
 LONGEST = 18
 Points = npt.NDArray[np.int64]
 
@@ -30,10 +31,10 @@ def cloud_svg(arm: ArmRepresentation, labels: tuple[str, ...]) -> str:
     parts = []
     for number in range(len(labels)):
         own = points[arm.vectors.labels == number]
-        dots = "".join(f"M{x} {y}h0" for x, y in own.tolist())
+        dots = "".join(f"M{x} {y}h.01" for x, y in own.tolist())
         end, wide = CAPS[number % 2]
         parts.append(
-            f'<path d="{dots}" stroke="{to_hex(colours[number])}" stroke-linecap="{end}" stroke-width="{wide}" opacity=".8"/>'
+            f'<path d="{dots}" stroke="{to_hex(colours[number])}" style="stroke-linecap:{end}" stroke-width="{wide}" opacity=".8"/>'
         )
     crosses = "".join(
         f"M{x - CROSS} {y - CROSS}l{2 * CROSS} {2 * CROSS}m0-{2 * CROSS}l-{2 * CROSS} {2 * CROSS}"
