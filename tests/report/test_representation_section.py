@@ -85,7 +85,7 @@ def test_every_example_is_a_dot_and_every_mistake_a_cross(vectors: MadeLedger, f
     assert [path.count("h.01") for path in paths] == [KEPT // 2, KEPT // 2, 0]
     assert paths[2].count("M") == section.arms[0].mistakes
     assert svg.count('style="stroke-linecap:') == 2, (
-        "an attribute would lose against the styles of other figures, and no dot be seen"
+        "an attribute loses against other figures' styles, and no dot is seen"
     )
     assert "<b>arm" not in files["html"]
     assert len(svg) < 4_000
