@@ -53,7 +53,7 @@ def test_killed_again_and_again_a_run_ends_with_the_same_bits(
     toy: ToyStudy, wholes: Wholes, methods: list[Any]
 ) -> None:
     whole, broken = wholes(methods), toy.job("broken", methods)
-    for kill_at in (7, 9, 14, 12):  # before the first state, then ever further on
+    for kill_at in (7, 14, 12):  # before the first state, then ever further on
         assert perform_apart(broken, kill_at=kill_at) == KILLED
     assert perform_apart(broken) == 0
 
