@@ -10,7 +10,7 @@ demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 lint: setup
 	$(BIN)/ruff check .
