@@ -100,8 +100,10 @@ def share_of(answers: Answers, members: Mask, confidence: float) -> Share:
     return Share(value, *wilson(value, n, confidence))
 
 
-def wilson(share: float, n: int, confidence: float) -> tuple[float, float]:
-    """Wilson's interval of a share among n."""
+def wilson(share: float, n: float, confidence: float) -> tuple[float, float]:
+    """Wilson's interval of a share among n, which may be a count that was worked out; all of 0 to 1 where nothing was seen."""
+    if n == 0:
+        return 0.0, 1.0
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     middle = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fairtune.analysis import mistakes
 from fairtune.analysis.totals import metric_from_totals
 from fairtune.tasks.task import Labels
 
-CONFIDENCE, QUANTILE = 0.95, 1.959963984540054
+CONFIDENCE = 0.95
 DRAWS, CELLS_AT_ONCE = 2000, 4_000_000
 SEED = 20261116
 Matrix = npt.NDArray[np.int64]
@@ -31,13 +32,8 @@ def confusion(labels: Labels, predicted: Labels, classes: int) -> Matrix:
 
 
 def wilson(hits: float, n: float) -> Interval:
-    """Wilson's 95 % interval of a share; all of it where nothing was seen."""
-    if n == 0:
-        return 0.0, 1.0
-    z2 = QUANTILE**2
-    middle = (hits + z2 / 2) / (n + z2)
-    half = QUANTILE / (n + z2) * math.sqrt(hits * (n - hits) / n + z2 / 4)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    """Wilson's 95 % interval of so many hits among n."""
+    return mistakes.wilson(hits / n if n else 0.0, n, CONFIDENCE)
 
 
 def overall(matrix: Matrix) -> list[dict[str, Any]]:

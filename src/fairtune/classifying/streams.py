@@ -19,6 +19,7 @@ from fairtune.tasks.formats import (
     LONGEST,
     PLAIN_COLUMN,
     check_columns,
+    json_row,
     open_file,
     require_file,
     told_of,
@@ -212,13 +213,7 @@ def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
 def _jsonl(where: Path | str, lines: Iterator[str]) -> Numbered:
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{where}: line {number} is not JSON: {error}.") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{where}: line {number} is not a JSON mapping.")
-            yield number, len(line), row
+            yield number, len(line), json_row(where, number, line)
 
 
 def _plain(where: Path | str, lines: Iterator[str]) -> Numbered:  # noqa: ARG001 - as the other readers

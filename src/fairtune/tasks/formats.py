@@ -174,18 +174,24 @@ def wrong_quotes(error: str, began: int, line: int) -> str:
     return f'{wrong}; close it, and write a quote inside a text as "".'
 
 
+def json_row(where: Path | str, number: int, line: str) -> dict[str, Any]:
+    """The mapping that a line of JSONL is."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: line {number} is not JSON: {error}.") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: line {number} is not a JSON mapping.")
+    return row
+
+
 def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     chunk = Chunk.empty(columns)
     with open_file(file) as handle:
         for number, line in enumerate(whole_lines(file, handle), start=1):
             if not line.strip():
                 continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{file}: line {number} is not JSON: {error}.") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{file}: line {number} is not a JSON mapping.")
+            row = json_row(file, number, line)
             try:
                 for column in columns:
                     chunk.values[column].append(row[column])

@@ -55,8 +55,8 @@ class AscentConfig(AdversarialConfig):
 
     @property
     def ascent(self) -> tuple[int, float]:
-        """Steps up the loss, and how long each is."""
-        raise NotImplementedError
+        """Steps up the loss, and how long each is: one, as far as it may go."""
+        return 1, self.epsilon
 
     @property
     def step_factor(self) -> float:
@@ -79,10 +79,6 @@ class AscentConfig(AdversarialConfig):
 
 class FGMConfig(AscentConfig):
     """Learn also from each example's token vectors moved one step, of length epsilon, up the loss (FGM)."""
-
-    @property
-    def ascent(self) -> tuple[int, float]:
-        return 1, self.epsilon
 
 
 class PGDConfig(AscentConfig):
