@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
+import secrets
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+ASIDE = ".writing"
+"""How the names of files end that are being written, or were when their writer was killed."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -18,17 +24,30 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    aside = path.with_name(f".{path.name}.writing")
+    """Write aside, fsync, rename. Each writer has an aside of its own, so that of two at once one wins whole."""
+    aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{ASIDE}")
     try:
-        with aside.open("wb") as handle:
+        with aside.open("xb") as handle:
             handle.write(content)
             handle.flush()
             os.fsync(handle.fileno())
         aside.replace(path)
-    except OSError:
+    except BaseException:
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def remove_leftovers(folder: Path, older_than: float = 0.0) -> None:
+    """Remove what killed writers left in a folder.
+
+    Args:
+        older_than: seconds since its last change, where another writer may be at work; 0 where a lock keeps others out.
+    """
+    with contextlib.suppress(OSError):
+        for left in folder.glob(f".*{ASIDE}"):
+            if left.is_file() and time.time() - left.stat().st_mtime >= older_than:
+                left.unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:
@@ -36,10 +55,22 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def parse_json(content: str | bytes) -> Any:
+    """The value that a JSON text holds.
+
+    Raises:
+        ValueError: it is no JSON; also where it is nested deeper than can be read, which json has another error for.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The mapping in a file, or None where there is no file or it does not hold one."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fairtune.errors import LedgerError
-from fairtune.files import finite, read_json, write_atomically, write_json
+from fairtune.files import finite, read_json, remove_leftovers, write_atomically, write_json
 from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions
 
 
@@ -40,14 +43,59 @@ def test_a_crash_in_the_middle_leaves_the_old_file(
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
 
 
-def test_a_really_full_disk_leaves_nothing_half(tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    (tmp_path / ".x.json.writing").symlink_to("/dev/full")
-    (tmp_path / "x.json").write_text('{"old": 1}')
-    with pytest.raises(OSError, match="No space left"):
-        write_json(tmp_path / "x.json", {"new": 2})
+def test_a_disk_that_really_takes_no_more_leaves_nothing_half(tmp_path: Path) -> None:
+    write_json(tmp_path / "x.json", {"old": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # the kernel itself refuses what goes beyond
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_json(tmp_path / "x.json", {"new": "2" * 1000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert read_json(tmp_path / "x.json") == {"old": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
+
+
+def test_many_writers_of_one_file_never_tear_each_other(tmp_path: Path) -> None:
+    file, contents = tmp_path / "x", [bytes([65 + i]) * (20_000 + i) for i in range(6)]
+    file.write_bytes(contents[0])
+    torn: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            found = file.read_bytes()
+            if found not in contents:
+                torn.append(len(found))
+
+    def write(content: bytes) -> None:
+        for _ in range(40):
+            write_atomically(file, content)
+
+    with ThreadPoolExecutor() as pool:
+        reader = pool.submit(read)
+        try:
+            list(pool.map(write, contents))  # raises what a writer raised
+        finally:
+            done.set()
+        reader.result()
+    assert not torn
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".x.json.0123.writing", "x.json", ".lock", "a.writing"):
+        (tmp_path / name).write_text("{}")
+    remove_leftovers(tmp_path, older_than=3600)
+    assert len(list(tmp_path.iterdir())) == 4, "another writer may be at work"
+    remove_leftovers(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "a.writing", "x.json"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "", "[1", "\xff", "[]", "null"])
+def test_what_holds_no_mapping_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text, encoding="latin-1")
+    assert read_json(tmp_path / "x.json") is None
 
 
 def test_numbers_that_json_has_no_word_for_become_null(tmp_path: Path) -> None:
