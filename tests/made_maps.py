@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.records import EVENT, write_arrays
+from fairtune.ledger.seals import close_run
+from fairtune.ledger.studies import write_study
 from fairtune.som.grid import Grid
 
 STEPS = 5
@@ -111,7 +112,8 @@ def made_run(
         "settings": {},
     }
     folder.write_plan({**run, "signature": f"fairtune|arm:{arm}|seed:{seed}"})
-    write_json(runs / "made" / "study.json", {"task": {"metric": "accuracy", "kind": "classify"}})
+    plan = {"plan": "0", "task": {"metric": "accuracy", "kind": "classify"}, "arms": {}, "compare": {}, "runs": []}
+    write_study(runs / "made", plan)
     if maps:
         record_maps(folder, seed=seed, **how)
     log = EventLog(folder.events)
@@ -121,5 +123,5 @@ def made_run(
         )
     log.close()
     if finished:
-        write_json(folder.result, {"status": "finished", "metric": "accuracy", "best_step": 2 * STEPS})
+        close_run(folder, run["key"], {"status": "finished", "metric": "accuracy", "best_step": 2 * STEPS})
     return folder

@@ -15,6 +15,8 @@ from typing import Any
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
+SEAL = "seal"
+"""Where a sealed mapping has the sha256 of its content."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -74,6 +76,42 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def sealed(value: Mapping[str, Any]) -> bytes:
+    """A mapping as JSON that carries the sha256 of its own content, so that whoever reads it notices a change."""
+    plain = {name: inner for name, inner in finite(value).items() if name != SEAL}
+    return (json.dumps({**plain, SEAL: _digest(plain)}, indent=1) + "\n").encode()
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomically(path, sealed(value))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `write_sealed` wrote, without its seal.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not what was written, in words that follow the file's name.
+    """
+    try:
+        value = parse_json(path.read_bytes())
+    except ValueError:
+        raise ValueError("is not readable JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON mapping")
+    found = value.pop(SEAL, None)
+    if found is None:
+        raise ValueError("has no seal: it was changed, or written by an earlier version of fairtune")
+    if found != _digest(value):
+        raise ValueError("is not what was written: its content does not fit its seal")
+    return value
+
+
+def _digest(value: Any) -> str:
+    """sha256 of plain data, whatever the order of its keys and the spaces between them."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def sync_folder(folder: Path) -> None:

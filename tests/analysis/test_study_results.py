@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.sealed import close_again
 
 from fairtune.analysis.results import Results, load_results
 from fairtune.errors import LedgerError
-from fairtune.files import write_json
+from fairtune.files import read_sealed, write_sealed
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import lock, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.ledger.seals import close_run
+from fairtune.ledger.studies import write_study
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.tasks.metrics import classification_metrics
@@ -36,7 +39,7 @@ class Ledger:
         plan = make_plan(load_study(self.source, overrides))
         folder = self.runs / "s"
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "study.json", plan.as_json())
+        write_study(folder, plan.as_json())
         return plan
 
     def finish(self, plan: Plan, accuracy: dict[str, float] | None = None, skip: tuple[str, ...] = ()) -> None:
@@ -60,7 +63,7 @@ class Ledger:
             "step_seconds": {"median": SECONDS[run.arm] * (1 + run.seed)},
             "parameters": {"trainable_share": 0.5 if run.arm == "oelm" else 1.0},
         }
-        write_json(folder.result, result)
+        close_run(folder, run.key, result)
 
     def results(self) -> Results:
         return load_results(self.runs, "s")
@@ -188,7 +191,9 @@ def test_failures_are_listed_with_their_reasons(ledger: Ledger) -> None:
     plan = ledger.plan()
     ledger.finish(plan)
     folder = run_folder(ledger.runs, "s", "oelm", 1)
-    write_json(folder.result, {"status": "failed", "reason": "loss is nan at step 7"})
+    planned = read_sealed(folder.plan)
+    folder.begin(planned)
+    write_sealed(folder.result, {"status": "failed", "reason": "loss is nan at step 7", "key": planned["key"]})
     results = ledger.results()
     assert results.failures == {"oelm/seed-1": "loss is nan at step 7"}
     assert results.summary("oelm").n == 2
@@ -197,7 +202,7 @@ def test_failures_are_listed_with_their_reasons(ledger: Ledger) -> None:
 def test_begun_and_not_ended_is_interrupted_or_running(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     folder = run_folder(ledger.runs, "s", "oelm", 1)
-    folder.result.unlink()
+    folder.begin(read_sealed(folder.plan))
     assert {(r.arm, r.seed): r.status for r in ledger.results().runs}["oelm", 1] == "interrupted"
     with lock(folder.path / ".lock", "taken"):
         assert {(r.arm, r.seed): r.status for r in ledger.results().runs}["oelm", 1] == "running"
@@ -237,9 +242,21 @@ def test_arms_scored_on_different_examples_are_not_compared(ledger: Ledger) -> N
         _ = ledger.results().comparisons
 
 
-def test_lost_predictions_are_told_with_their_file(ledger: Ledger) -> None:
+def test_lost_predictions_leave_the_run_out_and_name_it(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     run_folder(ledger.runs, "s", "oelm", 1).predictions.unlink()
+    results = ledger.results()
+    assert results.summary("oelm").n == 2
+    assert results.exclusions == [
+        "oelm/seed-1: predictions.parquet is missing; move its folder away and run the study again"
+    ]
+
+
+def test_a_run_that_never_had_predictions_is_told_with_its_file(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    folder = run_folder(ledger.runs, "s", "oelm", 1)
+    folder.predictions.unlink()
+    close_again(folder)
     with pytest.raises(LedgerError, match=r"oelm/seed-1/predictions\.parquet: .* cannot be read"):
         ledger.results().summary("oelm")
 
@@ -247,7 +264,7 @@ def test_lost_predictions_are_told_with_their_file(ledger: Ledger) -> None:
 def test_a_damaged_study_record_is_told(ledger: Ledger) -> None:
     ledger.plan()
     (ledger.runs / "s" / "study.json").write_text("{")
-    with pytest.raises(LedgerError, match=r"study\.json cannot be read"):
+    with pytest.raises(LedgerError, match=r"study\.json is not readable JSON; run the study again"):
         ledger.results()
 
 
@@ -263,6 +280,7 @@ def test_events_of_a_run_are_those_that_count(ledger: Ledger) -> None:
     for event, unit in (("resumed", 0), ("step", 0), ("step", 1), ("resumed", 1), ("step", 1)):
         log.write(event, unit)
     log.close()
+    close_again(run_folder(ledger.runs, "s", "baseline", 0))
     assert [e["unit"] for e in ledger.results().runs[0].events if e["event"] == "step"] == [0, 1]
 
 

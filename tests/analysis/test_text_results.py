@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.sealed import close_again
 
 from fairtune.analysis.progress import steps_text
 from fairtune.analysis.results import Results, load_results
 from fairtune.errors import LedgerError
-from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import run_folder
 from fairtune.ledger.predictions import TextScores, read_predictions, write_predictions
+from fairtune.ledger.seals import close_run
+from fairtune.ledger.studies import write_study
 
 DOCUMENTS = 60
 LOSS = {"baseline": 2.0, "oelm": 2.2, "close": 2.01}
@@ -42,7 +44,7 @@ class TextLedger:
             ],
         }
         (self.runs / "s").mkdir(parents=True)
-        write_json(self.runs / "s" / "study.json", plan)
+        write_study(self.runs / "s", {"plan": "0", **plan})
         for run in plan["runs"]:
             self.finish(run, (loss or LOSS)[run["arm"]])
 
@@ -63,14 +65,16 @@ class TextLedger:
             "step_seconds": {"median": 0.1}, "parameters": {"trainable_share": 1.0},
             "metrics": {"test": {"perplexity": 0.123}},
         }  # fmt: skip
-        write_json(folder.result, result)
+        close_run(folder, run["key"], result)
 
     def change(self, name: str, **columns: Any) -> None:
         """Change columns of what a run stored."""
         arm, seed = name.split("/seed-")
-        path = run_folder(self.runs, "s", arm, int(seed)).predictions
+        folder = run_folder(self.runs, "s", arm, int(seed))
+        path = folder.predictions
         parts = {split: read_predictions(path, split) for split in ("validation", "test", "final")}
         write_predictions(path, {split: replace(part, **columns) for split, part in parts.items()})
+        close_again(folder)
 
     def results(self) -> Results:
         return load_results(self.runs, "s")
@@ -206,7 +210,8 @@ def test_arms_with_other_documents_or_tokens_are_not_compared(
 
 def test_a_run_that_stored_no_final_scores_is_told_with_its_file(ledger: TextLedger) -> None:
     ledger.make()
-    path = run_folder(ledger.runs, "s", "oelm", 0).predictions
-    write_predictions(path, {"test": read_predictions(path, "test")})
+    folder = run_folder(ledger.runs, "s", "oelm", 0)
+    write_predictions(folder.predictions, {"test": read_predictions(folder.predictions, "test")})
+    close_again(folder)
     with pytest.raises(LedgerError, match=r"oelm/seed-0/predictions\.parquet: nothing was scored as 'final'"):
         ledger.results().summary("oelm", which="final")

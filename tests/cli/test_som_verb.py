@@ -124,7 +124,7 @@ def test_damage_is_told_and_nothing_is_written(tmp_path: Path) -> None:
     (folder.records / "bpsom-000000005.safetensors").write_bytes(b"no tensors")
     answer = call(folder.path)
     assert answer.exit_code == 2
-    assert "what bpsom recorded at step 5 cannot be read" in answer.output
+    assert "records/bpsom-000000005.safetensors was changed after the run was closed" in answer.output
     assert not (folder.path / "maps").exists()
 
 

@@ -16,6 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from fairtune.execution.job import Job
 from fairtune.ledger.events import all_events, counted_events
 from fairtune.ledger.predictions import read_predictions
+from fairtune.ledger.seals import run_state
 from fairtune.methods.registry import registered
 from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
@@ -41,7 +42,7 @@ def wholes(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFa
         if key not in done:
             job = toy.job(str(len(done)), methods, **train)
             assert perform_apart(job) == 0
-            assert job.run.status() == "finished"
+            assert run_state(job.run).status == "finished"
             done[key] = job
         return done[key]
 
@@ -94,7 +95,7 @@ def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStud
     assert perform_here(running, keep)["status"] == "finished"
     assert len(left) > 20
     for point, broken in enumerate(left, start=1):
-        assert broken.run.status() != "finished"
+        assert run_state(broken.run).status != "finished"
         assert perform_apart(broken) == 0
         assert digests(broken.run.path) == expected, f"killed at point {point}"
 
@@ -175,4 +176,4 @@ def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Whole
 def test_a_finished_run_leaves_no_states_behind(wholes: Wholes) -> None:
     job = wholes()
     assert not job.run.checkpoint.exists()
-    assert job.run.status() == "finished"
+    assert run_state(job.run).status == "finished"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairtune.errors import LedgerError
-from fairtune.files import write_json
+from fairtune.files import write_sealed
 from fairtune.ledger.folders import (
     is_locked,
     lock,
@@ -24,35 +25,35 @@ from fairtune.ledger.folders import (
     study_names,
 )
 from fairtune.ledger.index import NAME, read_index, refresh_index
+from fairtune.ledger.seals import State, close_run, run_state
+from fairtune.ledger.studies import write_study
 
 
 def make_run(runs: Path, arm: str = "baseline", seed: int = 0, score: float | None = 0.8, study: str = "s") -> Any:
-    write_json_in(runs / study / "study.json", {"study": study})
+    write_study(runs / study, {"study": study, "plan": "p"})
     folder = run_folder(runs, study, arm, seed)
     folder.write_plan({"key": "k", "settings": {}, "signature": "sig"})
     if score is not None:
         result = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": score}}}
-        write_json(folder.result, {**result, "seconds": {"total": 3.5}, "signature": "sig"})
+        close_run(folder, "k", {**result, "seconds": {"total": 3.5}, "signature": "sig"})
     return folder
-
-
-def write_json_in(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, value)
 
 
 def test_a_folder_says_what_state_its_run_is_in(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "s", "baseline", 3)
     assert (folder.path, folder.arm, folder.seed) == (tmp_path / "s" / "baseline" / "seed-3", "baseline", 3)
-    assert folder.status() == "waiting"
-    folder.write_plan({"key": "k"})
-    assert folder.status() == "started"
-    write_json(folder.result, {"status": "failed", "reason": "x"})
-    assert folder.status() == "failed"
-    write_json(folder.result, {"status": "finished"})
-    assert folder.status() == "finished"
-    folder.result.write_text('{"status": "fini')
-    assert folder.status() == "started", "a damaged result is no result"
+    assert run_state(folder) == State("waiting")
+    folder.begin({"key": "k"})
+    assert run_state(folder) == State("interrupted")
+    with lock(folder.lock, "taken"):
+        assert run_state(folder) == State("running")
+    failed = {"status": "failed", "reason": "x", "key": "k"}
+    write_sealed(folder.result, failed)
+    assert run_state(folder) == State("failed", failed)
+    folder.begin({"key": "k"})
+    close_run(folder, "k", {"status": "finished"})
+    assert run_state(folder) == run_state(folder, "k") == State("finished", {"status": "finished", "key": "k"})
+    assert run_state(folder, "other") == State("waiting"), "a run of another plan is none of this one"
 
 
 SETTINGS = {"train": {"lr": 1e-4, "epochs": 3}, "task": {"name": "t"}, "methods": []}
@@ -94,7 +95,7 @@ def test_scratch_is_cleared_and_the_record_stays(tmp_path: Path) -> None:
     folder.clear_scratch()
     folder.clear_scratch()
     assert not folder.checkpoint.exists()
-    assert folder.status() == "finished"
+    assert run_state(folder).status == "finished"
 
 
 def test_an_unknown_study_names_the_known_ones(tmp_path: Path) -> None:
@@ -190,7 +191,7 @@ def test_the_index_has_a_row_a_run(tmp_path: Path) -> None:
     make_run(tmp_path, "baseline", 0, 0.8)
     make_run(tmp_path, "oelm", 1, None)
     failed = make_run(tmp_path, "oelm", 2, None, study="t")
-    write_json(failed.result, {"status": "failed", "reason": "out of memory"})
+    write_sealed(failed.result, {"status": "failed", "reason": "out of memory", "key": "k"})
     rows = {(r.study, r.arm, r.seed): r for r in refresh_index(tmp_path)}
     assert set(rows) == {("s", "baseline", 0), ("s", "oelm", 1), ("t", "oelm", 2)}
     done = rows["s", "baseline", 0]
@@ -246,7 +247,7 @@ def test_the_index_forgets_runs_that_are_gone_and_no_runs_is_no_rows(tmp_path: P
     folder = make_run(tmp_path)
     make_run(tmp_path, "other")
     assert len(refresh_index(tmp_path)) == 2
-    folder.plan.unlink()
+    shutil.rmtree(folder.path)
     refresh_index(tmp_path)
     assert [row.arm for row in read_index(tmp_path)] == ["other"]
 
@@ -257,3 +258,73 @@ def test_a_folder_moved_aside_is_no_run(tmp_path: Path) -> None:
     folder.path.rename(folder.path.with_name("seed-0-old"))
     assert [row.seed for row in refresh_index(tmp_path)] == [1]
     assert [f.seed for f in run_folders(tmp_path / "s")] == [1]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"status": "finished", "metric": "accuracy", "metrics": None},
+        {"status": "finished", "metric": ["accuracy"], "metrics": {"test": 3}, "seconds": "long"},
+        {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": {"no": 1}}}, "seconds": {"total": "x"}},
+    ],
+)  # fmt: skip
+def test_a_strange_run_is_indexed_and_does_not_hide_the_others(tmp_path: Path, result: dict[str, Any]) -> None:
+    make_run(tmp_path, study="other")
+    strange = make_run(tmp_path, "strange", 0, None)
+    close_run(strange, "k", result)
+    rows = {row.arm: row for row in refresh_index(tmp_path)}
+    assert rows["baseline"].score == 0.8
+    assert (rows["strange"].status, rows["strange"].score, rows["strange"].seconds) == ("finished", None, None)
+    assert {row.arm for row in read_index(tmp_path)} == {"baseline", "strange"}
+
+
+def test_a_folder_with_a_number_that_no_index_holds_does_not_stop_the_others(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    for seed in (2**63, 2**64, 10**200):
+        make_run(tmp_path, seed=seed)
+    assert [row.seed for row in refresh_index(tmp_path)] == [0]
+    assert [row.seed for row in read_index(tmp_path)] == [0]
+    assert len(run_folders(tmp_path / "s")) == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
+def test_folders_that_may_not_be_read_do_not_hide_the_others(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    make_run(runs, study="open")
+    make_run(runs, study="shut")
+    shut = make_run(runs, "arm", 0, study="half")
+    make_run(runs, "arm", 1, study="half")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder.is_relative_to("/tmp"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    (runs / "shut").chmod(0o700)
+    shut.path.chmod(0o700)
+    os.seteuid(65534)
+    try:
+        rows = refresh_index(runs)
+    finally:
+        os.seteuid(0)
+    assert [(row.study, row.arm, row.status) for row in rows] == [
+        ("half", "arm", "damaged"),
+        ("half", "arm", "finished"),
+        ("open", "baseline", "finished"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["folder", "below a file"])
+def test_a_lock_that_cannot_be_opened_is_told_and_is_not_held(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / ".lock"
+    if kind == "folder":
+        file.mkdir()
+    else:
+        (tmp_path / "file").touch()
+        file = tmp_path / "file" / ".lock"
+    assert not is_locked(file)
+    with pytest.raises(LedgerError, match=r"\.lock: the lock cannot be opened \("), lock(file, "taken"):
+        pytest.fail("there is no lock")
+
+
+def test_a_runs_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "runs").touch()
+    with pytest.raises(LedgerError, match=r"the runs folder .*runs cannot be read \(Not a directory\); choose another"):
+        study_names(tmp_path / "runs")

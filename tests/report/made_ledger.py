@@ -10,12 +10,14 @@ from zlib import crc32
 
 import numpy as np
 from made_card import made_card
+from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results
 from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.ledger.studies import write_study
 
 EXAMPLES = 400
 STUDY = "made"
@@ -58,6 +60,8 @@ class MadeLedger:
         write_predictions(self.folder(arm, seed).predictions, {"test": Predictions(ids, labels, scores)})
 
     def results(self) -> Results:
+        """Of what the files hold now, also where a test changed them."""
+        close_all(self.runs / STUDY)
         return load_results(self.runs, STUDY)
 
 
@@ -107,7 +111,7 @@ def make_study(
         ],
     }  # fmt: skip
     (runs / STUDY).mkdir(parents=True)
-    write_json(runs / STUDY / "study.json", plan)
+    write_study(runs / STUDY, plan)
     for run in planned:
         _record(made, run, arms[run["arm"]])
     return made

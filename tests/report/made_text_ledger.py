@@ -11,12 +11,14 @@ from zlib import crc32
 import numpy as np
 from made_card import made_card
 from made_ledger import QK, STUDY, environment
+from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results
 from fairtune.files import write_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import TextScores, write_predictions
+from fairtune.ledger.studies import write_study
 
 DOCUMENTS, STEPS = 60, 200
 PROMPTS = ("Once upon a time", "Tom and Mia went to the")
@@ -59,6 +61,8 @@ class MadeTextLedger:
         )
 
     def results(self) -> Results:
+        """Of what the files hold now, also where a test changed them."""
+        close_all(self.runs / STUDY)
         return load_results(self.runs, STUDY)
 
 
@@ -129,7 +133,7 @@ def make_text_study(
         "notes": [], "lengths": ["max_length: blocks of 128 tokens, the model's context"],
     }  # fmt: skip
     (runs / STUDY).mkdir(parents=True)
-    write_json(runs / STUDY / "study.json", plan)
+    write_study(runs / STUDY, plan)
     for run in planned:
         _record(made, run, arms[run["arm"]])
     return made

@@ -11,7 +11,7 @@ import pytest
 from made_ledger import STUDY, MadeLedger
 from tests.tasks.test_duplicates import SMALL, files
 
-from fairtune.files import read_json, write_json
+from fairtune.files import read_json, read_sealed, write_json
 from fairtune.report.data_section import read_data, split_rows
 from fairtune.report.writing import write_report
 from fairtune.tasks.card import DataCard
@@ -77,7 +77,7 @@ def test_hashes_are_told_even_without_a_card(ledger: MadeLedger) -> None:
             {"problem": "DataError: the cache cannot be used"},
             "There is no data card: DataError: the cache cannot be used.",
         ),
-        ({"task": "half a card"}, "data.json cannot be read"),
+        ({"task": "half a card"}, "data.json is not what was written"),
     ],
 )
 def test_a_card_that_could_not_be_made_or_read_is_told(ledger: MadeLedger, content: Any, told: str) -> None:
@@ -138,7 +138,7 @@ def test_recording_a_plan_keeps_the_card_and_never_fails_because_of_it(
     source = {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": {"baseline": {}}}
     plan = make_plan(load_study(source))
     conducting.record_plan(plan, tmp_path)
-    kept = DataCard.from_json(read_json(tmp_path / "data.json"))
+    kept = DataCard.from_json(read_sealed(tmp_path / "data.json"))
     assert kept.fingerprint == plan.task.fingerprint
     assert kept.splits["train"].rows == 200
 
@@ -147,4 +147,4 @@ def test_recording_a_plan_keeps_the_card_and_never_fails_because_of_it(
 
     monkeypatch.setattr(conducting, "card_of", broken)
     conducting.record_plan(plan, tmp_path)
-    assert read_json(tmp_path / "data.json") == {"problem": "RuntimeError: no idea"}
+    assert read_sealed(tmp_path / "data.json") == {"problem": "RuntimeError: no idea"}

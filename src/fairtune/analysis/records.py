@@ -11,6 +11,7 @@ from fairtune.errors import LedgerError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
+from fairtune.ledger.seals import DAMAGED, WAITING, State
 from fairtune.tasks.metrics import classification_metrics, text_metrics
 
 SAME_EXAMPLES = (("ids", "labels"),)
@@ -23,15 +24,34 @@ class RunRecord:
     """One planned run as the ledger has it.
 
     Args:
-        status: finished, failed, running, interrupted or waiting.
+        state: as its sealed files have it; one that is not what it was when it was closed is damaged, and counts nowhere.
     """
 
     arm: str
     seed: int
     position: int
-    status: str
     folder: RunFolder
-    result: dict[str, Any]
+    state: State
+
+    @property
+    def status(self) -> str:
+        """finished, failed, running, interrupted, waiting or damaged."""
+        return self.state.status
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Of a run that finished or failed; else empty."""
+        return self.state.result
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with a damaged run."""
+        return self.state.problem
+
+    @property
+    def begun(self) -> bool:
+        """Whether it left something on record, finished or not, that can be read."""
+        return self.status not in (WAITING, DAMAGED)
 
     @cached_property
     def test(self) -> Predictions | TextScores:

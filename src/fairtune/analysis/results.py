@@ -20,8 +20,9 @@ from fairtune.analysis.statistics import PairedDifference, Summary, no_differenc
 from fairtune.analysis.totals import scored
 from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.errors import LedgerError
-from fairtune.files import read_json
-from fairtune.ledger.folders import is_locked, require_study, run_folder, run_folders
+from fairtune.ledger.folders import require_study, run_folder, run_folders
+from fairtune.ledger.seals import DAMAGED, WAITING, run_state
+from fairtune.ledger.studies import read_study
 from fairtune.methods.registry import MethodUse, is_control, parse_method_use
 from fairtune.tasks.metrics import METRICS, TITLES
 
@@ -54,10 +55,7 @@ class Results:
     def __init__(self, runs: Path, study: str) -> None:
         self.runs_folder = Path(runs)
         self.folder = require_study(self.runs_folder, study)
-        plan = read_json(self.folder / "study.json")
-        if plan is None:
-            raise LedgerError(f"{self.folder}: its study.json cannot be read; run the study again to write it anew.")
-        self.study, self.plan = study, plan
+        self.study, self.plan = study, read_study(self.folder)
 
     @property
     def kind(self) -> str:
@@ -87,28 +85,20 @@ class Results:
 
     def _record(self, run: dict[str, Any]) -> RunRecord:
         folder = run_folder(self.runs_folder, self.study, run["arm"], run["seed"])
-        found = read_json(folder.plan)
-        status = folder.status()
-        if found is not None and found.get("key") != run["key"]:
-            status = "waiting"  # the folder holds a run of another plan; it is listed under exclusions
-        elif status == "started":
-            status = "running" if is_locked(folder.path / ".lock") else "interrupted"
-        result = read_json(folder.result) or {} if status in ("finished", "failed") else {}
-        return RunRecord(run["arm"], run["seed"], run["position"], status, folder, result)
+        return RunRecord(run["arm"], run["seed"], run["position"], folder, run_state(folder, run["key"]))
 
     @cached_property
     def exclusions(self) -> list[str]:
-        """Runs that are on disk but not part of the newest plan, with the reason."""
-        planned = {(run["arm"], run["seed"]): run["key"] for run in self.plan["runs"]}
+        """Runs that are on disk but not counted, with the reason: damaged ones, and those that the newest plan does not have."""
+        planned = {(run.arm, run.seed): run for run in self.runs}
         found = []
         for folder in run_folders(self.folder):
-            plan = read_json(folder.plan)
-            if plan is None:
-                continue
-            if (folder.arm, folder.seed) not in planned:
-                found.append(f"{folder.arm}/seed-{folder.seed}: not in the newest plan")
-            elif plan.get("key") != planned[folder.arm, folder.seed]:
-                found.append(f"{folder.arm}/seed-{folder.seed}: made with other settings than the newest plan's")
+            run = planned.get((folder.arm, folder.seed))
+            if run is not None and run.status == DAMAGED:
+                found.append(f"{folder.name}: {run.problem}; move its folder away and run the study again")
+            elif (run is None or run.status == WAITING) and run_state(folder).status != WAITING:
+                other = "not in the newest plan" if run is None else "made with other settings than the newest plan's"
+                found.append(f"{folder.name}: {other}")
         return found
 
     @property

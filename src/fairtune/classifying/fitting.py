@@ -187,7 +187,7 @@ def _prepared(
     log = Heard()
     return TrainingRun(
         model=start.model, methods=start.methods, objective=Classification(encoded, settings.metric, names, texts), train=train,
-        seed=settings.seed, accelerator=accelerator, log=log, states=BestOnly(folder, lambda _: None), keep=_forget,
+        seed=settings.seed, accelerator=accelerator, log=log, states=BestOnly(folder, "fit", lambda _: None), keep=_forget,
         checkpoint_every=NEVER, between=between,
     )  # fmt: skip
 

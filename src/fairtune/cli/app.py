@@ -20,6 +20,7 @@ from fairtune.cli import (
     tasks,
     train,
     validate,
+    verify,
 )
 from fairtune.cli.data import data
 from fairtune.study.fields import field_docs
@@ -63,6 +64,7 @@ app.command("plan", epilog=_FIELDS)(plan.plan)
 app.command("run", epilog=_FIELDS)(run.run)
 app.command("status")(status.status)
 app.command("report")(report.report)
+app.command("verify")(verify.verify)
 app.command("schema")(schema.schema)
 app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)

@@ -36,5 +36,7 @@ def run(
     show_report(runs, plan.study.study, as_json)
     for name, reason in outcome.failed.items():
         typer.echo(f"fairtune: {name} failed: {reason}", err=True)
-    if outcome.failed:
+    for name, problem in outcome.damaged.items():
+        typer.echo(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.", err=True)
+    if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)

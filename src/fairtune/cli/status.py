@@ -10,12 +10,14 @@ import typer
 from rich.table import Table
 
 from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.errors import LedgerError
 from fairtune.ledger.folders import study_names
+from fairtune.ledger.seals import run_facts
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import RunRecord
 
-STATES = ("finished", "running", "interrupted", "failed", "waiting")
+STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
 StudyName = Annotated[
     str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)
 ]
@@ -29,17 +31,26 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
     if study is not None:
         _one(study, runs, as_json)
         return
-    counts = {name: Counter(run.status for run in load_results(runs, name).runs) for name in study_names(runs)}
+    counts: dict[str, Counter[str]] = {}
+    problems: dict[str, str] = {}
+    for name in study_names(runs):
+        try:
+            counts[name] = Counter(run.status for run in load_results(runs, name).runs)
+        except LedgerError as error:  # one study that cannot be read must not hide the others
+            problems[name] = str(error)
     if as_json:
-        print_json({"studies": {name: {state: found[state] for state in STATES} for name, found in counts.items()}})
+        studies = {name: {state: found[state] for state in STATES} for name, found in counts.items()}
+        print_json({"studies": studies, "problems": problems})
         return
-    if not counts:
+    if not counts and not problems:
         console().print(f"No study in {runs} yet. Start one with `fairtune run FILE`.", markup=False)
         return
     table = Table("study", *STATES, box=None, padding=(0, 2, 0, 0))
     for name, found in counts.items():
         table.add_row(name, *(str(found[state] or "-") for state in STATES))
     console().print(table)
+    for name, problem in problems.items():
+        console().print(f"{name}: cannot be read: {problem}", markup=False, soft_wrap=True)
 
 
 def _one(study: str, runs: Path, as_json: bool) -> None:
@@ -67,14 +78,14 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
 
 
 def _facts(record: RunRecord) -> dict[str, object]:
-    result = record.result
+    facts = run_facts(record.state)
     return {
         "position": record.position,
         "arm": record.arm,
         "seed": record.seed,
         "status": record.status,
-        "score": result.get("metrics", {}).get("test", {}).get(result.get("metric")),
-        "seconds": result.get("seconds", {}).get("total"),
-        "reason": result.get("reason"),
-        "signature": result.get("signature"),
+        "score": facts.score,
+        "seconds": facts.seconds,
+        "reason": facts.reason,
+        "signature": facts.signature,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,11 @@ from fairtune.errors import LedgerError, Stopped
 from fairtune.execution.examples import record_examples
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.local import LocalExecutor, Message, find_devices
-from fairtune.files import write_json
+from fairtune.files import remove_leftovers, write_sealed
 from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
+from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
+from fairtune.ledger.studies import write_study
 from fairtune.study.plan import Plan
 from fairtune.tasks.card_making import card_of
 from fairtune.tasks.corpora import KIND as TEXT
@@ -37,11 +38,13 @@ class Outcome:
 
     Args:
         failed: name of each failed run, and why.
+        damaged: name of each run that is not what it was when it was closed, and what is wrong; left as it is.
     """
 
     finished: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
     disk_full: bool = False
 
 
@@ -59,8 +62,12 @@ def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
         for job in jobs:
             job.run.check_plan(job.plan)
         record_plan(plan, home)
-        outcome = Outcome(kept=[job.name for job in jobs if job.run.status() == "finished"])
-        open_jobs = [job for job in jobs if job.name not in outcome.kept]
+        states = {job.name: run_state(job.run, job.plan["key"], remember=True) for job in jobs}
+        outcome = Outcome(
+            kept=[name for name, state in states.items() if state.status == FINISHED],
+            damaged={name: str(state.problem) for name, state in states.items() if state.status == DAMAGED},
+        )
+        open_jobs = [job for job in jobs if job.name not in {*outcome.kept, *outcome.damaged}]
 
         def listen(kind: str, job: Job, message: Message) -> None:
             if kind == "ended" and message["result"]["status"] == "finished":
@@ -70,6 +77,8 @@ def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
             elif kind == "refused":
                 outcome.failed[job.name] = message["reason"]
             watcher.hear(kind, job, message)
+            if kind in ("ended", "refused"):
+                _require_there(home)
 
         watcher.begin(plan, open_jobs)
         try:
@@ -79,24 +88,24 @@ def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
                 outcome.disk_full = executor.disk_full
         finally:
             watcher.end()
-            if not outcome.disk_full:
+            if not outcome.disk_full and home.is_dir():
                 refresh_index(runs)
     return outcome
 
 
+def _require_there(home: Path) -> None:
+    """Stop where there is nothing left to record in, rather than train for nobody."""
+    if not (home / "study.json").is_file():
+        raise LedgerError(
+            f"{home}: the study's folder was deleted or moved away while its runs were under way, so the study was stopped. "
+            "Bring it back, or run the study again from the start."
+        )
+
+
 def record_plan(plan: Plan, home: Path) -> None:
     """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
-    content: dict[str, Any] = plan.as_json()
-    try:
-        (home / "plans").mkdir(parents=True, exist_ok=True)
-        first = home / "plans" / f"{plan.hash}.json"
-        if not first.exists():
-            write_json(first, {"recorded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **content})
-        write_json(home / "study.json", content)
-    except OSError as error:
-        raise LedgerError(
-            f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs."
-        ) from None
+    remove_leftovers(home)
+    write_study(home, plan.as_json())
     if plan.task.kind != TEXT:  # of text, the plan's own counts tell what there is to tell
         _record_card(plan, home / "data.json")
         record_examples(plan, home)
@@ -112,4 +121,4 @@ def _record_card(plan: Plan, file: Path) -> None:
     except Exception as error:
         content = {"problem": f"{type(error).__name__}: {error}"}
     with contextlib.suppress(OSError):
-        write_json(file, content)
+        write_sealed(file, content)

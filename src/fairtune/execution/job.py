@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import write_json
+from fairtune.files import write_sealed
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.models.layouts import registered_layouts
@@ -69,17 +69,27 @@ def failure(job: Job, reason: str, kind: str) -> dict[str, Any]:
     Args:
         kind: run (it cannot go on), input, error (unforeseen), killed, or disk (full).
     """
-    return {"status": "failed", "signature": job.plan["signature"], "reason": reason, "kind": kind}
+    return {
+        "status": "failed",
+        "signature": job.plan["signature"],
+        "key": job.plan["key"],
+        "reason": reason,
+        "kind": kind,
+    }
 
 
-def record_failure(folder: RunFolder, result: dict[str, Any], details: str | None = None) -> None:
-    """Write a failure into the ledger, as far as the disk still takes it."""
+def record_failure(job: Job, result: dict[str, Any], details: str | None = None) -> None:
+    """Write a failure into the ledger, as far as the disk still takes it; a study whose folder is gone gets none."""
+    folder = job.run
+    if not folder.path.parent.parent.is_dir():
+        return
     with contextlib.suppress(OSError):
-        folder.path.mkdir(parents=True, exist_ok=True)
+        if not folder.plan.exists():  # it failed before it began, and the folder must say of what it is
+            folder.write_plan(job.plan)
         log = EventLog(folder.events)
         try:
             log.write("failed", 0, reason=result["reason"], details=details)
         finally:
             log.close()
     with contextlib.suppress(OSError):
-        write_json(folder.result, result)
+        write_sealed(folder.result, result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -15,14 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from fairtune.errors import Stopped
+from fairtune.errors import LedgerError, Stopped
 from fairtune.execution.job import Job, failure, record_failure
 from fairtune.ledger.environment import gpus
 
 Message = dict[str, Any]
 Listener = Callable[[str, Job, Message], None]
+WORKER = (sys.executable, "-m", "fairtune.execution.worker")
 STOP_SECONDS = 600.0
 """How long a worker may take to save its state before it is killed."""
+END_SECONDS = 30.0
+"""How long one may take to end that has nothing to save."""
 
 
 def find_devices(wanted: Sequence[str]) -> list[str]:
@@ -104,10 +108,9 @@ class LocalExecutor:
             self._end_all()
 
     def _start(self, device: str) -> _Worker:
-        self._logs.mkdir(parents=True, exist_ok=True)
-        with (self._logs / f"worker-{device.replace(':', '-')}.log").open("ab") as log:
+        with self._log(device) as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "fairtune.execution.worker", device],
+                [*WORKER, device],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -118,6 +121,15 @@ class LocalExecutor:
         self._workers.append(worker)
         self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
+
+    def _log(self, device: str) -> IO[bytes]:
+        try:
+            self._logs.mkdir(parents=True, exist_ok=True)
+            return (self._logs / f"worker-{device.replace(':', '-')}.log").open("ab")
+        except OSError as error:
+            raise LedgerError(
+                f"{self._logs}: the workers' log cannot be written ({error.strerror}); mend that or use another --runs."
+            ) from None
 
     def _hear(self, worker: _Worker, waiting: deque[Job]) -> None:
         messages = worker.messages()
@@ -151,31 +163,48 @@ class LocalExecutor:
             self._start(worker.device).give(waiting.popleft())
 
     def _stop_all(self) -> None:
-        """Ask every worker to save its state and end; kill what does not, or on a second Ctrl-C."""
+        """Ask every worker to save its state and end; kill what has not by the deadline, or on a second Ctrl-C."""
         for worker in self._workers:
             _signal(worker.process, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
         try:
-            for worker in self._workers:
-                while worker.process.poll() is None and time.monotonic() < deadline:
-                    if worker.messages() is None:
-                        worker.process.wait(timeout=max(0.1, deadline - time.monotonic()))
-        except (KeyboardInterrupt, subprocess.TimeoutExpired):
-            for worker in self._workers:
-                _signal(worker.process, signal.SIGKILL)
+            self._await_end(STOP_SECONDS)
+        except (KeyboardInterrupt, Stopped):
+            pass
+        finally:
+            self._kill_all()
 
     def _end_all(self) -> None:
+        """Let workers end that have no more work; kill what has not by the deadline."""
         for worker in self._workers:
             if worker.process.stdin:
-                worker.process.stdin.close()
-            try:
-                worker.process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                _signal(worker.process, signal.SIGKILL)
-                worker.process.wait()
-            worker.stdout.close()
-        self._workers.clear()
-        self._selector.close()
+                with contextlib.suppress(BrokenPipeError):  # of a job that the worker no longer takes
+                    worker.process.stdin.close()
+        try:
+            self._await_end(END_SECONDS)
+        finally:
+            self._kill_all()
+            for worker in self._workers:
+                worker.stdout.close()
+            self._workers.clear()
+            self._selector.close()
+
+    def _await_end(self, seconds: float) -> None:
+        """Wait until every worker has ended, at most so long. What they say meanwhile is read, or a full pipe would hold them."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and any(w.process.poll() is None for w in self._workers):
+            for key, _ in self._selector.select(timeout=min(left, 0.2)):
+                if key.data.messages() is None:
+                    self._selector.unregister(key.fileobj)
+            if not self._selector.get_map():
+                time.sleep(min(left, 0.05))
+
+    def _kill_all(self) -> None:
+        for worker in self._workers:
+            if worker.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(worker.process.pid, signal.SIGKILL)  # with what it started, such as tokenising processes
+                with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
+                    worker.process.wait(timeout=END_SECONDS)
 
 
 def _record_death(job: Job, code: int) -> dict[str, Any]:
@@ -187,7 +216,7 @@ def _record_death(job: Job, code: int) -> dict[str, Any]:
     else:
         reason = f"the worker ended with exit code {code}; its log in the study's folder says why"
     result = failure(job, reason, "killed")
-    record_failure(job.run, result)
+    record_failure(job, result)
     return result
 
 

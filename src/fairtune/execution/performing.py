@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import time
 import traceback
 from collections.abc import Callable
@@ -13,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 
 from fairtune.errors import FairtuneError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.job import Job, failure, record_failure
-from fairtune.files import write_json
+from fairtune.files import write_json, write_sealed
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.ledger.records import write_arrays
+from fairtune.ledger.seals import close_run
 from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
@@ -42,12 +43,16 @@ from fairtune.training.classification import Classification
 from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
+from fairtune.training.memory import describe_memory, watch_memory
 from fairtune.training.objectives import Objective
 from fairtune.training.representation import NAME as REPRESENTATION
 from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
 from fairtune.training.states import RunStates
 
+GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
+LOOK_SECONDS = 5.0
+"""How often a run looks whether its folder is still there."""
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -61,16 +66,16 @@ def perform(job: Job, device: str, between: Callable[[], None], report: Report) 
     folder.check_plan(job.plan)
     log = None
     try:
-        folder.write_plan(job.plan)
-        folder.result.unlink(missing_ok=True)
+        folder.begin(job.plan)
         log = EventLog(folder.events)
         return _perform(job, folder, device, log, between, report)
     except Stopped:
         raise
     except Exception as error:
-        result = failure(job, reason_of(error), kind=_kind_of(error))
+        gone = log is not None and not folder.plan.exists()
+        result = failure(job, GONE if gone else reason_of(error), kind="run" if gone else _kind_of(error))
         details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
-        record_failure(folder, result, details)
+        record_failure(job, result, details)
         return result
     finally:
         if log is not None:
@@ -105,22 +110,26 @@ def _perform(
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
     environment = capture_environment(device)
-    write_json(folder.environment, environment)
+    write_sealed(folder.environment, environment)
     ready = prepare(job, device, log, between)
     run = ready.run
     write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
-    memory = _Memory(run.device)
+    watch_memory(run.device)
+    looked = time.monotonic()
     try:
         while not run.done:
             run.advance()
-            memory.look()
+            if time.monotonic() - looked > LOOK_SECONDS:
+                looked = time.monotonic()
+                _require_there(folder)
             report(_progress(run))
     except Stopped:
         if run.consistent and run.progress.unit:
             run.save()
         raise
 
+    _require_there(folder)
     if frozen_fingerprint(run.model) != ready.frozen:
         raise RunFailure("a frozen tensor changed during training; the run cannot be trusted")
     write_predictions(
@@ -132,15 +141,23 @@ def _perform(
         report({"phase": "writing"})
         write_json(folder.samples, continuations(run, tokenizer, job.prompts))
     if job.save_model:
+        shutil.rmtree(
+            folder.model, ignore_errors=True
+        )  # what a killed attempt left, which would be sealed as this one's
         plain_model(run.accelerator.unwrap_model(run.model), list(run.methods)).save_pretrained(folder.model)
         tokenizer.save_pretrained(folder.model)
-    write_json(folder.environment, {**environment, "load_after": capture_load()})
-    result = _result(job, run, ready, memory, folder)
+    write_sealed(folder.environment, {**environment, "load_after": capture_load()})
+    result = _result(job, run, ready, folder)
     log.write("finished", run.progress.unit, **result["metrics"]["test"])
-    write_json(folder.result, result)
+    close_run(folder, job.plan["key"], result)
     folder.clear_scratch()
     run.accelerator.free_memory()
     return result
+
+
+def _require_there(folder: RunFolder) -> None:
+    if not folder.plan.exists():
+        raise RunFailure(GONE)
 
 
 def _keep_representation(run: TrainingRun, folder: RunFolder) -> None:
@@ -190,7 +207,7 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     start = build_start(settings, source, labels, batch, tokenizer)
     card = start.describe(batch)
     frozen = frozen_fingerprint(start.model)
-    states = RunStates(job.run.checkpoint, lambda text: log.write("warning", 0, text=text))
+    states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
         states=states, keep=partial(write_arrays, job.run), checkpoint_every=job.checkpoint_every, between=between,
@@ -226,22 +243,6 @@ def _task(spec: str) -> Task:
     return load_task(**json.loads(spec))
 
 
-class _Memory:
-    """The most memory seen in use: on a GPU what torch allocated, else the process's resident memory after each unit."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device, self._process, self.peak = device, psutil.Process(), 0
-        self.kind = "allocated on the GPU" if device.type == "cuda" else "resident in the process"
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-
-    def look(self) -> None:
-        if self._device.type == "cuda":
-            self.peak = torch.cuda.max_memory_allocated(self._device)
-        else:
-            self.peak = max(self.peak, self._process.memory_info().rss)
-
-
 def _progress(run: TrainingRun) -> dict[str, Any]:
     now = run.progress
     return {
@@ -254,7 +255,7 @@ def _progress(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def _result(job: Job, run: TrainingRun, ready: Ready, memory: _Memory, folder: RunFolder) -> dict[str, Any]:
+def _result(job: Job, run: TrainingRun, ready: Ready, folder: RunFolder) -> dict[str, Any]:
     now = run.progress
     steps = np.array([e["seconds"] for e in counted_events(folder.events) if e["event"] == "step"])
     return {
@@ -281,5 +282,5 @@ def _result(job: Job, run: TrainingRun, ready: Ready, memory: _Memory, folder: R
         },
         "parameters": ready.card["parameters"],
         "frozen": {"tensors": len(ready.card["frozen"]), "sha256": ready.frozen, "unchanged": True},
-        "memory": {"peak_bytes": memory.peak, "kind": memory.kind},
+        "memory": describe_memory(run),
     }

@@ -13,6 +13,8 @@ from typing import Any
 import psutil
 
 from fairtune import __version__
+from fairtune.files import read_sealed
+from fairtune.ledger.folders import RunFolder
 
 PACKAGES = (
     "torch",
@@ -44,6 +46,14 @@ def capture_environment(device: str) -> dict[str, Any]:
         "torch": _torch_settings(),
         "load": capture_load(),
     }
+
+
+def read_environment(folder: RunFolder) -> dict[str, Any] | None:
+    """What a run ran on; None where there is no record of it, or not the one that was written."""
+    try:
+        return read_sealed(folder.environment)
+    except (OSError, ValueError):
+        return None
 
 
 def capture_load() -> dict[str, Any]:

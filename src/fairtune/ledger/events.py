@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 from fairtune.files import finite
 
 SYNC_SECONDS = 1.0
+SUM = b', "crc32": "'
+"""Stands before the checksum that ends each line, so that a damaged one is not taken for what happened."""
 
 
 class EventLog:
@@ -32,7 +35,7 @@ class EventLog:
             os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
 
     def write(self, event: str, unit: int, **values: Any) -> None:
-        line = json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values}))
+        line = _with_sum(json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values})))
         # After a line that a full disk cut short, a new one begins: that one is lost, this one is not.
         data = (line + "\n" if self._whole else "\n" + line + "\n").encode()
         self._whole = False
@@ -49,17 +52,14 @@ class EventLog:
 
 
 def all_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Every line that can be read, as recorded."""
+    """Every line that is as it was written; others, such as the last one of a machine that lost power, are left out."""
     if not path.exists():
         return
     with path.open("rb") as handle:
         for line in handle:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue  # the last line of a machine that lost power
-            if isinstance(event, dict):
-                yield event
+            text, _, found = line.rstrip(b"\n").rpartition(SUM)
+            if found == _sum(text + b"}") + b'"}':
+                yield json.loads(text + b"}")
 
 
 def counted_events(path: Path) -> list[dict[str, Any]]:
@@ -72,6 +72,15 @@ def counted_events(path: Path) -> list[dict[str, Any]]:
             ]
         counted.append(event)
     return counted
+
+
+def _with_sum(line: str) -> str:
+    """A line with the checksum of what it would be without."""
+    return f'{line[:-1]}{SUM.decode()}{_sum(line.encode()).decode()}"}}'
+
+
+def _sum(line: bytes) -> bytes:
+    return f"{zlib.crc32(line):08x}".encode()
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.errors import LedgerError
-from fairtune.files import write_atomically
+from fairtune.files import parse_json, write_atomically
 
 FILE = "examples.parquet"
 ABOUT = b"fairtune"
+SUM = "sha256"
 COLUMNS = {
     "id": "string", "split": "string", "text": "large_string", "pair": "large_string", "label": "int64", "kind": "large_string",
     "tokens": "int32",
@@ -71,7 +73,7 @@ def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Exampl
         columns["label"] += part.labels.tolist()
         columns["kind"] += part.kinds
         columns["tokens"] += part.tokens.tolist()
-    known = {ABOUT: json.dumps(about.__dict__).encode()}
+    known = {ABOUT: json.dumps({**about.__dict__, SUM: _sum(columns)}).encode()}
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()], known)
     content = pa.BufferOutputStream()
     parquet.write_table(pa.table(columns, schema), content, compression="zstd")
@@ -79,14 +81,10 @@ def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Exampl
 
 
 def about_examples(path: Path) -> AboutExamples | None:
-    """What the file says of itself; None where there is none that can be read."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    """What the file says of itself; None where there is none, or it is not what was written."""
     try:
-        found = (parquet.read_schema(path).metadata or {}).get(ABOUT)
-        return None if found is None else AboutExamples(**json.loads(found))
-    except (OSError, pa.ArrowException, ValueError, TypeError):
+        return _read(path)[0]
+    except LedgerError:
         return None
 
 
@@ -94,23 +92,39 @@ def read_examples(path: Path, split: str) -> Examples:
     """The examples of a split.
 
     Raises:
-        LedgerError: the file is missing or damaged.
+        LedgerError: the file is missing, or not what was written.
     """
+    columns = _read(path)[1]
+    rows = [row for row, name in enumerate(columns["split"]) if name == split]
+    part = {name: [values[row] for row in rows] for name, values in columns.items()}
+    pairs = zip(part["text"], part["pair"], strict=True)
+    return Examples(
+        ids=tuple(part["id"]),
+        texts=tuple((text,) if pair is None else (text, pair) for text, pair in pairs),
+        labels=np.array(part["label"], np.int64),
+        kinds=tuple(part["kind"]),
+        tokens=np.array(part["tokens"], np.int32),
+    )
+
+
+def _read(path: Path) -> tuple[AboutExamples, dict[str, list[Any]]]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path, filters=[("split", "=", split)]).select(list(COLUMNS))
-    except (OSError, pa.ArrowException, KeyError) as error:
-        reason = str(error).splitlines()[0]
+        file = parquet.ParquetFile(pa.BufferReader(path.read_bytes()))
+        about = parse_json((file.schema_arrow.metadata or {})[ABOUT])
+        columns = file.read(use_threads=False).to_pydict()
+        if about.pop(SUM) != _sum(columns):
+            raise ValueError("its content does not fit its checksum")
+        return AboutExamples(**about), columns
+    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(
             f"{path}: the examples cannot be read ({reason}); run the study again to write them anew."
         ) from None
-    pairs = zip(table["text"].to_pylist(), table["pair"].to_pylist(), strict=True)
-    return Examples(
-        ids=tuple(table["id"].to_pylist()),
-        texts=tuple((text,) if pair is None else (text, pair) for text, pair in pairs),
-        labels=table["label"].to_numpy().astype(np.int64),
-        kinds=tuple(table["kind"].to_pylist()),
-        tokens=table["tokens"].to_numpy().astype(np.int32),
-    )
+
+
+def _sum(columns: dict[str, list[Any]]) -> str:
+    text = json.dumps({name: columns[name] for name in COLUMNS})
+    return hashlib.sha256(text.encode()).hexdigest()

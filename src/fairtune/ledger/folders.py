@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import LedgerError, nearest, one_of
-from fairtune.files import read_json, write_json
+from fairtune.files import read_sealed, remove_leftovers, write_sealed
 
 SCRATCH = "checkpoint"
 LOCK_ATTEMPTS = 10
@@ -61,7 +61,17 @@ class RunFolder:
         return self.path / "result.json"
 
     @property
+    def manifest(self) -> Path:
+        """What a finished run's files hold; see `fairtune.ledger.seals`."""
+        return self.path / "manifest.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / ".lock"
+
+    @property
     def checkpoint(self) -> Path:
+        """Saved states; it is there from a run's beginning until its result is on the disk."""
         return self.path / SCRATCH
 
     @property
@@ -76,35 +86,57 @@ class RunFolder:
     def seed(self) -> int:
         return int(self.path.name.removeprefix("seed-"))
 
-    def status(self) -> str:
-        """finished, failed, started (begun and not ended: running now or interrupted), or waiting."""
-        result = read_json(self.result)
-        if result:
-            return str(result.get("status", "failed"))
-        return "started" if self.plan.exists() else "waiting"
+    @property
+    def name(self) -> str:
+        return f"{self.arm}/{self.path.name}"
 
     def check_plan(self, expected: dict[str, Any]) -> None:
-        """Refuse a folder whose run was made with other settings.
+        """Refuse a folder whose run was made with other settings, or that does not say with which.
 
         Raises:
             LedgerError: naming what differs and the ways out.
         """
-        found = read_json(self.plan)
-        if found is None or found.get("key") == expected["key"]:
-            return
-        changed = one_of(_changes(found.get("settings", {}), expected["settings"])[:4]) or "the settings"
+        try:
+            found = read_sealed(self.plan)
+        except FileNotFoundError:
+            traces = (self.result, self.manifest, self.events, self.predictions, self.checkpoint, self.model)
+            left = next((trace.name for trace in traces if trace.exists()), None)
+            if left is None:
+                return
+            reason = f"its plan.json is missing, but {left} is there, so nothing says what was trained"
+        except (OSError, ValueError) as error:
+            reason = f"its plan.json {_told(error)}, so nothing says what was trained"
+        else:
+            if found.get("key") == expected["key"]:
+                return
+            changed = one_of(_changes(found.get("settings", {}), expected["settings"])[:4]) or "the settings"
+            reason = f"this run was made by another plan ({changed})"
         raise LedgerError(
-            f"{self.path}: this run was made by another plan ({changed}). Nothing was changed. Give the study another name, "
-            "use another folder with --runs, or move this one away."
+            f"{self.path}: {reason}. Nothing was changed. Move this folder away, or use another folder with --runs or another "
+            "name for the study."
         )
 
     def write_plan(self, plan: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.plan, plan)
+        write_sealed(self.plan, plan)
+
+    def begin(self, plan: dict[str, Any]) -> None:
+        """Make the folder that of a run which is under way."""
+        self.write_plan(plan)
+        self.checkpoint.mkdir(exist_ok=True)
+        for left in (self.path, self.records):
+            remove_leftovers(left)
+        for old in (self.result, self.manifest):
+            old.unlink(missing_ok=True)
 
     def clear_scratch(self) -> None:
         """Remove checkpoints; a finished run needs none."""
         shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+
+def _told(error: Exception) -> str:
+    """Why a file cannot be used, in words that follow its name."""
+    return f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
 
 
 def _changes(old: Any, new: Any, path: str = "") -> list[str]:
@@ -131,9 +163,26 @@ def run_folders(study: Path) -> list[RunFolder]:
 
 
 def study_names(runs: Path) -> list[str]:
-    if not runs.is_dir():
+    """The studies of a runs folder; one whose folder cannot be looked into is left out.
+
+    Raises:
+        LedgerError: the runs folder is no folder, or cannot be read.
+    """
+    try:
+        return sorted(path.name for path in runs.iterdir() if _is_study(path))
+    except FileNotFoundError:
         return []
-    return sorted(p.name for p in runs.iterdir() if (p / "study.json").is_file())
+    except OSError as error:
+        raise LedgerError(
+            f"the runs folder {runs} cannot be read ({error.strerror}); choose another with --runs."
+        ) from None
+
+
+def _is_study(path: Path) -> bool:
+    try:
+        return (path / "study.json").is_file()
+    except OSError:
+        return False
 
 
 def require_study(runs: Path, study: str) -> Path:
@@ -165,8 +214,14 @@ def lock(path: Path, message: str) -> Iterator[None]:
     Raises:
         LedgerError: with the message, if another process holds it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as handle:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("a")
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: the lock cannot be opened ({error.strerror}); mend that, or move it away."
+        ) from None
+    with handle:
         for attempt in range(LOCK_ATTEMPTS):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,11 +234,12 @@ def lock(path: Path, message: str) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock; a lock that cannot be opened tells nothing, and counts as free."""
     try:
         with path.open("r") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:
+        return False
     return False

@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from fairtune.files import read_json
-from fairtune.ledger.folders import RunFolder, is_locked, run_folders, study_names
+from fairtune.ledger.folders import RunFolder, run_folders, study_names
+from fairtune.ledger.seals import WAITING, State, run_facts, run_state
 
 NAME = "index.sqlite"
+LARGEST = 2**63 - 1
+"""What SQLite can hold; a folder may be called by any number."""
 COLUMNS = ("study", "arm", "seed", "status", "metric", "score", "seconds", "reason", "signature", "changed")
 
 
@@ -37,7 +38,10 @@ class IndexRow:
 
 
 def refresh_index(runs: Path) -> list[IndexRow]:
-    """Bring the index up to date with the folders and return its rows; a damaged or unwritable index never stands in the way."""
+    """Bring the index up to date with the folders and return its rows.
+
+    Neither a damaged or unwritable index nor a damaged run, of this study or of another, stands in the way.
+    """
     rows = list(_scan(runs))
     with contextlib.suppress(OSError, sqlite3.Error):
         _write(runs / NAME, rows)
@@ -73,25 +77,30 @@ def _fill(path: Path, rows: list[IndexRow]) -> None:
 def _scan(runs: Path) -> Iterator[IndexRow]:
     for study in study_names(runs):
         for folder in run_folders(runs / study):
-            if folder.plan.is_file():
-                yield _row(study, folder)
+            state = run_state(folder)
+            if state.status != WAITING and folder.seed <= LARGEST:
+                yield _row(study, folder, state)
 
 
-def _row(study: str, folder: RunFolder) -> IndexRow:
-    result: dict[str, Any] = read_json(folder.result) or {}
-    status = folder.status()
-    if status == "started":
-        status = "running" if is_locked(folder.path / ".lock") else "interrupted"
-    metric = result.get("metric")
+def _row(study: str, folder: RunFolder, state: State) -> IndexRow:
+    facts = run_facts(state)
     return IndexRow(
         study=study,
         arm=folder.arm,
         seed=folder.seed,
-        status=status,
-        metric=metric,
-        score=result.get("metrics", {}).get("test", {}).get(metric),
-        seconds=result.get("seconds", {}).get("total"),
-        reason=result.get("reason"),
-        signature=result.get("signature"),
-        changed=max(f.stat().st_mtime for f in (folder.plan, folder.result, folder.events) if f.exists()),
+        status=state.status,
+        metric=facts.metric,
+        score=facts.score,
+        seconds=facts.seconds,
+        reason=facts.reason,
+        signature=facts.signature,
+        changed=_changed(folder),
     )
+
+
+def _changed(folder: RunFolder) -> float:
+    times = [0.0]
+    for file in (folder.plan, folder.result, folder.events):
+        with contextlib.suppress(OSError):
+            times.append(file.stat().st_mtime)
+    return max(times)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import compute, parquet
 
 from fairtune.errors import LedgerError
 from fairtune.files import write_atomically
@@ -85,15 +85,18 @@ def write_predictions(path: Path, splits: Mapping[str, Predictions | TextScores]
 def read_predictions(path: Path, split: str) -> Predictions | TextScores:
     """What a run scored on a split; the kind is told by the columns. A split that is not there has no rows."""
     try:
-        table = parquet.read_table(path, filters=[("split", "=", split)])
+        # A filter while reading goes through threads that damaged files were seen to hang.
+        table = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)
+        if "split" in table.column_names:
+            table = table.filter(compute.equal(table["split"], split))
         columns = set(table.column_names)
         if columns >= TEXT:
             return _texts(table)
         if columns >= CLASSIFIED:
             return _classified(table)
         raise ValueError(f"columns {', '.join(sorted(columns))} are not those of predictions")
-    except (OSError, pa.ArrowException, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(f"{path}: these predictions cannot be read ({reason}); move the run's folder away.") from None
 
 

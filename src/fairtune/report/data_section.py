@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairtune.analysis.results import Results
 from fairtune.errors import one_of
-from fairtune.files import read_json
+from fairtune.files import read_sealed
 from fairtune.report.numbers import DASH, whole
 from fairtune.tasks.card import DataCard, Lengths, SplitCard, as_percent
 
@@ -43,15 +43,18 @@ class DataSection:
 
 def read_data(results: Results) -> DataSection:
     """What the ledger has."""
-    task, kept = results.plan["task"], read_json(results.folder / "data.json")
+    task = results.plan["task"]
     card, problem = None, None
     try:
-        if kept is not None and "problem" in kept:
+        kept = read_sealed(results.folder / "data.json")
+        if "problem" in kept:
             problem = str(kept["problem"])
-        elif kept is not None:
+        else:
             card = DataCard.from_json(kept)
-    except ValueError:
-        problem = "data.json cannot be read; running the study again writes it anew"
+    except FileNotFoundError:
+        pass  # language models have none
+    except (OSError, ValueError):
+        problem = "data.json is not what was written; running the study again writes it anew"
     if card is not None and card.fingerprint != task["fingerprint"]:
         card, problem = None, "data.json describes other data than the newest plan's"
     return DataSection(

@@ -50,7 +50,7 @@ def make_content(results: Results) -> ReportContent:
         curves=tuple(
             learning_curve(run, results.metric, int(planned["steps"]))
             for run, planned in zip(results.runs, results.plan["runs"], strict=True)
-            if run.status != "waiting"
+            if run.begun
         ),
         timing_notes=(
             *timing_notes(header, machine),
@@ -61,7 +61,9 @@ def make_content(results: Results) -> ReportContent:
         machine=machine,
         failures=results.failures,
         retried=tuple(_told(results.runs, "failed", "reason", only="finished")),
-        unfinished={_name(run): run.status for run in results.runs if run.status not in ("finished", "failed")},
+        unfinished={
+            _name(run): run.status for run in results.runs if run.status not in ("finished", "failed", "damaged")
+        },
         exclusions=tuple(results.exclusions),
         warnings=tuple(dict.fromkeys(_told(results.runs, "warning", "text"))),  # one step done again warns again
         runs=tuple(_run_line(run, planned) for run, planned in zip(results.runs, results.plan["runs"], strict=True)),
@@ -232,7 +234,7 @@ def _method(use: Any) -> str:
 def _told(runs: list[RunRecord], event: str, field: str, only: str | None = None) -> Iterable[str]:
     """What the runs' events of one kind say, each with its run's name."""
     for run in runs:
-        if run.status != "waiting" and only in (None, run.status):
+        if run.begun and only in (None, run.status):
             yield from (f"{_name(run)}: {e.get(field)}" for e in run.events if e.get("event") == event)
 
 

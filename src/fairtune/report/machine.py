@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from fairtune.analysis.results import RunRecord
-from fairtune.files import read_json
+from fairtune.ledger.environment import read_environment
 from fairtune.report.content import Machine
 
 MOMENTARY = ("time", "load", "load_after")
@@ -14,9 +14,7 @@ MOMENTARY = ("time", "load", "load_after")
 
 def describe_machine(runs: list[RunRecord]) -> Machine:
     """One description where all runs agree, the differences in words where they do not."""
-    found = [
-        (f"{run.arm}/seed-{run.seed}", read_json(run.folder.environment)) for run in runs if run.status != "waiting"
-    ]
+    found = [(f"{run.arm}/seed-{run.seed}", read_environment(run.folder)) for run in runs if run.begun]
     captured = {name: environment for name, environment in found if environment is not None}
     flat = [_flat(environment) for environment in captured.values()]
     names = list(dict.fromkeys(name for facts in flat for name in facts))
@@ -32,7 +30,7 @@ def describe_machine(runs: list[RunRecord]) -> Machine:
 
 def was_busy(run: RunRecord) -> bool:
     """Whether a run began on a machine that had other work."""
-    return _busy(run.arm, read_json(run.folder.environment) or {}) is not None
+    return _busy(run.arm, read_environment(run.folder) or {}) is not None
 
 
 def _flat(environment: dict[str, Any]) -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import Any
 from fairtune.analysis.results import RunRecord
 from fairtune.files import read_json
 
+NEEDED = {"same", "new", "unverified", "frozen", "changed", "parameters"}
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -71,7 +73,7 @@ def read_card(finished: list[RunRecord]) -> CardSummary | None:
     """The card of the first of an arm's finished runs that has one."""
     for run in finished:
         card = read_json(run.folder.card)
-        if card is not None:
+        if card is not None and card.keys() >= NEEDED:
             return CardSummary(
                 run.arm, run.seed, int(card["same"]), tuple(card["new"]), tuple(card["unverified"]),
                 tuple(card["frozen"]), tuple(card["changed"]), dict(card["parameters"]),

@@ -141,7 +141,7 @@ def _fair_notes(header: Header, fair: Iterable[Versus]) -> Iterable[tuple[str, s
 
 def _trouble(results: Results) -> Iterable[tuple[str, str]]:
     yield from ((f"failed: {name}", reason) for name, reason in results.failures.items())
-    open_runs = [run for run in results.runs if run.status not in ("finished", "failed")]
+    open_runs = [run for run in results.runs if run.status not in ("finished", "failed", "damaged")]
     if open_runs:
         yield "not finished", f"{len(open_runs)} of {len(results.runs)} runs"
     yield from (("left out", text) for text in results.exclusions)

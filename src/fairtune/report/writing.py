@@ -7,7 +7,8 @@ from typing import Protocol
 
 from fairtune.analysis.results import Results
 from fairtune.errors import LedgerError
-from fairtune.files import write_atomically
+from fairtune.files import remove_leftovers, write_atomically
+from fairtune.ledger.seals import run_state
 from fairtune.report.content import ReportContent
 from fairtune.report.gathering import make_content
 from fairtune.report.html import HtmlExporter
@@ -15,6 +16,8 @@ from fairtune.report.json_export import JsonExporter
 from fairtune.report.markdown import MarkdownExporter
 
 FOLDER = "report"
+LEFT_SECONDS = 3600.0
+"""A file that has been half written for so long was left by a writer that was killed."""
 
 
 class Exporter(Protocol):
@@ -40,10 +43,13 @@ def write_report(results: Results) -> dict[str, Path]:
     written = {}
     try:
         folder.mkdir(exist_ok=True)
+        remove_leftovers(folder, older_than=LEFT_SECONDS)
         for exporter in EXPORTERS:
             path = folder / exporter.file_name
             write_atomically(path, exporter.render(content).encode("utf-8", "replace"))
             written[exporter.name] = path
+        for run in results.runs:
+            run_state(run.folder, remember=True)
     except OSError as error:
         raise LedgerError(
             f"{folder}: the report cannot be written ({error.strerror}); mend that and try again."

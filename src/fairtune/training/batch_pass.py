@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from fairtune.methods.base import Batch
+from fairtune.training.memory import counting
 
 if TYPE_CHECKING:
     from fairtune.training.loop import TrainingRun
@@ -54,14 +55,15 @@ class BatchPass:
         return math.ceil(self.run.total_steps / self.run.steps_per_epoch)
 
     def forward(self) -> Tensor:
-        outputs = self.run.objective.outputs(self.run.model, self.batch)
-        loss: Tensor = outputs.loss
-        for method in self.run.methods:
-            own = method.loss(outputs, self.batch)
-            loss = loss if own is None else own
-        for method in self.run.methods:
-            more = method.penalty(outputs, self.batch)
-            loss = loss if more is None else loss + more
+        with counting(self.run, self.batch["input_ids"].numel()):
+            outputs = self.run.objective.outputs(self.run.model, self.batch)
+            loss: Tensor = outputs.loss
+            for method in self.run.methods:
+                own = method.loss(outputs, self.batch)
+                loss = loss if own is None else own
+            for method in self.run.methods:
+                more = method.penalty(outputs, self.batch)
+                loss = loss if more is None else loss + more
         return loss
 
     def whole(self) -> Tensor:

@@ -30,6 +30,7 @@ from fairtune.training.batch_pass import BatchPass
 from fairtune.training.clock import Clock
 from fairtune.training.dropout import use_fast_dropout
 from fairtune.training.evaluation import Evaluation
+from fairtune.training.memory import count_states
 from fairtune.training.objectives import Objective
 from fairtune.training.optimizer import (
     gradient_norm,
@@ -63,6 +64,8 @@ class Progress:
     padding: int = 0
     skipped_steps: int = 0
     epoch_seconds: list[float] = field(default_factory=list)
+    largest_batch: int = 0
+    memory: dict[str, int] = field(default_factory=dict)
 
 
 class TrainingRun:
@@ -151,6 +154,7 @@ class TrainingRun:
 
     def _train_step(self) -> None:
         now = self.progress
+        largest = now.largest_batch
         with self.clock.measure("data"):
             chosen = self._next_rows()
             batches = [self.objective.batch(rows, self.device) for rows in chosen]
@@ -162,6 +166,8 @@ class TrainingRun:
             self._require_finite(loss, norm)
             step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
             self.optimizer.zero_grad(set_to_none=True)
+        if now.step == 0 or largest < now.largest_batch:
+            count_states(self)
         now.skipped_steps += not math.isfinite(float(norm))  # accelerate does not see a fused optimizer skip
         now.step += 1
         now.step_in_epoch += 1

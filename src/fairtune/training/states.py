@@ -29,10 +29,12 @@ class RunStates:
     """The saved states of one run: `step-*` are whole states, `best-*` the weights of the best evaluations.
 
     Args:
+        key: of the run's settings; a state of other settings is never taken up.
         warn: takes a text when a damaged state is skipped.
     """
 
     folder: Path
+    key: str
     warn: Callable[[str], None]
 
     def save(self, run: TrainingRun) -> None:
@@ -48,6 +50,7 @@ class RunStates:
                 "methods": method_tensors,
             },
             {
+                "key": self.key,
                 "progress": asdict(run.progress),
                 "seconds": run.clock.seconds,
                 "random": random_values,
@@ -64,7 +67,7 @@ class RunStates:
         found = newest_valid(self.folder.glob("step-*"), self.warn)
         if found is None:
             return False
-        saved = found[1]
+        saved = self._own(*found)
         _load_methods(run, saved)
         run.model.load_state_dict(saved.tensors["model"])
         for name, value in saved.state["progress"].items():
@@ -92,13 +95,14 @@ class RunStates:
                     "methods": tensors,
                     "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
                 },
-                {"methods": values, "metrics": found.metrics},
+                {"key": self.key, "methods": values, "metrics": found.metrics},
             )
 
     def restore_best(self, run: TrainingRun) -> Evaluation:
         """Load the best weights; returns their validation scores."""
         try:
-            saved = read_state(self._best(run.progress.best_step))
+            best = self._best(run.progress.best_step)
+            saved = self._own(best, read_state(best))
         except Damaged as problem:
             raise RunFailure(
                 f"the best weights cannot be read back: {problem}; remove the run's folder to start it again"
@@ -109,14 +113,24 @@ class RunStates:
             {name: part.numpy() for name, part in saved.tensors["scores"].items()}, saved.state["metrics"]
         )
 
+    def _own(self, folder: Path, saved: Saved) -> Saved:
+        """The state, if it is of this run."""
+        if saved.state.get("key") != self.key:
+            raise RunFailure(
+                f"its checkpoint {folder.name} was saved by a run of other settings; move the run's folder away and run the study "
+                "again"
+            )
+        return saved
+
     def _best(self, step: int | None) -> Path:
         return self.folder / f"best-{step or 0:09d}"
 
     def _referred(self, states: Sequence[Path]) -> Iterator[Path]:
         for folder in states:
             state = read_json(folder / "state.json")
-            if state and state["progress"]["best_step"] is not None:
-                yield self._best(state["progress"]["best_step"])
+            step = ((state or {}).get("progress") or {}).get("best_step")
+            if step is not None:
+                yield self._best(step)
 
 
 def _weights(run: TrainingRun) -> dict[str, Tensor]:

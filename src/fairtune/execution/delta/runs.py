@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import LedgerError
-from fairtune.files import read_json
+from fairtune.files import read_json, read_sealed
 from fairtune.ledger.finding import find_folder
 from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,17 @@ def find_run(run: str | Path, runs: Path) -> FinishedRun:
         LedgerError: there is no such run, or nothing of it that could be exported.
     """
     folder = find_folder(run, runs)
-    plan = read_json(folder.plan)
-    if plan is None or not {"study", "arm", "seed", "plan", "settings", "signature"} <= plan.keys():
-        raise LedgerError(f"{folder.path}: its plan.json is damaged, so nothing says what the run was.")
-    found = FinishedRun(folder, plan)
-    status = folder.status()
-    if status != "finished":
-        why = f" ({reason})" if (reason := (read_json(folder.result) or {}).get("reason")) else ""
+    state = run_state(folder, thorough=True)
+    if state.status == DAMAGED:
         raise LedgerError(
-            f"run {found.name} has not finished: it is {status}{why}. End it with `fairtune run`, then export it."
+            f"{folder.path}: this run is not what it was when it was closed: {state.problem}. Nothing was exported; move the "
+            "folder away and run the study again."
+        )
+    found = FinishedRun(folder, read_sealed(folder.plan))
+    if state.status != FINISHED:
+        why = f" ({reason})" if (reason := state.result.get("reason")) else ""
+        raise LedgerError(
+            f"run {found.name} has not finished: it is {state.status}{why}. End it with `fairtune run`, then export it."
         )
     if not folder.model.is_dir():
         raise LedgerError(

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from fairtune.analysis.maps import map_passes, read_maps, seeds_with_maps, units_and_scores
 from fairtune.errors import LedgerError, one_of
-from fairtune.files import read_json
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.finding import find_folder
-from fairtune.ledger.folders import RunFolder, is_locked
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.seals import DAMAGED, run_state
+from fairtune.ledger.studies import read_study
 from fairtune.report.maps.run_page import RunPage
 from fairtune.report.maps.section import RunMaps
 
@@ -23,24 +24,19 @@ def open_run(run: str | Path, runs: Path) -> tuple[RunFolder, RunPage]:
         LedgerError: there is no such run, it has no maps, or they are damaged.
     """
     folder = find_folder(run, runs)
-    plan, result = read_json(folder.plan) or {}, read_json(folder.result) or {}
-    study = folder.path.parent.parent
-    name = f"{plan.get('study', study.name)}/{folder.arm}/{folder.path.name}"
+    study, state = folder.path.parent.parent, run_state(folder)
+    name = f"{study.name}/{folder.name}"
+    if state.status == DAMAGED:
+        raise LedgerError(
+            f"run {name} is not what it was when it was written: {state.problem}. Move its folder away and run the study again."
+        )
     events = counted_events(folder.events)
-    passes, status = map_passes(events), _status(folder)
+    passes = map_passes(events)
     if not passes:
-        raise LedgerError(_without(folder, name, status))
-    task = (read_json(study / "study.json") or {}).get("task", {})
-    metric = str(result.get("metric") or task.get("metric") or "accuracy")
-    told = RunMaps(folder.arm, folder.seed, status, tuple(passes), tuple(units_and_scores(events, metric)))
-    return folder, RunPage(name, told, tuple(read_maps(folder)), metric, result.get("best_step"))
-
-
-def _status(folder: RunFolder) -> str:
-    status = folder.status()
-    if status == "started":
-        return "running" if is_locked(folder.path / ".lock") else "interrupted"
-    return status
+        raise LedgerError(_without(folder, name, state.status))
+    metric = str(state.result.get("metric") or read_study(study)["task"]["metric"])
+    told = RunMaps(folder.arm, folder.seed, state.status, tuple(passes), tuple(units_and_scores(events, metric)))
+    return folder, RunPage(name, told, tuple(read_maps(folder)), metric, state.result.get("best_step"))
 
 
 def _without(folder: RunFolder, name: str, status: str) -> str:

@@ -127,7 +127,7 @@ def read_map_section(results: Results) -> MapsSection | None:
     """Everything about maps; None where no run recorded any."""
     if results.kind != "classify":
         return None
-    begun = [run for run in results.runs if run.status != "waiting"]
+    begun = [run for run in results.runs if run.begun]
     runs = {(run.arm, run.seed): found for run in begun if (found := run_maps(run, results.metric)) is not None}
     if not runs:
         return None

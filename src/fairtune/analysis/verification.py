@@ -1,0 +1,111 @@
+"""Whether a study's ledger is what was written: every file read from end to end, every figure computed again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairtune.analysis.records import metrics_of
+from fairtune.errors import LedgerError
+from fairtune.files import read_sealed
+from fairtune.ledger.examples import FILE as EXAMPLES
+from fairtune.ledger.examples import about_examples
+from fairtune.ledger.folders import RunFolder, require_study, run_folders
+from fairtune.ledger.predictions import read_predictions
+from fairtune.ledger.seals import DAMAGED, FINISHED, State, run_state
+from fairtune.ledger.studies import read_study
+
+CLOSE = 1e-9
+"""Figures that differ by no more were computed from the same predictions, perhaps with another version of numpy."""
+
+
+@dataclass(frozen=True)
+class CheckedStudy:
+    """What was found of one study.
+
+    Args:
+        runs: number of runs on disk by state; finished ones are sound.
+        problems: what is not as it was written, with the file or the run.
+    """
+
+    study: str
+    runs: dict[str, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "sound": self.sound}
+
+
+def verify_study(runs: Path, study: str) -> CheckedStudy:
+    """Check everything that a study keeps; changes nothing, and no damage raises an error.
+
+    Raises:
+        LedgerError: there is no such study.
+    """
+    home = require_study(runs, study)
+    problems, planned = [], {}
+    try:
+        planned = {(run["arm"], run["seed"]): run for run in read_study(home)["runs"]}
+    except LedgerError as error:
+        problems.append(str(error))
+    problems += _study_files(home)
+    states: Counter[str] = Counter()
+    for folder in run_folders(home):
+        state = run_state(folder, thorough=True)
+        problem = state.problem if state.status == DAMAGED else None
+        if state.status == FINISHED:
+            problem = _figures(folder, state) or _settings(folder, planned.get((folder.arm, folder.seed)))
+        states[DAMAGED if problem else state.status] += 1
+        if problem:
+            problems.append(f"{folder.path}: {problem}")
+    return CheckedStudy(study, dict(states), tuple(problems))
+
+
+def _study_files(home: Path) -> Iterator[str]:
+    for file in [*sorted((home / "plans").glob("*.json")), home / "data.json"]:
+        try:
+            read_sealed(file)
+        except FileNotFoundError:
+            continue  # of language models there is no card
+        except (OSError, ValueError) as error:
+            told = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+            yield f"{file} {told}."
+    if (home / EXAMPLES).exists() and about_examples(home / EXAMPLES) is None:
+        yield f"{home / EXAMPLES} is not what was written; running the study again writes it anew."
+
+
+def _figures(folder: RunFolder, state: State) -> str | None:
+    """Whether what a run's result says follows from its predictions."""
+    for split, told in state.result.get("metrics", {}).items():
+        try:
+            found = metrics_of(read_predictions(folder.predictions, split))
+        except LedgerError as error:
+            return str(error)
+        wrong = [name for name, value in told.items() if not _alike(value, found.get(name))]
+        if wrong:
+            return (
+                f"result.json says {wrong[0]} is {told[wrong[0]]} on {split}, its predictions say {found.get(wrong[0])}"
+            )
+    return None
+
+
+def _alike(told: float | None, found: float | None) -> bool:
+    if told is None or found is None:  # JSON has no word for what is not a finite number
+        return told is None and (found is None or not math.isfinite(found))
+    return math.isclose(told, found, rel_tol=CLOSE, abs_tol=CLOSE)
+
+
+def _settings(folder: RunFolder, planned: dict[str, Any] | None) -> str | None:
+    """Whether a run of the newest plan has the settings that the plan says."""
+    own = read_sealed(folder.plan)
+    if planned is None or own.get("key") != planned.get("key") or own.get("settings") == planned.get("settings"):
+        return None
+    return "plan.json has other settings than the study's plan, under the same key"

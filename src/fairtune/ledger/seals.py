@@ -1,0 +1,200 @@
+"""Seals: what a finished run's files held when it was closed, so that whoever reads them notices a change.
+
+`manifest.json` names every file of the run with its sha256, and the run's key. It is written before `result.json`, which makes the
+run finished: whatever kills it, a run that says it is finished has a manifest. `.checked.json` remembers the sizes and times at
+which files were last seen to be whole, so that a thousand runs are not read from end to end each time; it may be deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairtune.files import read_json, read_sealed, sealed, sha256_of, write_atomically, write_json, write_sealed
+from fairtune.ledger.folders import RunFolder, is_locked
+
+VERSION = 1
+CHECKED = ".checked.json"
+RACY = 2.0
+"""Seconds after a file's last change in which another change might not show in its times."""
+RECORDS = ("plan.json", "environment.json", "card.json", "events.jsonl", "predictions.parquet", "samples.json")
+"""Files of a run besides its result."""
+WHOLE = ("records", "model")
+"""Folders of a run that are closed with all they hold: a file more is a change, too."""
+
+FINISHED, FAILED, RUNNING, INTERRUPTED, WAITING, DAMAGED = (
+    "finished", "failed", "running", "interrupted", "waiting", "damaged",
+)  # fmt: skip
+Stat = list[int]
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands.
+
+    Args:
+        result: what its result.json says, of a run that finished or failed.
+        problem: what is wrong with a damaged run, in words that follow its name and a colon.
+    """
+
+    status: str
+    result: dict[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
+    """Make a run finished: first the manifest of all that it recorded, then its result.
+
+    Raises:
+        OSError: something cannot be read or written; the run has not finished then.
+    """
+    content = sealed({**result, "key": key})
+    sums = {name: sha256_of(folder.path / name) for name in _recorded(folder)}
+    sums[folder.result.name] = hashlib.sha256(content).hexdigest()
+    write_sealed(folder.manifest, {"version": VERSION, "key": key, "files": sums})
+    write_atomically(folder.result, content)
+    _remember(folder, {name: _stat(folder.path / name) for name in sums})
+
+
+def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = False, remember: bool = False) -> State:
+    """Where a run stands, by files that are what they were when they were written.
+
+    Args:
+        key: of the settings that it should have; None takes any.
+        thorough: read every file of a finished run again, whatever its size and times say.
+        remember: note sizes and times of files that had to be read, as in a ledger that was copied, so that the next look is
+            quick. Who only reads a ledger leaves it as it is.
+    """
+    try:
+        return _state(folder, key, thorough, remember)
+    except OSError as error:
+        return State(DAMAGED, problem=f"{_named(folder, error)} cannot be read ({error.strerror})")
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What a list of runs tells of one."""
+
+    metric: str | None
+    score: float | None
+    seconds: float | None
+    reason: str | None
+    signature: str | None
+
+
+def run_facts(state: State) -> RunFacts:
+    """A run in a line, whatever its result holds."""
+    result = state.result
+    metric = result.get("metric") if isinstance(result.get("metric"), str) else None
+    scores, seconds = _inner(_inner(result, "metrics"), "test"), _inner(result, "seconds")
+    return RunFacts(
+        metric=metric,
+        score=_number(scores.get(metric)),
+        seconds=_number(seconds.get("total")),
+        reason=state.problem or _text(result.get("reason")),
+        signature=_text(result.get("signature")),
+    )
+
+
+def _inner(value: dict[Any, Any], name: str) -> dict[Any, Any]:
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -> State:
+    if not folder.path.exists():
+        return State(WAITING)
+    try:
+        plan = read_sealed(folder.plan)
+    except FileNotFoundError:
+        traces = (folder.result, folder.manifest, folder.events, folder.checkpoint)
+        missing = State(DAMAGED, problem="plan.json is missing, so nothing says what was trained")
+        return missing if any(trace.exists() for trace in traces) else State(WAITING)
+    except ValueError as error:
+        return State(DAMAGED, problem=f"plan.json {error}")
+    if key is not None and plan.get("key") != key:
+        return State(WAITING)  # a run of another plan is none of this one; it is listed under exclusions
+    if not folder.result.exists():
+        if is_locked(folder.lock):
+            return State(RUNNING)
+        closed = folder.manifest.exists() and not folder.checkpoint.exists()
+        return State(DAMAGED, problem="result.json is missing") if closed else State(INTERRUPTED)
+    try:
+        result = read_sealed(folder.result)
+    except ValueError as error:
+        return State(DAMAGED, problem=f"result.json {error}")
+    if result.get("key") != plan.get("key"):
+        return State(DAMAGED, problem="result.json is that of a run with other settings than plan.json's")
+    if result.get("status") == FAILED and not folder.manifest.exists():
+        return State(FAILED, result)
+    problem = _change(folder, result, thorough, remember)
+    return State(FINISHED, result) if problem is None else State(DAMAGED, problem=problem)
+
+
+def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember: bool) -> str | None:
+    """What is not as it was when the run was closed."""
+    try:
+        manifest = read_sealed(folder.manifest)
+    except FileNotFoundError:
+        return "manifest.json is missing, so nothing says what the run recorded; runs of earlier versions have none"
+    except ValueError as error:
+        return f"manifest.json {error}"
+    sums = manifest.get("files")
+    if manifest.get("version") != VERSION or not isinstance(sums, dict):
+        return f"manifest.json has version {manifest.get('version')}, which this fairtune does not know"
+    if manifest.get("key") != result["key"] or folder.result.name not in sums or result.get("status") != FINISHED:
+        return "manifest.json is not that of this run"
+    present = {*_recorded(folder), folder.result.name}
+    for verb, names in (("missing", sums.keys() - present), ("not of this run", present - sums.keys())):
+        if names:
+            return f"{min(names)} is {verb}"
+    return _content_change(folder, sums, thorough, remember)
+
+
+def _content_change(folder: RunFolder, sums: dict[str, str], thorough: bool, remember: bool) -> str | None:
+    known = {} if thorough else (read_json(folder.path / CHECKED) or {})
+    stats = {name: _stat(folder.path / name) for name in sums}
+    new = [name for name, stat in stats.items() if known.get(name) != stat]
+    for name in new:
+        if sha256_of(folder.path / name) != sums[name]:
+            return f"{name} was changed after the run was closed"
+    if new and remember and time.time() - max(stat[2] for stat in stats.values()) / 1e9 > RACY:
+        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
+            _remember(folder, stats)
+    return None
+
+
+def _recorded(folder: RunFolder) -> Iterator[str]:
+    """The files that make up a run, besides its result, by their names in its folder."""
+    yield from (name for name in RECORDS if (folder.path / name).is_file())
+    for whole in WHOLE:
+        for file in sorted((folder.path / whole).rglob("*")):
+            if not file.is_dir():
+                yield file.relative_to(folder.path).as_posix()
+
+
+def _remember(folder: RunFolder, stats: dict[str, Stat]) -> None:
+    write_json(folder.path / CHECKED, stats)
+
+
+def _stat(file: Path) -> Stat:
+    found = file.stat()
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
+def _named(folder: RunFolder, error: OSError) -> str:
+    path = Path(str(error.filename or folder.path))
+    return path.relative_to(folder.path).as_posix() if path.is_relative_to(folder.path) else path.name
