@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from tests.execution.made_runs import SEED, make_run
+from tests.sealed import close_again
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
 
 NAME = f"toy/oelm-freeze/seed-{SEED}"
@@ -117,21 +119,23 @@ def test_no_runs_at_all(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_not_finished(run: RunFolder) -> None:
-    run.result.unlink()
-    assert f"run {NAME} has not finished: it is started" in refused("export", NAME)
-    run.result.write_text(json.dumps({"status": "failed", "reason": "the loss is nan"}))
+    plan = read_sealed(run.plan)
+    run.begin(plan)
+    assert f"run {NAME} has not finished: it is interrupted" in refused("export", NAME)
+    write_sealed(run.result, {"status": "failed", "reason": "the loss is nan", "key": plan["key"]})
     assert "it is failed (the loss is nan)" in refused("export", NAME, "--delta")
 
 
 def test_a_run_that_kept_no_model(run: RunFolder) -> None:
     shutil.rmtree(run.model)
+    close_again(run)
     for words in ((), ("--delta",)):
         assert "kept no model (execution.save_model was false)" in refused("export", NAME, *words)
 
 
 def test_a_run_with_a_damaged_plan(run: RunFolder) -> None:
     run.plan.write_text("{")
-    assert "plan.json is damaged" in refused("export", NAME)
+    assert "plan.json is not readable JSON" in refused("export", NAME)
 
 
 @pytest.mark.usefixtures("run")

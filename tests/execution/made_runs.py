@@ -11,8 +11,8 @@ import torch
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
-from fairtune.files import write_json
 from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.seals import close_run
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.study.loading import load_study
@@ -49,7 +49,7 @@ def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = 
             parameter.data += 0.1 * torch.randn(parameter.shape, generator=generator)
     plain_model(start.model, start.methods).save_pretrained(job.run.model)
     load_tokenizer(model).save_pretrained(job.run.model)
-    write_json(job.run.result, {"status": "finished", "signature": job.plan["signature"]})
+    close_run(job.run, job.plan["key"], {"status": "finished", "signature": job.plan["signature"]})
     return job.run
 
 

@@ -20,6 +20,7 @@ from fairtune.execution.delta.restoring import restore_delta
 from fairtune.ledger.folders import RunFolder
 from fairtune.study.plan import PROTOCOL
 from tests.execution.made_runs import SEED, change_recipe, make_run
+from tests.sealed import close_again
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def delta(run: RunFolder, tmp_path: Path) -> Path:
 
 def test_an_adapter_that_stays_apart_is_a_delta_already(run: RunFolder, tmp_path: Path) -> None:
     (run.model / "adapter_config.json").write_text("{}")
+    close_again(run)
     with pytest.raises(LedgerError, match=r"only its adapter.*without --delta"):
         export_delta(run.path, tmp_path / "delta")
     assert export_model(run.path, tmp_path / "copy") > 0
@@ -75,6 +77,7 @@ def test_a_run_of_another_protocol_is_exported_whole_only(run: RunFolder, tmp_pa
     plan = json.loads(run.plan.read_text())
     plan["settings"]["protocol"] = PROTOCOL - 1
     run.plan.write_text(json.dumps(plan))
+    close_again(run)
     with pytest.raises(LedgerError, match=rf"protocol {PROTOCOL - 1}.*without --delta"):
         export_delta(run.path, tmp_path / "delta")
 
@@ -83,12 +86,18 @@ def test_a_damaged_model_of_a_run_is_told(run: RunFolder, tmp_path: Path) -> Non
     weights = run.model / "model.safetensors"
     tensors = load_file(weights)
     save_file({name: t for name, t in tensors.items() if name != "classifier.bias"}, weights, {"format": "pt"})
+    for export in (export_delta, export_model):
+        with pytest.raises(LedgerError, match=r"model/model\.safetensors was changed after the run was closed"):
+            export(run.path, tmp_path / "delta")
+    close_again(run)
     with pytest.raises(LedgerError, match=r"is damaged: it lacks classifier\.bias"):
         export_delta(run.path, tmp_path / "delta")
     weights.write_bytes(weights.read_bytes()[:500])
+    close_again(run)
     with pytest.raises(LedgerError, match="is damaged: "):
         export_delta(run.path, tmp_path / "delta")
     (run.model / "config.json").unlink()
+    close_again(run)
     with pytest.raises(LedgerError, match="names no labels"):
         export_delta(run.path, tmp_path / "delta")
 
