@@ -40,7 +40,8 @@ def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None
     """Write a state so that a reader sees all of it or none."""
     aside = folder.with_name(f".{folder.name}.writing")
     shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()  # in a folder that is there: one that somebody deleted is not made again
+    folder.parent.mkdir(exist_ok=True)  # but not the run's folder, if somebody deleted that
+    aside.mkdir()
     try:
         for group, members in tensors.items():
             save_file(_unshared(members), aside / f"{group}.safetensors")
