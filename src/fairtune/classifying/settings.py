@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.classifying.inputs import shown
 from fairtune.classifying.refusals import SettingsError
-from fairtune.errors import ModelError, one_of
+from fairtune.errors import ModelError, one_of, shown
 from fairtune.methods.registry import MethodUse
 from fairtune.models.presets import parse_preset
 from fairtune.study.loading import load_study

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.errors import nearest, one_of
+from fairtune.errors import nearest, one_of, shown
 from fairtune.methods.arms import family_of, named_arms
 from fairtune.methods.registry import clashes, conflicts, registered
-from fairtune.study.problems import Origins, Problem, dotted, shown
+from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
-from fairtune.study.values import NAME
+from fairtune.study.values import MOST_RUNS, NAME
 from fairtune.study.yaml_tree import Path
 
 NEAR = 0.8
@@ -35,6 +35,23 @@ def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Proble
             f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}",
         )
     ]
+
+
+def size_problems(study: Study, origins: Origins) -> list[Problem]:
+    """The runs can be counted, and their folders told apart."""
+    found = []
+    count = len(study.arms) * len(study.seeds)
+    if count > MOST_RUNS:
+        message = f"{len(study.arms):,} arms x {len(study.seeds):,} seeds are {count:,} runs; a study has at most {MOST_RUNS:,}"
+        found.append(Problem(origins.of(("seeds",)), "seeds", f"{message}; use fewer seeds, or several studies"))
+    first: dict[str, str] = {}
+    for arm in study.arms:
+        earlier = first.setdefault(arm.lower(), arm)
+        if earlier != arm:
+            path: Path = ("arms", arm)
+            message = f"differs from '{earlier}' only in upper and lower case, and file systems may not tell their folders apart"
+            found.append(Problem(origins.of(path), dotted(path), f"{message}; rename one"))
+    return found
 
 
 def conflict_problems(study: Study, origins: Origins) -> list[Problem]:
