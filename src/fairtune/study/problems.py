@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pydantic_core import ErrorDetails
 
