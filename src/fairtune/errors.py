@@ -47,7 +47,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value[:60] if isinstance(value, str | bytes) else value)
     except (ValueError, RecursionError):
-        return f"a {type(value).__name__} too large to be shown"
+        return "a value too large to be shown"
     if isinstance(value, str | bytes) and len(value) > 60:
         text = f"{text}..."
     return text if len(text) <= 60 else text[:57] + "..."

@@ -170,7 +170,7 @@ def _check(name: str, settings: Mapping[str, Any]) -> None:
         value = settings[setting]
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= most):
             raise ModelError(
-                f"model: preset '{name}': {setting} is {shown(value)}; give a whole number from 2 to {most:,}."
+                f"model: preset '{name}': {setting} is {shown(value)}; give a whole number from 2 on, at most {most:,}."
             )
     value = settings["dropout"]
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:

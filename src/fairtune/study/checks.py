@@ -97,10 +97,10 @@ def arm_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
     return found
 
 
-def _broken_promise(name: str) -> str | None:
+def _broken_promise(name: Any) -> str | None:
     """Why this name makes one expect methods, and what to write; None for a plain name."""
     known = named_arms()
-    if name in known or not re.fullmatch(NAME, name):
+    if not isinstance(name, str) or name in known or not re.fullmatch(NAME, name):
         return None
     folded = re.sub(r"[_+-]+", "-", name.lower())
     with_methods = [arm.name for arm in known.values() if arm.methods]

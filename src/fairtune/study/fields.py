@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -82,6 +83,10 @@ def allowed_text(fragment: Fragment, found: Any = None) -> str:
         if "prefixItems" in fragment:
             return f"a list of {len(fragment['prefixItems'])}, each {allowed_text(fragment['prefixItems'][0], found)}"
         different = "different " if fragment.get("uniqueItems") else ""
+        most = fragment.get("maxItems", math.inf)
+        different = (
+            f"at most {most:,} {different}" if isinstance(found, list | tuple) and len(found) > most else different
+        )
         return f"a list of {different}values, each {allowed_text(fragment.get('items', {}), found)}"
     words = {
         "integer": "a whole number",
@@ -99,7 +104,7 @@ def allowed_text(fragment: Fragment, found: Any = None) -> str:
             ("maximum", "{} or less"),
             ("exclusiveMaximum", "below {}"),
         )
-        if key in fragment and (fragment[key] < FAR or _is_above(found, fragment[key]))
+        if key in fragment and (abs(fragment[key]) < FAR or _is_beyond(found, fragment[key]))
     ]
     if fragment.get("pattern") == NAME:
         words += " of letters, digits, _, + and -, starting with a letter or digit"
@@ -109,16 +114,16 @@ def allowed_text(fragment: Fragment, found: Any = None) -> str:
     return ", ".join([words, *limits])
 
 
-def _is_above(found: Any, limit: float) -> bool:
+def _is_beyond(found: Any, limit: float) -> bool:
     if isinstance(found, list | tuple | dict):
-        return any(_is_above(part, limit) for part in (found.values() if isinstance(found, dict) else found))
-    return isinstance(found, int | float) and found > limit
+        return any(_is_beyond(part, limit) for part in (found.values() if isinstance(found, dict) else found))
+    return isinstance(found, int | float) and (found > limit if limit > 0 else found < limit)
 
 
 def _limit(value: float) -> str:
     """A limit, a large one with its digits in groups."""
-    if value >= FAR:
-        return f"{value:,.0f}" if value < 1e16 else f"{value:g}"
+    if abs(value) >= FAR:
+        return f"{value:,.0f}" if abs(value) < 1e16 else f"{value:g}"
     return str(value)
 
 
