@@ -21,7 +21,7 @@ NEAR = 0.8
 
 def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
     """`compare.to` names an arm of the study."""
-    arms, compare = data.get("arms"), data.get("compare") or {}
+    arms, compare = data.get("arms"), data.get("compare", {})
     if not isinstance(arms, dict) or not arms or not isinstance(compare, dict):
         return []
     to = compare.get("to", "baseline")
