@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -161,14 +162,11 @@ def test_a_damaged_recipe_is_refused_or_restores_the_same_model(delta: Path, tin
         (delta / "recipe.json").write_bytes(damaged(text, seed, HOSTILE_JSON))
         try:
             recipe = read_recipe(delta)
-        except FairtuneError as error:
-            assert str(error).encode()
+        except FairtuneError:
             refused += 1
             continue
         assert json.dumps(recipe.model_dump(mode="json"), allow_nan=False)
         if seed % 5 == 0:  # restoring is slower than reading
-            try:
+            with contextlib.suppress(FairtuneError):
                 restore_delta(delta, tmp_path / f"whole-{seed}", str(tiny_model))
-            except FairtuneError as error:
-                assert str(error).encode()
     assert 0 < refused < MUTATIONS

@@ -133,7 +133,7 @@ def _own_problems(given: Mapping[str, Any]) -> list[Problem]:
         "progress": (isinstance(given["progress"], bool), "True or False"),
         "device": (isinstance(given["device"], str), "auto, cpu, mps, cuda or cuda:1"),
         "validation": (
-            none or (0 < validation < 1 if isinstance(validation, Real) else _is_pair(validation)),
+            none or (not validation <= 0 and validation < 1 if isinstance(validation, Real) else _is_pair(validation)),
             "a share below 1, such as 0.1; a pair (texts, labels); or 0 for none",
         ),
     }

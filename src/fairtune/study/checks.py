@@ -12,7 +12,7 @@ from fairtune.methods.arms import family_of, named_arms
 from fairtune.methods.registry import clashes, conflicts, registered
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
-from fairtune.study.values import MOST_RUNS, NAME
+from fairtune.study.values import LONGEST_NAME, MOST_RUNS, NAME
 from fairtune.study.yaml_tree import Path
 
 NEAR = 0.8
@@ -25,8 +25,8 @@ def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Proble
     if not isinstance(arms, dict) or not arms or not isinstance(compare, dict):
         return []
     to = compare.get("to", "baseline")
-    if not isinstance(to, str) or to in arms:
-        return []  # what is no text is reported by its type
+    if not isinstance(to, str) or to in arms or len(to) > LONGEST_NAME:
+        return []  # what is no name is reported by its type
     names = [str(arm) for arm in arms]
     return [
         Problem(

@@ -128,7 +128,7 @@ def read_recipe(folder: Path) -> Recipe:
     try:
         recipe = Recipe.model_validate(content)
     except ValidationError as error:
-        raise LedgerError(f"{file} is damaged: {_told(error)}. Export the run again.") from None
+        raise LedgerError(f"{file} is damaged: {told(error)}. Export the run again.") from None
     if recipe.protocol != PROTOCOL:
         raise LedgerError(
             f"{file} was made under protocol {shown(recipe.protocol)}; this fairtune ({__version__}) has protocol {PROTOCOL} and "
@@ -151,13 +151,13 @@ def _require_buildable(file: Path, settings: dict[str, Any]) -> None:
         Train.model_validate(train)
     except ValidationError as error:
         where = "seed" if error.title != Train.__name__ else "train"
-        raise LedgerError(f"{file} is damaged: settings.{where}: {_told(error)}. Export the run again.") from None
+        raise LedgerError(f"{file} is damaged: settings.{where}: {told(error)}. Export the run again.") from None
     try:
         uses = [parse_method_use(method) for method in methods]
     except (ValidationError, PydanticCustomError) as error:
-        told = _told(error) if isinstance(error, ValidationError) else str(error)
+        reason = told(error) if isinstance(error, ValidationError) else str(error)
         raise LedgerError(
-            f"{file}: this fairtune ({__version__}) cannot build the run's methods {shown(methods)}: {told}."
+            f"{file}: this fairtune ({__version__}) cannot build the run's methods {shown(methods)}: {reason}."
         ) from None
     for position, earlier, claim in conflicts(uses):
         raise LedgerError(
@@ -174,7 +174,8 @@ def _version(content: dict[str, Any]) -> str:
         return "unknown"
 
 
-def _told(error: ValidationError) -> str:
+def told(error: ValidationError) -> str:
+    """The first thing that is wrong, in words."""
     first = error.errors()[0]
     where = ".".join(shown(part).strip("'") for part in first["loc"]) or "its content"
     return f"{where}: {first['msg'].removeprefix('Value error, ').rstrip('.')}"

@@ -42,7 +42,7 @@ class OrthogonalQKConfig(MethodConfig):
         "blocks come before a decoder's.",
     )
     parts: Annotated[tuple[Literal["q", "k"], ...], BeforeValidator(_as_list)] = Field(
-        ("q", "k"), description="Which projections: q, k or both; none at all only beside `ffn`."
+        ("q", "k"), max_length=2, description="Which projections: q, k or both; none at all only beside `ffn`."
     )
     scale: Literal["unit", "pretrained"] | None = Field(
         None,
