@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class FairtuneError(Exception):
@@ -39,3 +40,14 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
 def one_of(words: Iterable[object]) -> str:
     """A readable list of what is allowed."""
     return ", ".join(str(w) for w in words)
+
+
+def shown(value: Any) -> str:
+    """A value that a user gave, short enough for a message; also a number that has too many digits to be written."""
+    try:
+        text = repr(value[:60] if isinstance(value, str | bytes) else value)
+    except (ValueError, RecursionError):
+        return "a value too large to be shown"
+    if isinstance(value, str | bytes) and len(value) > 60:
+        text = f"{text}..."
+    return text if len(text) <= 60 else text[:57] + "..."

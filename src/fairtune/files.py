@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
 import secrets
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -132,3 +134,24 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(v) for v in value]
     return value
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """What a file holds; one that has no end, or nobody writes to, is not waited for.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or has more than `most` bytes; `strerror` says which.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer would block
+    try:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            found = "it is a folder" if stat.S_ISDIR(kind) else "it is a device or a pipe, no regular file"
+            raise OSError(errno.EINVAL, found, str(path))
+        with os.fdopen(handle, "rb", closefd=False) as opened:
+            content = opened.read(most + 1)
+    finally:
+        os.close(handle)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most:,} bytes", str(path))
+    return content

@@ -128,6 +128,12 @@ def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path
         (["orthogonal_qk: {int: keep}"], "orthogonal_qk.int: unknown key; allowed: init, "),
         (["{orthogonal_qk: {init: headwis}}"], "orthogonal_qk.init: found 'headwis'; allowed: keep, headwise"),
         (["[orthogonal_qk"], "not valid YAML"),
+        (["[" * 1000], "nested too deeply"),
+        (
+            ["bpsom: {grid: 1000000000}"],
+            "bpsom.grid: found 1000000000; allowed: a whole number, 1 or more, 1000 or less",
+        ),
+        (["orthogonal_qk: {layers: 0-9999999999}"], "orthogonal_qk.layers: found '0-9999999999'"),
         (["5"], "--method 5: found 5; allowed: "),
         (["{fgn: {}}"], "unknown method 'fgn'; allowed: "),
         (

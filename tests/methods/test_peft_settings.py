@@ -14,6 +14,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from fairtune.errors import ModelError
 from fairtune.methods.peft import checking
+from fairtune.methods.peft.bounds import LARGEST
 from fairtune.methods.peft.config import PeftConfig
 from fairtune.methods.peft.limits import UNFIT_KINDS
 from fairtune.methods.peft.reading import INFRASTRUCTURE, UNKNOWN, library_folder, library_kinds
@@ -180,7 +181,8 @@ def test_the_json_schema_carries_every_kind_with_help_and_defaults() -> None:
     branches = PeftConfig.model_json_schema()["allOf"]
     fields = {branch["if"]["properties"]["type"]["const"]: branch["then"]["properties"] for branch in branches}
     assert not set(fields) & set(UNFIT_KINDS)
-    assert fields["lora"]["r"] == {"type": "integer", "default": 8, "description": "Lora attention dimension"}
+    bounds = {"minimum": -LARGEST, "maximum": LARGEST}
+    assert fields["lora"]["r"] == {"type": "integer", "default": 8, "description": "Lora attention dimension", **bounds}
     assert fields["lora"]["bias"]["enum"] == ["none", "all", "lora_only"]
 
 

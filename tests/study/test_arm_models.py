@@ -18,8 +18,9 @@ from fairtune.study.plan import make_plan
 def other_model(tmp_path: Path) -> Path:
     """Another checkpoint: a random BERT of three layers."""
     import torch
-    from tests.conftest import VOCABULARY, make_tokenizer
     from transformers import BertConfig, BertModel
+
+    from tests.conftest import VOCABULARY, make_tokenizer
 
     folder = tmp_path / "other-bert"
     config = BertConfig(
@@ -80,10 +81,9 @@ def test_automatic_lengths_are_those_of_each_model(tiny_model: Path, other_model
 def test_runs_of_two_models_are_performed_and_compared(
     tiny_model: Path, other_model: Path, tiny_task: Any, tmp_path: Path
 ) -> None:
-    from tests.execution.conftest import perform_here
-
     from fairtune.analysis.results import load_results
     from fairtune.execution.conducting import record_plan
+    from tests.execution.conftest import perform_here
 
     plan = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})))
     record_plan(plan, tmp_path / "runs" / "toy")

@@ -69,6 +69,50 @@ def test_anchors_and_merge_keys_work_and_own_keys_win() -> None:
     assert data["c"]["lr"] == 3, "an alias is a copy: changing one place must not change another"
 
 
+def test_several_merges_keep_the_order_and_the_precedence_that_yaml_gives_them() -> None:
+    text = "a: &a {x: 1, y: 1}\nb: &b {z: 2, y: 2}\nc: {own: 0, <<: [*a, *b]}\nd: {<<: *a, <<: *b, x: 9}\n"
+    data = parse_yaml(text).data
+    assert list(data["c"].items()) == [("z", 2), ("y", 1), ("x", 1), ("own", 0)], "what is listed first wins"
+    assert list(data["d"].items()) == [("x", 9), ("y", 2), ("z", 2)]
+    assert parse_yaml("'<<': 3\n").data == {"<<": 3}
+
+
+LEVELS = 60
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, LEVELS)),
+        "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n" for i in range(1, LEVELS)),
+    ],
+    ids=["the same twice", "a chain"],
+)
+def test_a_merge_is_done_once_however_often_it_is_asked_for(bomb: str) -> None:
+    """22 such lines took 19 seconds, 25 took minutes."""
+    data = parse_yaml(bomb).data
+    assert len(data) == LEVELS
+    assert data[f"a{LEVELS - 1}"]["x"] == 1
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9}]\n" for i in range(1, 40)),
+        "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{l: *a{i - 1}, r: *a{i - 1}}}\n" for i in range(1, 40)),
+        "a: &a " + "x" * 100_000 + "\nb: [" + "*a, " * 1000 + "]\n",
+        "".join(f"a{i}: &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n" if i else "a0: &a0 {x: 1}\n" for i in range(400)),
+        "".join(f"a{i}: &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n" if i else "a0: &a0 {x: 1}\n" for i in range(400))
+        + "<<: *a399",
+        "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 100)),
+    ],
+    ids=["lists", "mappings", "a long text", "a long chain", "merged from the top", "deep"],
+)
+def test_aliases_that_stand_for_too_much_are_refused_while_they_are_counted(bomb: str) -> None:
+    with pytest.raises(YamlProblem, match=r"aliases spelt out|nested too deeply"):
+        parse_yaml(bomb)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -93,6 +137,24 @@ def test_anchors_and_merge_keys_work_and_own_keys_win() -> None:
         ("a: {<<: 3}\n", 1, "merging"),
         ("a: *nowhere\n", 1, "undefined alias"),
         ("a: " + "[" * 1500, 1, "nested too deeply"),
+        ("a: " + "[" * 10_000, 1, "nested too deeply: more than 50 levels"),
+        ("- " * 10_000, 1, "nested too deeply"),
+        ("".join(" " * i + "a:\n" for i in range(1000)), 50, "nested too deeply"),
+        ("a: 1\nb: " + "9" * 5000 + "\n", 2, "a whole number of more than 300 digits"),
+        ("b: !!int " + "9" * 5000 + "\n", 1, "a whole number of more than 300 digits"),
+        ('a: 1\nb: "\\U00110000"\n', 2, "an escape or a directive"),
+        ('a: "\\UFFFFFFFF"\n', 1, "an escape or a directive"),
+        ("%YAML 1." + "9" * 5000 + "\n---\na: 1\n", 1, "an escape or a directive"),
+        ("a: !!timestamp 2001-99-99\n", 1, "not allowed"),
+        ("a: !!python/name:int 5\n", 1, "not allowed"),
+        ("a: !!map [1]\n", 1, "not allowed"),
+        ("a: !!seq {b: 1}\n", 1, "not allowed"),
+        ("a: 1\nb: \0\n", 2, "is not allowed"),
+        ("a: [" + "1," * 30_000 + "]", 1, "more than 20,000 values"),
+        ("? " + "k" * 1001 + "\n: 1\n", 1, "a key of more than 1,000 characters"),
+        ("a: " + "x" * 1_000_001, 1, "at most 1,000,000 are read"),
+        ("x: 1\na: &a {b: {<<: *a}}\n", 2, "contains itself"),
+        ("a: &a {<<: [{<<: *a}]}\n", 1, "contains itself"),
     ],
 )
 def test_unusable_yaml_is_refused_with_its_line(text: str, line: int, words: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairtune.classifying.refusals import InputError
+from fairtune.errors import shown
 from fairtune.tasks.task import Texts
 
 WANTED = "give a list, a pandas Series or DataFrame, or a numpy array of texts; pairs as tuples of two texts"
@@ -139,8 +140,3 @@ def is_missing(value: Any) -> bool:
         or type(value).__name__ in ("NAType", "NaTType")
         or (isinstance(value, float) and math.isnan(value))
     )
-
-
-def shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

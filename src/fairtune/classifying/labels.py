@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.classifying.inputs import is_missing, shown
+from fairtune.classifying.inputs import is_missing
 from fairtune.classifying.refusals import InputError
-from fairtune.errors import nearest, one_of
+from fairtune.errors import nearest, one_of, shown
 from fairtune.tasks.splits import MOST_CLASSES
 from fairtune.tasks.task import Labels
 

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.classifying.inputs import shown
 from fairtune.classifying.refusals import SettingsError
-from fairtune.errors import ModelError, one_of
+from fairtune.errors import ModelError, one_of, shown
 from fairtune.methods.registry import MethodUse
 from fairtune.models.presets import parse_preset
 from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.schema import Train
-from fairtune.study.values import AUTO
+from fairtune.study.values import AUTO, LARGEST_SEED
 from fairtune.tasks.metrics import METRICS
 
 WHERE = "TextClassifier"
@@ -129,12 +128,12 @@ def _own_problems(given: Mapping[str, Any]) -> list[Problem]:
     none = validation is None or (isinstance(validation, Real) and validation == 0)
     checks = {
         "metric": (given["metric"] in CHOICES, one_of(CHOICES)),
-        "seed": (_is_whole(seed) and seed >= 0, "a whole number, 0 or more"),
+        "seed": (_is_whole(seed) and 0 <= seed <= LARGEST_SEED, f"a whole number, 0 or more, {LARGEST_SEED:,} or less"),
         "calibrate": (isinstance(given["calibrate"], bool), "True or False"),
         "progress": (isinstance(given["progress"], bool), "True or False"),
         "device": (isinstance(given["device"], str), "auto, cpu, mps, cuda or cuda:1"),
         "validation": (
-            none or (0 < float(validation) < 1 if isinstance(validation, Real) else _is_pair(validation)),
+            none or (not validation <= 0 and validation < 1 if isinstance(validation, Real) else _is_pair(validation)),
             "a share below 1, such as 0.1; a pair (texts, labels); or 0 for none",
         ),
     }

@@ -140,7 +140,7 @@ def train(
         fields["patience"] = patience or None
     given = {
         "epochs": epochs, "lr": lr, "batch_size": batch_size, "metric": metric, "seed": seed,
-        "max_length": int(max_length) if max_length is not None and max_length.isdigit() else max_length,
+        "max_length": int(max_length) if max_length and re.fullmatch(r"[0-9]{1,9}", max_length) else max_length,
     }  # fmt: skip
     chosen = {
         **fields, **{name: value for name, value in given.items() if value is not None}, "model": model, "methods": methods,

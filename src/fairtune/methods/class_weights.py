@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from fairtune.errors import nearest, one_of
+from fairtune.errors import nearest, one_of, shown
+from fairtune.study.values import MOST_CLASSES
 
 if TYPE_CHECKING:
     from fairtune.methods.base import TrainingData
@@ -18,14 +19,14 @@ SHOWN = 20
 """Labels that a message lists; a task may have hundreds."""
 
 Weights = Literal["balanced"] | tuple[float, ...] | dict[str, float]
-ALLOWED = (
-    "balanced, a list of numbers above 0 in the order of the labels, or a mapping from each label to such a number"
-)
-_ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
+LIGHTEST, HEAVIEST = 1e-9, 1e9
+"""Outside of these a batch's sum of weights is 0 or infinite in the arithmetic of training."""
+ALLOWED = "balanced, a list of numbers from 1e-9 to 1e9 in the order of the labels, or a mapping from each label to such a number"
+_WEIGHT = {"type": "number", "minimum": LIGHTEST, "maximum": HEAVIEST}
 SCHEMAS: list[dict[str, Any]] = [
     {"type": "string", "enum": [BALANCED]},
-    {"type": "array", "items": _ABOVE_0, "minItems": 1},
-    {"type": "object", "additionalProperties": _ABOVE_0, "minProperties": 1},
+    {"type": "array", "items": _WEIGHT, "minItems": 1, "maxItems": MOST_CLASSES},
+    {"type": "object", "additionalProperties": _WEIGHT, "minProperties": 1, "maxProperties": MOST_CLASSES},
 ]
 
 
@@ -37,8 +38,10 @@ def read(value: Any, allowed: str = ALLOWED) -> Weights:
     Raises:
         ValueError: they are none.
     """
-    if value == BALANCED and isinstance(value, str):
+    if isinstance(value, str) and value == BALANCED:
         return BALANCED
+    if isinstance(value, Mapping | list | tuple) and len(value) > MOST_CLASSES:
+        raise ValueError(f"found {len(value):,} weights; allowed: at most {MOST_CLASSES:,}, one for each label")
     if isinstance(value, Mapping) and value and all(map(_is_weight, value.values())):
         named = {str(label): float(weight) for label, weight in value.items()}
         if len(named) < len(value):
@@ -47,16 +50,18 @@ def read(value: Any, allowed: str = ALLOWED) -> Weights:
     if isinstance(value, list | tuple) and value and all(map(_is_weight, value)):
         return tuple(map(float, value))
     hint = nearest(value, [BALANCED]) if isinstance(value, str) else ""
-    raise ValueError(f"found {value!r}; allowed: {allowed}.{hint}")
+    raise ValueError(f"found {shown(value)}; allowed: {allowed}.{hint}")
 
 
 def _is_weight(value: Any) -> bool:
-    return is_number(value) and value > 0
+    return is_number(value) and LIGHTEST <= value <= HEAVIEST
 
 
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number, and no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) or math.isfinite(value)  # a whole number may be too large for a float
 
 
 ClassWeights = Annotated[Weights, BeforeValidator(read), WithJsonSchema({"anyOf": SCHEMAS})]

@@ -153,10 +153,18 @@ def parse_method_use(value: Any) -> MethodUse:
         raise PydanticCustomError("method_form", "not a method")
     ((name, settings),) = value.items()
     known = registered()
-    if name not in known:
-        raise PydanticCustomError("unknown", "unknown method", {"kind": "method", "name": name, "allowed": list(known)})
-    holder = create_model(name, **{name: (known[name].config, ...)})  # type: ignore[call-overload]
+    if not isinstance(name, str) or name not in known:
+        raise PydanticCustomError(
+            "unknown", "unknown method", {"kind": "method", "name": str(name)[:60], "allowed": list(known)}
+        )
+    holder = _holder(name, known[name].config)
     return MethodUse(name, getattr(holder.model_validate({name: {} if settings is None else settings}), name))
+
+
+@cache
+def _holder(name: str, config: type[MethodConfig]) -> type[BaseModel]:
+    """A model with a method's settings in a field of its name, so that places in messages begin with it."""
+    return create_model(name, **{name: (config, ...)})  # type: ignore[call-overload,no-any-return]
 
 
 def method_use_json_schema() -> dict[str, Any]:

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.errors import ModelError, nearest, one_of
+from fairtune.errors import ModelError, nearest, one_of, shown
+from fairtune.files import parse_json
 
 VERSION = 1
 """Raised whenever the same preset would become another model."""
 SETTINGS = ("vocab_size", "context", "dropout")
 """What a study may set of a preset."""
+LARGEST_VOCABULARY, LONGEST_CONTEXT = 1_000_000, 131_072
+"""Far beyond what models of a preset's size are trained with."""
 WRITTEN = re.compile(r"(?P<name>[^()]+)\((?P<settings>[^()]*)\)")
 
 
@@ -146,13 +149,13 @@ def _resolved(spec: Mapping[str, Any]) -> dict[str, Any]:
     name = spec.get("preset")
     if not isinstance(name, str) or name not in PRESETS:
         raise ModelError(
-            f"model: there is no preset '{name}'; known: {one_of(PRESETS)}.{nearest(str(name), PRESETS)}"
+            f"model: there is no preset {shown(str(name))}; known: {one_of(PRESETS)}.{nearest(str(name), PRESETS)}"
             if "preset" in spec
             else f"model: a mapping needs `preset`, one of {one_of(PRESETS)}."
         )
     for setting in spec.keys() - {"preset", *SETTINGS}:
         raise ModelError(
-            f"model: preset '{name}' has no setting '{setting}'; allowed: {one_of(SETTINGS)}.{nearest(setting, SETTINGS)}"
+            f"model: preset '{name}' has no setting {shown(setting)}; allowed: {one_of(SETTINGS)}.{nearest(setting, SETTINGS)}"
         )
     usual = PRESETS[name]
     given = {setting: value for setting, value in spec.items() if value is not None}
@@ -162,14 +165,16 @@ def _resolved(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, settings: Mapping[str, Any]) -> None:
-    """Whole numbers from 2 on, and a share for dropout."""
-    for setting in ("vocab_size", "context"):
+    """Whole numbers from 2 on, within bounds, and a share for dropout."""
+    for setting, most in (("vocab_size", LARGEST_VOCABULARY), ("context", LONGEST_CONTEXT)):
         value = settings[setting]
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 2):
-            raise ModelError(f"model: preset '{name}': {setting} is {value!r}; give a whole number from 2 on.")
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= most):
+            raise ModelError(
+                f"model: preset '{name}': {setting} is {shown(value)}; give a whole number from 2 on, at most {most:,}."
+            )
     value = settings["dropout"]
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-        raise ModelError(f"model: preset '{name}': dropout is {value!r}; give a number from 0 to below 1.")
+        raise ModelError(f"model: preset '{name}': dropout is {shown(value)}; give a number from 0 to below 1.")
 
 
 def _read(spec: str, written: str) -> dict[str, Any]:
@@ -178,9 +183,9 @@ def _read(spec: str, written: str) -> dict[str, Any]:
     for part in written.split(","):
         setting, equals, value = (piece.strip() for piece in part.partition("="))
         try:
-            found[setting] = json.loads(value) if equals else None
+            found[setting] = parse_json(value) if equals else None
         except ValueError:
             found[setting] = value
         if not setting or not equals:
-            raise ModelError(f"model '{spec}': settings are written as `gpt-mini(vocab_size=8000, context=128)`.")
+            raise ModelError(f"model {shown(spec)}: settings are written as `gpt-mini(vocab_size=8000, context=128)`.")
     return found

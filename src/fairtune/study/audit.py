@@ -36,23 +36,25 @@ class Difference:
 def differences(study: Study) -> tuple[Difference, ...]:
     """All differences from the reference arm that are not methods."""
     reference = study.compare.to
-    base = _settings(study, reference)
+    settings = {arm: _settings(study, arm) for arm in study.arms}
+    base = settings[reference]
     found = []
-    for arm in study.arms:
-        own = _settings(study, arm)
-        for setting, value in own.items():
-            if value != base[setting]:
-                found.append(Difference(arm, reference, setting, value, base[setting], control_of(study, arm)))
+    for arm, own in settings.items():
+        changed = [setting for setting, value in own.items() if value != base[setting]]
+        control = _control(study, settings, arm) if changed else None
+        found += [Difference(arm, reference, setting, own[setting], base[setting], control) for setting in changed]
     return tuple(found)
 
 
 def control_of(study: Study, arm: str) -> str | None:
+    """The control of one arm, if the study has it."""
+    return _control(study, {arm: _settings(study, arm) for arm in study.arms}, arm)
+
+
+def _control(study: Study, settings: dict[str, dict[str, Any]], arm: str) -> str | None:
     """The arm without methods whose settings are exactly this arm's: the fair comparison. The reference if it fits."""
-    candidates = [study.compare.to, *study.arms]
-    for candidate in candidates:
-        if not study.methods(candidate) and _settings(study, candidate) == _settings(study, arm):
-            return candidate
-    return None
+    candidates = (study.compare.to, *study.arms)
+    return next((c for c in candidates if not study.methods(c) and settings[c] == settings[arm]), None)
 
 
 def _settings(study: Study, arm: str) -> dict[str, Any]:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.errors import nearest, one_of
+from fairtune.errors import nearest, one_of, shown
 from fairtune.methods.arms import family_of, named_arms
 from fairtune.methods.registry import clashes, conflicts, registered
-from fairtune.study.problems import Origins, Problem, dotted, shown
+from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
-from fairtune.study.values import NAME
+from fairtune.study.values import LONGEST_NAME, MOST_RUNS, NAME
 from fairtune.study.yaml_tree import Path
 
 NEAR = 0.8
@@ -21,12 +21,12 @@ NEAR = 0.8
 
 def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
     """`compare.to` names an arm of the study."""
-    arms, compare = data.get("arms"), data.get("compare") or {}
+    arms, compare = data.get("arms"), data.get("compare", {})
     if not isinstance(arms, dict) or not arms or not isinstance(compare, dict):
         return []
     to = compare.get("to", "baseline")
-    if not isinstance(to, str) or to in arms:
-        return []  # what is no text is reported by its type
+    if not isinstance(to, str) or to in arms or len(to) > LONGEST_NAME:
+        return []  # what is no name is reported by its type
     names = [str(arm) for arm in arms]
     return [
         Problem(
@@ -35,6 +35,23 @@ def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Proble
             f"no arm is called {shown(to)}; arms: {one_of(names)}.{nearest(str(to), names)}",
         )
     ]
+
+
+def size_problems(study: Study, origins: Origins) -> list[Problem]:
+    """The runs can be counted, and their folders told apart."""
+    found = []
+    count = len(study.arms) * len(study.seeds)
+    if count > MOST_RUNS:
+        message = f"{len(study.arms):,} arms x {len(study.seeds):,} seeds are {count:,} runs; a study has at most {MOST_RUNS:,}"
+        found.append(Problem(origins.of(("seeds",)), "seeds", f"{message}; use fewer seeds, or several studies"))
+    first: dict[str, str] = {}
+    for arm in study.arms:
+        earlier = first.setdefault(arm.lower(), arm)
+        if earlier != arm:
+            path: Path = ("arms", arm)
+            message = f"differs from '{earlier}' only in upper and lower case, and file systems may not tell their folders apart"
+            found.append(Problem(origins.of(path), dotted(path), f"{message}; rename one"))
+    return found
 
 
 def conflict_problems(study: Study, origins: Origins) -> list[Problem]:
@@ -80,10 +97,10 @@ def arm_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
     return found
 
 
-def _broken_promise(name: str) -> str | None:
+def _broken_promise(name: Any) -> str | None:
     """Why this name makes one expect methods, and what to write; None for a plain name."""
     known = named_arms()
-    if name in known or not re.fullmatch(NAME, name):
+    if not isinstance(name, str) or name in known or not re.fullmatch(NAME, name):
         return None
     folded = re.sub(r"[_+-]+", "-", name.lower())
     with_methods = [arm.name for arm in known.values() if arm.methods]

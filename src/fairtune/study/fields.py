@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,8 @@ from fairtune.study.values import NAME
 from fairtune.study.yaml_tree import Path
 
 Fragment = dict[str, Any]
+FAR = 10_000
+"""From here on a limit is no advice but a guard."""
 
 
 @cache
@@ -59,13 +62,17 @@ def fragment_at(path: Path) -> Fragment | None:
     return current
 
 
-def allowed_text(fragment: Fragment) -> str:
-    """What a place allows, in words."""
+def allowed_text(fragment: Fragment, found: Any = None) -> str:
+    """What a place allows, in words.
+
+    Args:
+        found: what stands there; limits that are far away are told only to whom they stop.
+    """
     fragment = _resolved(fragment)
     if "title" in fragment and fragment["title"].startswith("a "):
         return str(fragment["title"])
     if "anyOf" in fragment or "oneOf" in fragment:
-        texts = [allowed_text(option) for option in (*fragment.get("anyOf", ()), *fragment.get("oneOf", ()))]
+        texts = [allowed_text(option, found) for option in (*fragment.get("anyOf", ()), *fragment.get("oneOf", ()))]
         return " or ".join(dict.fromkeys(texts))
     if "const" in fragment:
         return _word(fragment["const"])
@@ -74,9 +81,13 @@ def allowed_text(fragment: Fragment) -> str:
     kind = fragment.get("type", "value")
     if kind == "array":
         if "prefixItems" in fragment:
-            return f"a list of {len(fragment['prefixItems'])}, each {allowed_text(fragment['prefixItems'][0])}"
+            return f"a list of {len(fragment['prefixItems'])}, each {allowed_text(fragment['prefixItems'][0], found)}"
         different = "different " if fragment.get("uniqueItems") else ""
-        return f"a list of {different}values, each {allowed_text(fragment.get('items', {}))}"
+        most = fragment.get("maxItems", math.inf)
+        different = (
+            f"at most {most:,} {different}" if isinstance(found, list | tuple) and len(found) > most else different
+        )
+        return f"a list of {different}values, each {allowed_text(fragment.get('items', {}), found)}"
     words = {
         "integer": "a whole number",
         "number": "a number",
@@ -86,20 +97,34 @@ def allowed_text(fragment: Fragment) -> str:
         "object": "a mapping",
     }.get(kind, "a value")
     limits = [
-        text.format(fragment[key])
+        text.format(_limit(fragment[key]))
         for key, text in (
             ("minimum", "{} or more"),
             ("exclusiveMinimum", "above {}"),
             ("maximum", "{} or less"),
             ("exclusiveMaximum", "below {}"),
         )
-        if key in fragment
+        if key in fragment and (abs(fragment[key]) < FAR or _is_beyond(found, fragment[key]))
     ]
     if fragment.get("pattern") == NAME:
         words += " of letters, digits, _, + and -, starting with a letter or digit"
+        limits.append(f"at most {fragment['maxLength']} characters")
     elif "pattern" in fragment:
         words += f" of the form {fragment['pattern'].strip('^$')}"
     return ", ".join([words, *limits])
+
+
+def _is_beyond(found: Any, limit: float) -> bool:
+    if isinstance(found, list | tuple | dict):
+        return any(_is_beyond(part, limit) for part in (found.values() if isinstance(found, dict) else found))
+    return isinstance(found, int | float) and (found > limit if limit > 0 else found < limit)
+
+
+def _limit(value: float) -> str:
+    """A limit, a large one with its digits in groups."""
+    if abs(value) >= FAR:
+        return f"{value:,.0f}" if abs(value) < 1e16 else f"{value:g}"
+    return str(value)
 
 
 @dataclass(frozen=True)

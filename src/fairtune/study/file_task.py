@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fairtune.errors import one_of
 from fairtune.study.section import Section
-from fairtune.study.values import NAME, Columns, Number
+from fairtune.study.values import MOST_CLASSES, Column, Columns, Name, Number, Place
 
 Metric = Literal["accuracy", "macro_f1", "f1", "mcc"]
 
@@ -23,19 +23,24 @@ class Holdout(Section):
 class FileTask(Section):
     """A task made of the user's own files: CSV, TSV, JSONL, Parquet or plain text, each also .gz, or folders of such files."""
 
-    name: str = Field("files", pattern=NAME, description="What reports call the task.")
+    name: Name = Field("files", description="What reports call the task.")
     kind: Literal["classify", "language_model"] = Field(
         "classify", description="Whether texts are classified, or are the text that a language model learns."
     )
-    train: str = Field(description="File or folder with the training examples; relative paths start at the study file.")
-    validation: str | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
-    test: str | None = Field(None, description="File that is reported; held out if absent.")
-    text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
-    label: str = Field("label", description="Column with the label.")
-    labels: tuple[str, ...] | None = Field(
-        None, min_length=2, description="Label values in order of their class number; found in the data if absent."
+    train: Place = Field(
+        description="File or folder with the training examples; relative paths start at the study file."
     )
-    kinds: str | None = Field(
+    validation: Place | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
+    test: Place | None = Field(None, description="File that is reported; held out if absent.")
+    text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
+    label: Column = Field("label", description="Column with the label.")
+    labels: tuple[Column, ...] | None = Field(
+        None,
+        min_length=2,
+        max_length=MOST_CLASSES,
+        description="Label values in order of their class number; found in the data if absent.",
+    )
+    kinds: Column | None = Field(
         None,
         min_length=1,
         description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "

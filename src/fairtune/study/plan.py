@@ -114,7 +114,8 @@ def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
     grounds = find_grounds(study)
     study, task = grounds.study, grounds.task
-    keys = {(arm, seed): _settings(grounds, arm, seed) for arm in study.arms for seed in study.seeds}
+    shared = {arm: _settings(grounds, arm) for arm in study.arms}
+    keys = {(arm, seed): {**shared[arm], "seed": seed} for arm in study.arms for seed in study.seeds}
     plan_hash = _hash(
         {
             "runs": [[arm, seed, settings] for (arm, seed), settings in keys.items()],
@@ -122,6 +123,7 @@ def make_plan(study: Study) -> Plan:
             "compare": _compared(study),
         }
     )
+    steps = {arm: total_steps(study.settings(arm), grounds.examples[arm]) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings, model = keys[arm, seed], grounds.models[arm]
@@ -131,8 +133,7 @@ def make_plan(study: Study) -> Plan:
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
             f"|model:{model.name}@{model.identity[:8]}{tokenizer}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
-        steps = total_steps(study.settings(arm), grounds.examples[arm])
-        runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps))
+        runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
     return Plan(
         study,
         task,
@@ -164,7 +165,8 @@ def steps_per_epoch(train: Train, examples: int) -> int:
     return math.ceil(math.ceil(used / train.batch_size) / train.accumulate)
 
 
-def _settings(grounds: Grounds, arm: str, seed: int) -> dict[str, Any]:
+def _settings(grounds: Grounds, arm: str) -> dict[str, Any]:
+    """What decides the runs of an arm, with a place for the seed."""
     study, task, model, tokenizer = grounds.study, grounds.task, grounds.models[arm], grounds.tokenizer
     train = study.settings(arm)
     unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
@@ -175,7 +177,7 @@ def _settings(grounds: Grounds, arm: str, seed: int) -> dict[str, Any]:
         "model": {"name": model.name, "identity": model.identity},
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
-        "seed": seed,
+        "seed": None,
     }
     if tokenizer is not None:
         settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}

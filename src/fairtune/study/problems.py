@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from fairtune.errors import FairtuneError, nearest, one_of
+from fairtune.errors import FairtuneError, nearest, one_of, shown
 from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
-from fairtune.study.values import RESERVED
+from fairtune.study.values import LONGEST_NAME, RESERVED
 from fairtune.study.yaml_tree import Path
+
+MOST_TOLD = 100
+"""Problems that are told of one study; whoever has more than that has another problem."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,22 @@ def dotted(path: Path) -> str:
 
 
 def problems_of(errors: list[ErrorDetails], origins: Origins) -> list[Problem]:
-    """Pydantic's errors in fairtune's words; a value that fits no alternative is one problem, not one for each."""
+    """Pydantic's errors in fairtune's words; a value that fits no alternative is one problem, not one for each.
+
+    A list is not too short because its entries are wrong.
+    """
     told: dict[object, tuple[Path, ErrorDetails]] = {}
-    for number, error in enumerate(errors):
+    for number, error in enumerate(errors[: 10 * MOST_TOLD]):
         path, choice = _place(error)
         key = number if choice is None else choice
         if key not in told or len(path) < len(told[key][0]):
             told[key] = (path, error)
-    return [_problem(path, error, origins) for path, error in told.values()]
+    inside = {path[:length] for path, _ in told.values() for length in range(len(path))}
+    real = [(path, error) for path, error in told.values() if error["type"] != "too_short" or path not in inside]
+    found = [_problem(path, error, origins) for path, error in real[:MOST_TOLD]]
+    if len(told) > MOST_TOLD:
+        found.append(Problem(origins.default, "", f"and more; the first {MOST_TOLD} problems are told"))
+    return found
 
 
 def _place(error: ErrorDetails) -> tuple[Path, Path | None]:
@@ -110,22 +120,21 @@ def _problem(path: Path, error: ErrorDetails, origins: Origins) -> Problem:
         )
     elif kind == "value_error":
         message = str(context["error"])
+    elif kind in ("too_long", "string_too_long"):
+        unit = "characters" if kind == "string_too_long" else "entries"
+        size = f"{len(found):,}" if isinstance(found, Sized) else "more"
+        message = f"found {shown(found)}, {size} {unit}; allowed: at most {context['max_length']:,}. {_help(fragment)}"
     elif kind == "too_short" and found in ({}, [], ()):
         message = f"is empty; at least one is needed. {_help(fragment)}"
     else:
         if error["loc"] and error["loc"][-1] == "[key]":
             found, allowed_words = path[-1], "letters, digits, _, + and -, starting with a letter or digit"
-            allowed_words += f"; not {one_of(RESERVED)}"
+            allowed_words += f", at most {LONGEST_NAME} characters; not {one_of(RESERVED)}"
         else:
-            allowed_words = allowed_text(fragment) if fragment else error["msg"]
+            allowed_words = allowed_text(fragment, found) if fragment else error["msg"]
         hint = nearest(found, context_words(fragment)) if isinstance(found, str) else ""
         message = f"found {shown(found)}; allowed: {allowed_words}.{hint} {_help(fragment)}"
     return Problem(origins.of(path), dotted(path), message.strip())
-
-
-def shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def context_words(fragment: Fragment | None) -> list[str]:

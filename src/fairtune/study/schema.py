@@ -13,37 +13,53 @@ from fairtune.study.model_schema import Model, ModelName, PresetModel, Tokenizer
 from fairtune.study.section import Section
 from fairtune.study.token_counts import Tokens
 from fairtune.study.values import (
-    NAME,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    MOST_ARMS,
+    MOST_METHODS,
+    MOST_STEPS,
     ArmName,
     Devices,
     Evaluate,
     Interval,
     Margin,
     MaxLength,
+    Name,
     Number,
     Seeds,
     Warmup,
     Whole,
 )
 
+LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 10_000, 10_000, 1e9, 1e6
+MOST_EPOCHS, MOST_IN_A_STEP = 100_000, 1_000_000
+MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES = 100, 10_000, 50
+TaskName = Annotated[str, Field(max_length=LONGEST_TEXT)]
+
 
 class Train(Section):
     """How a run is trained. Every field may also stand in an arm, for that arm alone."""
 
-    lr: Number = Field(2e-5, gt=0, description="Learning rate at the peak of the schedule.")
-    epochs: Number = Field(3, gt=0, description="Passes over the training examples.")
-    steps: Whole | None = Field(None, ge=1, description="Optimizer steps to train; replaces `epochs`.")
-    batch_size: Whole = Field(32, ge=1, description="Examples in one forward and backward pass.")
-    accumulate: Whole = Field(1, ge=1, description="Batches whose gradients make one optimizer step.")
+    lr: Number = Field(2e-5, gt=0, le=LARGEST_RATE, description="Learning rate at the peak of the schedule.")
+    epochs: Number = Field(3, gt=0, le=MOST_EPOCHS, description="Passes over the training examples.")
+    steps: Whole | None = Field(None, ge=1, le=MOST_STEPS, description="Optimizer steps to train; replaces `epochs`.")
+    batch_size: Whole = Field(32, ge=1, le=MOST_IN_A_STEP, description="Examples in one forward and backward pass.")
+    accumulate: Whole = Field(
+        1, ge=1, le=MOST_IN_A_STEP, description="Batches whose gradients make one optimizer step."
+    )
     examples: Whole | None = Field(
-        None, ge=2, description="Train on this many examples, a fixed stratified sample that all arms and seeds share."
+        None,
+        ge=2,
+        le=MOST_STEPS,
+        description="Train on this many examples, a fixed stratified sample that all arms and seeds share.",
     )
     tokens: Tokens | None = Field(
         None, description="Tokens of training text that a language model uses, from its beginning; null is all of it."
     )
-    eval_examples: int | None = Field(
+    eval_examples: Whole | None = Field(
         None,
         ge=10,
+        le=MOST_STEPS,
         description="Score at most this many examples of validation and of test, a fixed stratified sample of each.",
     )
     max_length: MaxLength = Field(
@@ -58,16 +74,20 @@ class Train(Section):
         "is the model's own, causal unless it was saved as bidirectional.",
     )
     warmup: Warmup = Field(
-        0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
+        0.1, ge=0, le=MOST_STEPS, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
     )
     schedule: Literal["linear", "cosine", "constant"] = Field(
         "linear", description="Course of the learning rate after the warm-up; linear and cosine end at 0."
     )
-    weight_decay: Number = Field(0.01, ge=0, description="AdamW's decay; never on biases and normalisation weights.")
+    weight_decay: Number = Field(
+        0.01, ge=0, le=LARGEST_DECAY, description="AdamW's decay; never on biases and normalisation weights."
+    )
     betas: tuple[Annotated[Number, Field(ge=0, lt=1)], Annotated[Number, Field(ge=0, lt=1)]] = Field(
         (0.9, 0.999), description="AdamW's two averaging rates."
     )
-    clip: Number | None = Field(1.0, gt=0, description="Largest norm of the whole gradient; null does not clip.")
+    clip: Number | None = Field(
+        1.0, gt=0, le=LARGEST_NORM, description="Largest norm of the whole gradient; null does not clip."
+    )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
     )
@@ -75,7 +95,10 @@ class Train(Section):
         "epoch", description="Score the validation split after each epoch, or every so many steps."
     )
     patience: Whole | None = Field(
-        None, ge=1, description="Stop after this many evaluations without a better validation score; null never."
+        None,
+        ge=1,
+        le=MOST_STEPS,
+        description="Stop after this many evaluations without a better validation score; null never.",
     )
 
     @property
@@ -108,6 +131,7 @@ class _ArmBase(Section):
 
     methods: tuple[Method, ...] = Field(
         (),
+        max_length=MOST_METHODS,
         description="Changes to how the model is trained, applied in this order; if absent, those of the named arm "
         "that `preset` or else the arm's own name says.",
     )
@@ -126,7 +150,7 @@ Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_option
 class Compare(Section):
     """What the verdicts compare."""
 
-    to: str = Field("baseline", description="The arm that all others are compared to.")
+    to: str = Field("baseline", max_length=LONGEST_NAME, description="The arm that all others are compared to.")
     margin: Margin | None = Field(
         None,
         description="Loss that would not matter: `1.5%` of the mean of the arm compared with, or a plain number in the "
@@ -134,7 +158,10 @@ class Compare(Section):
     )
     confidence: Number = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
     target_loss: Number | None = Field(
-        None, gt=0, description="Report after how many steps a language model's validation loss is down to this."
+        None,
+        gt=0,
+        le=LARGEST_LOSS,
+        description="Report after how many steps a language model's validation loss is down to this.",
     )
 
 
@@ -155,10 +182,10 @@ def _task_tag(value: Any) -> str:
 class Study(Section):
     """A study: task x model x arms x seeds."""
 
-    study: str = Field(pattern=NAME, description="Name of the study; its runs are kept under this name.")
-    task: Annotated[Annotated[str, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)] = (
-        Field(description="A task of the catalogue by name, or your own files.")
-    )
+    study: Name = Field(description="Name of the study; its runs are kept under this name.")
+    task: Annotated[
+        Annotated[TaskName, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)
+    ] = Field(description="A task of the catalogue by name, or your own files.")
     model: Model = Field(
         description="`minilm` (embedded), a folder, a hub id with an optional `@revision`, or a preset that is trained from "
         "scratch, such as gpt-mini."
@@ -168,7 +195,7 @@ class Study(Section):
         description="The tokenizer of a folder or a hub id, or one that is trained on the training text; null takes the "
         "checkpoint's own.",
     )
-    train_on: str | None = Field(
+    train_on: TaskName | None = Field(
         None,
         min_length=1,
         description="Train on the training split of this task instead; it must have the same labels.",
@@ -184,14 +211,16 @@ class Study(Section):
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
-    prompts: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
+    prompts: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)], ...] | None = Field(
         None,
         min_length=1,
+        max_length=MOST_PROMPTS,
         description="Texts that the language models of all arms go on with in the report; null takes the beginnings of some "
         "validation texts.",
     )
     arms: Annotated[dict[ArmName, Arm], BeforeValidator(resolve_arms)] = Field(
         min_length=1,
+        max_length=MOST_ARMS,
         description="The ways to train that are compared, by name; or a list of named arms, taken as they are.",
     )
     order: Literal["crossover", "sequential", "random"] = Field(
@@ -201,8 +230,8 @@ class Study(Section):
     )
     compare: Compare = Field(Compare(), description="What the verdicts compare.")
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
-    profiles: dict[str, dict[str, Any]] = Field(
-        {}, description="Named sets of changes to this file, chosen with --profile."
+    profiles: dict[Annotated[str, Field(max_length=LONGEST_NAME)], dict[str, Any]] = Field(
+        {}, max_length=MOST_PROFILES, description="Named sets of changes to this file, chosen with --profile."
     )
 
     def settings(self, arm: str) -> Train:

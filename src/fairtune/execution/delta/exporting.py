@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
@@ -17,7 +18,7 @@ from fairtune import __version__
 from fairtune.errors import LedgerError
 from fairtune.execution.delta.placing import new_folder, require_new
 from fairtune.execution.delta.rebuilding import content_sha256, find_checkpoint, rebuild_start, require_identity
-from fairtune.execution.delta.recipe import FORMAT, RECIPE, TENSORS, Checkpoint, Recipe, write_recipe
+from fairtune.execution.delta.recipe import FORMAT, RECIPE, TENSORS, Checkpoint, Recipe, told, write_recipe
 from fairtune.execution.delta.restoring import machine, write_whole
 from fairtune.execution.delta.runs import FinishedRun, find_run
 from fairtune.execution.delta.tensors import copied, file_digests, named_tensors, same_bits
@@ -83,7 +84,10 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
     tensors, count, frozen = _changed(found, source, labels)
     with new_folder(place) as aside:
         save_file(tensors, aside / TENSORS, {"format": "pt"})
-        recipe = _recipe(found, source, labels, tensors, file_sha256(aside / TENSORS))
+        try:
+            recipe = _recipe(found, source, labels, tensors, file_sha256(aside / TENSORS))
+        except ValidationError as error:
+            raise LedgerError(f"run {found.name} has no delta: {told(error)}. {WHOLE}") from None
         write_recipe(aside, recipe)
         size = sum((aside / name).stat().st_size for name in (TENSORS, RECIPE))
         wrong = write_whole(recipe, tensors, source, aside / "trial")

@@ -1,20 +1,57 @@
-"""The recipe: everything beside the stored tensors that is needed to rebuild a run's model, and to prove it."""
+"""The recipe: everything beside the stored tensors that is needed to rebuild a run's model, and to prove it.
+
+A recipe may come from a stranger, so all of it is checked when it is read, before a checkpoint is looked for or anything is built.
+"""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from fairtune import __version__
-from fairtune.errors import LedgerError
-from fairtune.files import write_json
+from fairtune.errors import LedgerError, shown
+from fairtune.files import parse_json, read_regular, write_json
+from fairtune.methods.registry import clashes, conflicts, parse_method_use
+from fairtune.study.plain_data import fault, faults, plain_copy
 from fairtune.study.plan import PROTOCOL
+from fairtune.study.schema import Train
+from fairtune.study.values import LONGEST_TEXT, MOST_CLASSES, MOST_METHODS, Column, Place, Seed, Whole
 
 FORMAT = 1
 RECIPE, TENSORS = "recipe.json", "delta.safetensors"
+LARGEST_RECIPE = 50_000_000
+"""Bytes; that of a model with 1,000 tensors has about 200,000."""
+MOST_TENSORS = 200_000
+
+
+def _writable(text: str) -> str:
+    if reason := fault(text):
+        raise ValueError(reason)
+    return text
+
+
+def _plain_name(name: str) -> str:
+    """A hub id or the name of a folder, which leads nowhere else."""
+    if name.startswith("~") or any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError(f"found {shown(name)}; allowed: a hub id, or the plain name of a folder")
+    return name
+
+
+def _plain_mapping(value: dict[str, Any]) -> dict[str, Any]:
+    copied: dict[str, Any] = plain_copy(value)
+    for path, reason in faults(copied):
+        raise ValueError(f"{'.'.join(map(str, path))}: {reason}")
+    return copied
+
+
+Line = Annotated[str, Field(max_length=4 * LONGEST_TEXT), AfterValidator(_writable)]
+Facts = Annotated[dict[str, Any], AfterValidator(_plain_mapping)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Identity = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+CheckpointName = Annotated[Place, AfterValidator(_writable), AfterValidator(_plain_name)]
 
 
 class _Part(BaseModel):
@@ -29,11 +66,11 @@ class Checkpoint(_Part):
         sha256: of its config and weights, by which a copy in any folder is known again.
     """
 
-    name: str
-    identity: str
-    sha256: str
-    hub_id: str | None
-    revision: str | None
+    name: CheckpointName
+    identity: Identity
+    sha256: Sha256
+    hub_id: Line | None
+    revision: Line | None
 
 
 class Recipe(_Part):
@@ -48,25 +85,18 @@ class Recipe(_Part):
         made_with: library versions and processor that the delta was made and tried with.
     """
 
-    format: int
-    fairtune: str
-    protocol: int
-    signature: str
+    format: Annotated[Whole, Field(ge=1)]
+    fairtune: Line
+    protocol: Whole
+    signature: Line
     checkpoint: Checkpoint
-    labels: tuple[str, ...]
-    settings: dict[str, Any]
-    delta_sha256: str
-    stored: tuple[str, ...]
-    model: dict[str, str]
-    model_bytes: int
-    made_with: dict[str, Any]
-
-    @field_validator("settings")
-    @classmethod
-    def _build_a_start(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(settings.get("seed"), int) or not isinstance(settings.get("methods"), list):
-            raise ValueError("seed and methods are missing")
-        return settings
+    labels: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MOST_CLASSES)]
+    settings: Facts
+    delta_sha256: Sha256
+    stored: Annotated[tuple[Line, ...], Field(max_length=MOST_TENSORS)]
+    model: Annotated[dict[Line, Sha256], Field(max_length=MOST_TENSORS)]
+    model_bytes: Annotated[Whole, Field(ge=0)]
+    made_with: Facts
 
 
 def write_recipe(folder: Path, recipe: Recipe) -> None:
@@ -81,7 +111,7 @@ def read_recipe(folder: Path) -> Recipe:
     """
     file = folder / RECIPE
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(read_regular(file, LARGEST_RECIPE))
     except FileNotFoundError:
         raise LedgerError(
             f"{folder} is no delta: it has no {RECIPE}. Make one with `fairtune export RUN --delta`."
@@ -93,17 +123,59 @@ def read_recipe(folder: Path) -> Recipe:
     form = content.get("format") if isinstance(content, dict) else None
     if isinstance(form, int) and form > FORMAT:
         raise LedgerError(
-            f"{file} was written by a newer fairtune ({content.get('fairtune')}; this is {__version__}); update fairtune."
+            f"{file} was written by a newer fairtune ({_version(content)}; this is {__version__}); update fairtune."
         )
     try:
         recipe = Recipe.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "its content"
-        raise LedgerError(f"{file} is damaged: {where}: {first['msg']}. Export the run again.") from None
+        raise LedgerError(f"{file} is damaged: {told(error)}. Export the run again.") from None
     if recipe.protocol != PROTOCOL:
         raise LedgerError(
-            f"{file} was made under protocol {recipe.protocol}; this fairtune ({__version__}) has protocol {PROTOCOL} and would "
-            f"build another start. Restore it with fairtune {recipe.fairtune}."
+            f"{file} was made under protocol {shown(recipe.protocol)}; this fairtune ({__version__}) has protocol {PROTOCOL} and "
+            f"would build another start. Restore it with fairtune {recipe.fairtune}."
         )
+    _require_buildable(file, recipe.settings)
     return recipe
+
+
+def _require_buildable(file: Path, settings: dict[str, Any]) -> None:
+    """Refuse settings that no study could have had: what is not bounded here would be asked of the machine."""
+    methods, train = settings.get("methods"), settings.get("train", {})
+    if not isinstance(methods, list) or len(methods) > MOST_METHODS or not isinstance(train, dict):
+        raise LedgerError(
+            f"{file} is damaged: settings: methods must be a list of at most {MOST_METHODS}, and train a mapping. Export the run "
+            "again."
+        )
+    try:
+        TypeAdapter(Seed).validate_python(settings.get("seed"))
+        Train.model_validate(train)
+    except ValidationError as error:
+        where = "seed" if error.title != Train.__name__ else "train"
+        raise LedgerError(f"{file} is damaged: settings.{where}: {told(error)}. Export the run again.") from None
+    try:
+        uses = [parse_method_use(method) for method in methods]
+    except (ValidationError, PydanticCustomError) as error:
+        reason = told(error) if isinstance(error, ValidationError) else str(error)
+        raise LedgerError(
+            f"{file}: this fairtune ({__version__}) cannot build the run's methods {shown(methods)}: {reason}."
+        ) from None
+    for position, earlier, claim in conflicts(uses):
+        raise LedgerError(
+            f"{file} is damaged: its methods '{uses[position].name}' and '{earlier}' both change the {claim}."
+        )
+    for position, reason in clashes(uses):
+        raise LedgerError(f"{file} is damaged: method '{uses[position].name}': {reason}.")
+
+
+def _version(content: dict[str, Any]) -> str:
+    try:
+        return TypeAdapter(Line).validate_python(content.get("fairtune"))
+    except ValidationError:
+        return "unknown"
+
+
+def told(error: ValidationError) -> str:
+    """The first thing that is wrong, in words."""
+    first = error.errors()[0]
+    where = ".".join(shown(part).strip("'") for part in first["loc"]) or "its content"
+    return f"{where}: {first['msg'].removeprefix('Value error, ').rstrip('.')}"

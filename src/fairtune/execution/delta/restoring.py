@@ -88,7 +88,8 @@ def _differs(wrong: list[str], recipe: Recipe) -> str:
 
 
 def _machine(facts: dict[str, Any]) -> str:
-    packages = facts.get("packages") or {}
+    known = facts.get("packages")
+    packages = known if isinstance(known, dict) else {}
     return f"torch {packages.get('torch')} and transformers {packages.get('transformers')} on {facts.get('cpu')}"
 
 
@@ -98,11 +99,13 @@ def _read_tensors(folder: Path, recipe: Recipe) -> dict[str, Tensor]:
         raise LedgerError(f"{folder} is no whole delta: {TENSORS} is missing. Export the run again.")
     try:
         if file_sha256(file) == recipe.delta_sha256:
-            return load_file(file)  # type: ignore[no-any-return]
+            tensors: dict[str, Tensor] = load_file(file)
+            if tensors.keys() == set(recipe.stored):
+                return tensors
     except OSError as error:
-        raise LedgerError(f"{file} cannot be read ({error.strerror}).") from None
-    except SafetensorError:
-        pass
+        raise LedgerError(f"{file} cannot be read ({error.strerror or error}).") from None
+    except (SafetensorError, ValueError, TypeError, LookupError, AttributeError, RuntimeError):
+        pass  # what its header says can be anything
     raise LedgerError(
         f"{file} is damaged: it is not what {folder.name}'s recipe was written for. Export the run again."
     )

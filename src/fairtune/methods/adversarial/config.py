@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, Strict
+from pydantic import Field
 
 from fairtune.methods.registry import MethodConfig, MethodUse
+from fairtune.study.values import Number, Whole
 
-Whole = Annotated[int, Strict()]
-Number = Annotated[float, Strict()]
+Length = Annotated[Number, Field(ge=0, le=1e6)]
+Passes = Annotated[Whole, Field(ge=1, le=1000)]
 Norm = Literal["l2", "linf"]
 Target = Literal["output", "table"]
 
@@ -22,7 +23,7 @@ FREEZING = ("peft", "bitfit")
 class AdversarialConfig(MethodConfig):
     """What all have in common."""
 
-    epsilon: Number = Field(1.0, ge=0, description="The longest that a perturbation can be; 0 trains without any.")
+    epsilon: Length = Field(1.0, description="The longest that a perturbation can be; 0 trains without any.")
     norm: Norm = Field(
         "l2",
         description="What is measured: l2, the Euclidean length over all real tokens of an example; linf, the largest entry, so "
@@ -84,8 +85,8 @@ class FGMConfig(AscentConfig):
 class PGDConfig(AscentConfig):
     """Learn also from each example's token vectors moved several steps up the loss, no further than epsilon (PGD)."""
 
-    steps: Whole = Field(3, ge=1, description="Steps up the loss.")
-    step_size: Number = Field(0.3, ge=0, description="How far each step goes; 0 trains without any perturbation.")
+    steps: Passes = Field(3, description="Steps up the loss.")
+    step_size: Length = Field(0.3, description="How far each step goes; 0 trains without any perturbation.")
 
     @property
     def idle(self) -> bool:
@@ -99,11 +100,10 @@ class PGDConfig(AscentConfig):
 class FreeLBConfig(AdversarialConfig):
     """Learn from several passes over each batch, as its token vectors move from a random place up the loss (FreeLB)."""
 
-    steps: Whole = Field(3, ge=1, description="Passes over a batch; the gradients are the mean of theirs.")
-    step_size: Number = Field(0.1, ge=0, description="How far the token vectors move from one pass to the next.")
-    epsilon: Number = Field(
+    steps: Passes = Field(3, description="Passes over a batch; the gradients are the mean of theirs.")
+    step_size: Length = Field(0.1, description="How far the token vectors move from one pass to the next.")
+    epsilon: Length = Field(
         0.6,
-        ge=0,
         description="The furthest that they can be from where they are unperturbed; 0 trains without any perturbation.",
     )
     clean: bool = Field(False, description="Whether a pass over the examples as they are is added to these.")

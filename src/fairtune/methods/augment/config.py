@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, Strict, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fairtune.methods.augment.functions import FORM, name_of
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import LONGEST_TEXT, Number
 
-Chance = Annotated[float, Strict(), Field(ge=0, le=1)]
+Chance = Annotated[Number, Field(ge=0, le=1)]
 
 
 class AugmentConfig(MethodConfig):
@@ -26,7 +27,7 @@ class AugmentConfig(MethodConfig):
         0.0,
         description="Chance of each word of three or more letters to get one slip: two exchanged, one lost, one twice.",
     )
-    function: Annotated[str, Field(pattern=FORM)] | None = Field(
+    function: Annotated[str, Field(pattern=FORM, max_length=LONGEST_TEXT)] | None = Field(
         None,
         description="A function of your own as 'package.module:name', such as a back-translation: takes a list of texts, returns "
         "as many; asked once for each text, before words are changed.",

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, model_validator
 
 from fairtune.methods.registry import MethodConfig, MethodUse
+from fairtune.study.values import MOST_STEPS, Number, Whole
 
-Whole = Annotated[int, Strict()]
-Number = Annotated[float, Strict()]
-Cells = Annotated[Whole, Field(ge=1)]
-Steps = Annotated[Whole, Field(ge=0)]
+MOST_UNITS, MOST_CELLS, LARGEST_MAP = 10_000, 1000, 100_000_000
+"""Of the hidden layer; of a side of the map; of the map's weights, units x cells."""
+Cells = Annotated[Whole, Field(ge=1, le=MOST_CELLS)]
+Steps = Annotated[Whole, Field(ge=0, le=MOST_CELLS)]
 Rate = Annotated[Number, Field(gt=0, le=1)]
 
 
 class BPSOMConfig(MethodConfig):
     """Let a self-organising map on a sigmoid layer pull the activations of a class together and find units to prune (BP-SOM)."""
 
-    hidden: Whole = Field(128, ge=1, description="Sigmoid units between the encoder and the classes.")
+    hidden: Whole = Field(128, ge=1, le=MOST_UNITS, description="Sigmoid units between the encoder and the classes.")
     grid: Cells | tuple[Cells, Cells] = Field(
         20, description="Cells a side of the map, or [columns, rows]; not more cells than training examples."
     )
@@ -38,7 +39,7 @@ class BPSOMConfig(MethodConfig):
     reliability: Number = Field(
         0.95, ge=0, le=1, description="Share of its label's class that a cell must have to be used as a target."
     )
-    prune: Annotated[Number, Field(ge=0)] | None = Field(
+    prune: Annotated[Number, Field(ge=0, le=1e6)] | None = Field(
         0.02,
         description="Units whose activation has no larger standard deviation over the training examples are removed; null removes "
         "none.",
@@ -47,7 +48,7 @@ class BPSOMConfig(MethodConfig):
         "batch",
         description="How the map learns: batch, in one go; sequential, example by example as the classic program.",
     )
-    relabel: Literal["epoch"] | Annotated[Whole, Field(ge=1)] = Field(
+    relabel: Literal["epoch"] | Annotated[Whole, Field(ge=1, le=MOST_STEPS)] = Field(
         "epoch",
         description="When cells get their labels and units are pruned: after each epoch, or every so many steps.",
     )
@@ -66,6 +67,15 @@ class BPSOMConfig(MethodConfig):
                 raise ValueError(
                     f"{name} is [{high}, {low}], but it falls from the first to the last; give the larger one first"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _of_a_size(self) -> BPSOMConfig:
+        if self.hidden * self.cells > LARGEST_MAP:
+            raise ValueError(
+                f"hidden is {self.hidden:,} and grid {self.cells:,} cells, a map of {self.hidden * self.cells:,} weights; allowed: "
+                f"at most {LARGEST_MAP:,}"
+            )
         return self
 
     @property

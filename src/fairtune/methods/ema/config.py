@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field, Strict
+from pydantic import Field
 
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import Number
 
 
 class EMAConfig(MethodConfig):
     """Evaluate and keep an exponential moving average of the trained weights; training itself never sees it."""
 
-    decay: Annotated[float, Strict()] = Field(
+    decay: Number = Field(
         0.999,
         ge=0,
         lt=1,

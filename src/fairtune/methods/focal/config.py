@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, Strict, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from fairtune.methods.class_weights import ALLOWED, SCHEMAS, Weights, is_number, problem, read
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import Number
 
 
 def _read_alpha(value: Any) -> float | Weights | None:
@@ -27,8 +28,8 @@ Alpha = Annotated[
 class FocalConfig(MethodConfig):
     """Count examples less the surer the model already is of their class (focal loss), in place of cross entropy."""
 
-    gamma: Annotated[float, Strict()] = Field(
-        2.0, ge=0, description="How much less: an example counts (1 - p)^gamma; 0 is plain cross entropy."
+    gamma: Number = Field(
+        2.0, ge=0, le=1e6, description="How much less: an example counts (1 - p)^gamma; 0 is plain cross entropy."
     )
     alpha: Alpha = Field(
         None,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field, Strict
+from pydantic import Field
 
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import Number
 
 
 class LabelSmoothingConfig(MethodConfig):
     """Take a share of each target from the right class and spread it over all classes alike (label smoothing)."""
 
-    smoothing: Annotated[float, Strict()] = Field(
+    smoothing: Number = Field(
         0.1,
         ge=0,
         lt=1,

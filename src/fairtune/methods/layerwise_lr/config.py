@@ -10,15 +10,17 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
-    Strict,
     field_validator,
     model_serializer,
     model_validator,
 )
 
+from fairtune.errors import shown
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import LONGEST_TEXT, Number
 
-Multiplier = Annotated[float, Strict(), Field(gt=0)]
+MOST_GROUPS = 1000
+Multiplier = Annotated[Number, Field(gt=0, le=1e6)]
 
 
 class RateGroup(BaseModel):
@@ -26,7 +28,9 @@ class RateGroup(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    match: str = Field(description="A regular expression that is looked for in each parameter's name.")
+    match: str = Field(
+        max_length=LONGEST_TEXT, description="A regular expression that is looked for in each parameter's name."
+    )
     lr: Multiplier = Field(description="The run's learning rate is multiplied by this for them.")
 
     @field_validator("match")
@@ -34,22 +38,22 @@ class RateGroup(BaseModel):
     def _compiles(cls, pattern: str) -> str:
         try:
             re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"{shown(pattern)} is no regular expression: {error}") from None
         return pattern
 
 
 class LayerwiseLRConfig(MethodConfig):
     """Train lower layers with lower learning rates: layer i of L with lr x decay^(L-1-i), embeddings with lr x decay^L."""
 
-    decay: Annotated[float, Strict()] = Field(
+    decay: Number = Field(
         0.95, gt=0, le=1, description="Each layer's learning rate as a share of that of the layer above it."
     )
     head_multiplier: Multiplier = Field(
         1.0,
         description="The head's learning rate, all outside the base model, as a multiple of the run's; published: 10.",
     )
-    groups: Annotated[tuple[RateGroup, ...], Field(min_length=1)] | None = Field(
+    groups: Annotated[tuple[RateGroup, ...], Field(min_length=1, max_length=MOST_GROUPS)] | None = Field(
         None,
         description="In place of decay and head_multiplier: patterns of parameter names with their rates; each trainable "
         "parameter must match exactly one.",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import Number, Seed, Whole
 
-Whole = Annotated[int, Strict()]
-_RANGE = r"^(\d+)-(\d+)$"
+MOST_LAYERS = 1000
+_RANGE = r"^([0-9]{1,3})-([0-9]{1,3})$"
 
 
 def _as_list(value: Any) -> Any:
@@ -32,22 +33,24 @@ class OrthogonalQKConfig(MethodConfig):
     layers: (
         Literal["all"]
         | Annotated[str, Field(pattern=_RANGE)]
-        | Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], Field(min_length=1)]
+        | Annotated[
+            tuple[Annotated[Whole, Field(ge=0, lt=MOST_LAYERS)], ...], Field(min_length=1, max_length=MOST_LAYERS)
+        ]
     ) = Field(
         "all",
         description="Transformer blocks to change, counted from 0: all, a range such as 0-3, or a list; an encoder's "
         "blocks come before a decoder's.",
     )
     parts: Annotated[tuple[Literal["q", "k"], ...], BeforeValidator(_as_list)] = Field(
-        ("q", "k"), description="Which projections: q, k or both; none at all only beside `ffn`."
+        ("q", "k"), max_length=2, description="Which projections: q, k or both; none at all only beside `ffn`."
     )
     scale: Literal["unit", "pretrained"] | None = Field(
         None,
         description="Length of the new rows. unit: 1; pretrained: the mean row norm that the checkpoint's head has; null "
         "leaves what `init` gives: 1 after QR (as published), std x sqrt(hidden) for normal, the checkpoint's for keep.",
     )
-    std: Annotated[float, Strict()] = Field(0.02, gt=0, description="Standard deviation for `init: normal`.")
-    seed: Annotated[Whole, Field(ge=0)] | None = Field(
+    std: Number = Field(0.02, gt=0, le=1e6, description="Standard deviation for `init: normal`.")
+    seed: Seed | None = Field(
         None, description="Seed of what is drawn at random, for every run alike; null draws anew with each run's seed."
     )
     ffn: Literal[False, "orthogonal"] = Field(

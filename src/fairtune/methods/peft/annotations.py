@@ -65,6 +65,6 @@ def _literal(words: list[Any]) -> Any:
 
 
 def _pattern(word: str) -> Any:
-    pattern = f"^{word.partition('[')[0]}.+$"
+    pattern = f"^{word.partition('[')[0]}[A-Za-z0-9]{{1,3}}$"
     schema = {"type": "string", "pattern": pattern, "title": f"a text like {word}"}
     return Annotated[str, StringConstraints(pattern=pattern), WithJsonSchema(schema)]

@@ -10,6 +10,8 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from fairtune.errors import shown
+from fairtune.methods.peft.bounds import add_bounds, excess
 from fairtune.methods.peft.limits import UNFIT_KINDS, unfit_setting
 from fairtune.methods.peft.reading import UNKNOWN, Kind, KindField, library_folder, library_kinds
 
@@ -68,18 +70,20 @@ def library_config(kind: str, settings: Mapping[str, Any]) -> Any:
 def field_schema(field: KindField) -> dict[str, Any]:
     """The JSON schema of one field, with its help and its default."""
     default = {} if field.default is UNKNOWN else {"default": field.default}
-    return {**_adapter(field.type).json_schema(), **default, "description": field.help}
+    return {**add_bounds(field.name, _adapter(field.type).json_schema()), **default, "description": field.help}
 
 
 def _problem(kind: Kind, fields: Mapping[str, KindField], name: str, value: Any) -> Problem | None:
     if name not in fields:
         return _unknown(f"field of {kind.config}", name, fields)
+    if beyond := excess(name, value):
+        return f"found {shown(value)}; allowed: {beyond}. {fields[name].help}"
     try:
         _adapter(fields[name].type).validate_python(value)
     except ValidationError:
         return PydanticCustomError("field", "not a value of this field", {"fragment": field_schema(fields[name])})
     reason = unfit_setting(kind.name, name, value)
-    return f"a study cannot use {value!r} here: {reason}" if reason else None
+    return f"a study cannot use {shown(value)} here: {reason}" if reason else None
 
 
 def _complaint(kind: Kind, settings: Mapping[str, Any]) -> str | None:
@@ -98,7 +102,7 @@ def _adapter(type: Any) -> TypeAdapter[Any]:
 
 
 def _unknown(what: str, name: Any, allowed: Iterable[str]) -> PydanticCustomError:
-    return PydanticCustomError("unknown", "unknown", {"kind": what, "name": str(name), "allowed": list(allowed)})
+    return PydanticCustomError("unknown", "unknown", {"kind": what, "name": str(name)[:60], "allowed": list(allowed)})
 
 
 def _refusal(problems: Mapping[str, tuple[Any, Problem]]) -> ValidationError:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field, Strict
+from pydantic import Field
 
 from fairtune.methods.registry import MethodConfig
+from fairtune.study.values import Number
 
 
 class RDropConfig(MethodConfig):
     """Put every example through the model twice and penalise what two dropout masks make different (R-Drop)."""
 
-    alpha: Annotated[float, Strict()] = Field(
-        1.0, ge=0, description="Weight of the divergence between the two predictions; 0 leaves the second pass out."
+    alpha: Number = Field(
+        1.0,
+        ge=0,
+        le=1e6,
+        description="Weight of the divergence between the two predictions; 0 leaves the second pass out.",
     )
 
     @property

@@ -1,0 +1,123 @@
+"""Changes to a study as it was written, made before it is checked: a profile, and overrides from the command line."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from fairtune.errors import nearest, one_of, shown
+from fairtune.study.arms import is_arm_list
+from fairtune.study.problems import Problem, StudyError, dotted
+from fairtune.study.source import Written
+from fairtune.study.yaml_tree import MOST_LEVELS, Path, YamlProblem, parse_yaml
+
+LONGEST_OPTION = 200
+"""Characters of an option that messages repeat."""
+
+
+def spread_arm_list(study: Written) -> None:
+    """A list of named arms as the mapping that it stands for, so that changes can be made to one of them."""
+    names = study.data.get("arms")
+    if not is_arm_list(names):
+        return
+    study.data["arms"] = {name: {} for name in names}
+    for position, name in enumerate(names):
+        if ("arms", position) in study.places:
+            study.places["arms", name] = study.places.pop(("arms", position))
+
+
+def _is_bad_arm_list(path: Path, value: Any) -> bool:
+    """A list of arms that could not be spread: changes to it wait until it is mended, since its faults are told."""
+    return path == ("arms",) and isinstance(value, list)
+
+
+def apply_profile(study: Written, profile: str) -> None:
+    """Merge one of the study's profiles into it.
+
+    Raises:
+        StudyError: there is none of that name, or it is no mapping of changes.
+    """
+    profiles, places, label = study.data.get("profiles") or {}, study.places, study.label
+    if not isinstance(profiles, dict) or profile not in profiles:
+        names = list(profiles) if isinstance(profiles, dict) else []
+        known = one_of(names) if names else "this study has none"
+        message = f"no such profile in {label}; known: {known}.{nearest(profile, names)}"
+        raise StudyError([Problem(f"--profile {profile}", "", message)])
+    changes = profiles[profile]
+    if not isinstance(changes, dict):
+        where = places.get(("profiles", profile), label)
+        message = f"found {shown(changes)}; allowed: a mapping of changes"
+        raise StudyError([Problem(where, f"profiles.{profile}", message)])
+    if "profiles" in changes:
+        where = places.get(("profiles", profile, "profiles"), label)
+        raise StudyError(
+            [Problem(where, f"profiles.{profile}.profiles", "a profile cannot change profiles; remove it")]
+        )
+    moved: dict[Path, Path] = {}
+    _merge(study.data, changes, (), ("profiles", profile), moved)
+    _move_places(places, moved)
+
+
+def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path, origin: Path, moved: dict[Path, Path]) -> None:
+    """Write changes into the data, and note from where each was taken."""
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(data.get(key), dict):
+            _merge(data[key], value, (*path, key), (*origin, key), moved)
+            continue
+        if isinstance(value, dict) and _is_bad_arm_list((*path, key), data.get(key)):
+            continue
+        data[key] = copy.deepcopy(value)
+        moved[(*origin, key)] = (*path, key)
+
+
+def _move_places(places: dict[Path, str], moved: dict[Path, Path]) -> None:
+    """Let what was written over stand where the profile has it; one pass, since a study may have thousands of values."""
+    targets = set(moved.values())
+    taken: dict[Path, str] = {}
+    gone: list[Path] = []
+    for path, where in places.items():
+        beginnings = [path[:length] for length in range(1, len(path) + 1)]
+        if any(beginning in targets for beginning in beginnings):
+            gone.append(path)
+        for beginning in beginnings:
+            if beginning in moved:
+                taken[moved[beginning] + path[len(beginning) :]] = where
+    for path in gone:
+        del places[path]
+    places.update(taken)
+
+
+def apply_override(study: Written, override: str) -> None:
+    """Make one change of the form `a.b=c`.
+
+    Raises:
+        StudyError: it has another form, or there is nothing of that name to change.
+    """
+    key, equals, text = override.partition("=")
+    parts: Path = tuple(key.strip().split("."))
+    option = f"--set {override}"
+    if len(option) > LONGEST_OPTION:
+        option = f"{option[:LONGEST_OPTION]}..."
+    if not equals or not all(parts) or len(parts) > MOST_LEVELS:
+        raise StudyError([Problem(option, "", "an override has the form KEY=VALUE, such as train.epochs=2")])
+    try:
+        value = parse_yaml(text).data
+    except YamlProblem as problem:
+        raise StudyError([Problem(option, "", f"the value is not valid YAML: {problem.message}")]) from None
+    place: Any = study.data
+    for depth, part in enumerate(parts[:-1], start=1):
+        if place.get(part) is None:
+            place[part] = {}
+            study.places[parts[:depth]] = option
+        if _is_bad_arm_list(parts[:depth], place[part]):
+            return
+        if not isinstance(place[part], dict):
+            raise StudyError(
+                [Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")]
+            )
+        place = place[part]
+    place[parts[-1]] = value
+    for old in [p for p in study.places if p[: len(parts)] == parts]:
+        del study.places[old]
+    study.places[parts] = option

@@ -1,0 +1,330 @@
+"""Every field ends somewhere: what no machine could do is refused when the study is read, with what is allowed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.errors import FairtuneError
+from fairtune.methods.registry import registered
+from fairtune.study.loading import check_file, load_study
+from fairtune.study.plan import make_plan
+from fairtune.study.problems import MOST_TOLD, StudyError
+from fairtune.study.schema import Train, study_json_schema
+from fairtune.study.values import LARGEST_SEED, MOST_ARMS, MOST_CLASSES, MOST_RUNS
+from fairtune.tasks import splits
+
+BASE: dict[str, Any] = {"study": "s", "task": "movie-reviews", "model": "minilm", "arms": {"baseline": None}}
+TEXT: dict[str, Any] = {"task": "tinystories", "tokenizer": {"train": 8000}}
+
+
+def method(name: str, **settings: Any) -> dict[str, Any]:
+    return {"arms": {"baseline": None, "x": {"methods": [{name: settings}]}}}
+
+
+def refusal(change: dict[str, Any], overrides: tuple[str, ...] = ()) -> str:
+    with pytest.raises(StudyError) as caught:
+        load_study({**BASE, **change}, overrides)
+    (problem,) = caught.value.problems
+    return f"{problem.path}: {problem.message}"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("lr", 1e300, "above 0, 10,000 or less"),
+        ("lr", math.inf, "a number, above 0"),
+        ("lr", 10**400, "more than 300 digits"),
+        ("epochs", 1e9, "100,000 or less"),
+        ("steps", 10**12, "1,000,000,000 or less"),
+        ("batch_size", 10**9, "1,000,000 or less"),
+        ("accumulate", 10**9, "1,000,000 or less"),
+        ("examples", 10**12, "1,000,000,000 or less"),
+        ("eval_examples", 10**12, "1,000,000,000 or less"),
+        ("eval_examples", "30", "a whole number"),
+        ("tokens", 10**20, "1,000,000,000,000,000 or less"),
+        ("tokens", "9999999999B", "of at most 1000000B"),
+        ("max_length", 10**9, "1,000,000 or less"),
+        ("warmup", 1e300, "1,000,000,000 or less"),
+        ("weight_decay", 1e300, "10,000 or less"),
+        ("clip", 1e300, "1,000,000,000 or less"),
+        ("evaluate", 10**12, "1,000,000,000 or less"),
+        ("patience", 10**12, "1,000,000,000 or less"),
+    ],
+)
+@pytest.mark.parametrize("place", ["train", "arm"])
+def test_a_training_setting_beyond_reason_is_told_with_its_limit(
+    place: str, field: str, value: Any, allowed: str
+) -> None:
+    change = {"train": {field: value}} if place == "train" else {"arms": {"baseline": {field: value}}}
+    told = refusal(change)
+    assert told.startswith(f"{'train' if place == 'train' else 'arms.baseline'}.{field}: found ")
+    assert allowed in told
+
+
+def test_every_number_of_the_schema_has_an_upper_limit() -> None:
+    endless: list[str] = []
+
+    def look(part: Any, where: str) -> None:
+        if isinstance(part, dict):
+            limits = {"maximum", "exclusiveMaximum", "enum", "const"}
+            if part.get("type") in ("integer", "number") and not limits & part.keys():
+                endless.append(where)
+            if part.get("type") == "string" and not {"maxLength", "enum", "pattern", "const"} & part.keys():
+                endless.append(where)
+            if part.get("type") == "array" and not {"maxItems", "uniqueItems"} & part.keys():
+                endless.append(where)
+            for key, inner in part.items():
+                if key != "not":
+                    look(inner, f"{where}.{key}")
+        if isinstance(part, list):
+            for position, inner in enumerate(part):
+                look(inner, f"{where}[{position}]")
+
+    schema = study_json_schema()
+    look({key: part for key, part in schema.items() if key != "$defs"}, "study")
+    for name, part in schema["$defs"].items():
+        look(part, name)
+    assert endless == []
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ([2**63], "0 or more, 4,294,967,295 or less"),
+        ([LARGEST_SEED + 1], "4,294,967,295 or less"),
+        (10**9, "1000 or less"),
+        (list(range(1001)), "a list of at most 1,000 different values"),
+    ],
+)
+def test_seeds_are_what_every_library_takes(seeds: Any, words: str) -> None:
+    assert words in refusal({"seeds": seeds})
+
+
+def test_the_largest_seed_is_taken_by_everything_that_gets_it() -> None:
+    import sqlite3
+
+    import numpy as np
+    import torch
+
+    (seed,) = load_study({**BASE, "seeds": [LARGEST_SEED]}).seeds
+    np.random.RandomState(seed)
+    torch.Generator().manual_seed(seed)
+    assert sqlite3.connect(":memory:").execute("select ?", (seed,)).fetchone() == (seed,)
+    assert float(seed) == seed == json.loads(json.dumps(float(seed)))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"study": "a" * 101}, "study: found 'a.* 101 characters; allowed: at most 100"),
+        ({"study": ".."}, "study: found '..'; allowed: a text of letters"),
+        ({"study": "."}, "letters"),
+        ({"study": "a/b"}, "letters"),
+        ({"study": "a\n"}, "letters"),
+        ({"study": "a\x1b[2J"}, r"control character '\x1b'"),
+        ({"study": "a\0"}, r"control character '\x00'"),
+        ({"arms": {"baseline": {}, "b" * 101: {}}}, "at most 100"),
+        ({"arms": {"baseline": {}, "Report": {}}}, "not logs, plans, report"),
+        ({"arms": {"baseline": {}, "Baseline": {}}}, "differs from 'baseline' only in upper and lower case"),
+        ({"arms": {"baseline": {}, "a\x1b": {}}}, r"the key has the control character '\x1b'"),
+        ({"profiles": {"p" * 101: {}}}, "at most 100"),
+        ({"task": {"name": "n" * 101, "train": "a.csv"}}, "at most 100"),
+        ({"task": {"train": "x" * 300}}, "each name in it at most 255"),
+        ({"task": {"train": "a.csv", "label": "x" * 1001}}, "at most 1,000"),
+        ({"task": {"train": "\ud800.csv"}}, "half of a surrogate pair"),
+        ({"model": "é" * 200}, "400 bytes; a path has at most 4,096 bytes"),
+        ({"task": "x" * 1001}, "at most 1,000"),
+    ],
+)
+def test_names_fit_a_file_system_and_a_terminal(change: dict[str, Any], words: str) -> None:
+    told = refusal(change)
+    assert words.split(".*")[0] in told
+    assert words.split(".*")[-1] in told
+    assert told.isprintable()
+
+
+def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
+    study = load_study({**BASE, "study": "s" * 100, "arms": {"baseline": {}, "a" * 100: {}}})
+    (tmp_path / study.study / list(study.arms)[1]).mkdir(parents=True)
+    (tmp_path / f".{study.study}.0123456789abcdef.writing").touch()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (method("orthogonal_qk", layers="0-9999999999"), "([0-9]{1,3})-([0-9]{1,3})"),
+        (method("orthogonal_qk", layers=[10**12]), "below 1000"),
+        (method("orthogonal_qk", layers=list(range(999)) * 2), "at most 1,000"),
+        (method("orthogonal_qk", seed=2**64), "4,294,967,295 or less"),
+        (method("orthogonal_qk", init="normal", std=1e300), "1,000,000 or less"),
+        (method("bpsom", grid=10**9), "1000 or less"),
+        (method("bpsom", grid=[1, 10**9]), "1000 or less"),
+        (method("bpsom", hidden=10**12), "10,000 or less"),
+        (method("bpsom", grid=1000, hidden=10_000), "a map of 10,000,000,000 weights; allowed: at most 100,000,000"),
+        (method("bpsom", radius=[10**9, 0]), "1000 or less"),
+        (method("bpsom", relabel=10**12), "1,000,000,000 or less"),
+        (method("pgd", steps=10**9), "1000 or less"),
+        (method("freelb", steps=10**9), "1000 or less"),
+        (method("fgm", epsilon=1e300), "1,000,000 or less"),
+        (method("rdrop", alpha=1e300), "1,000,000 or less"),
+        (method("focal", gamma=1e300), "1,000,000 or less"),
+        (method("focal", alpha=[1e300, 1]), "numbers from 1e-9 to 1e9"),
+        (method("weighted_ce", weights=[1.0] * 5000), "found 5,000 weights; allowed: at most 1,000"),
+        (method("weighted_ce", weights=[math.inf, 1]), "from 1e-9 to 1e9"),
+        (method("weighted_ce", weights=[10**299, 1]), "from 1e-9 to 1e9"),
+        (method("weighted_ce", weights={"a": math.nan}), "from 1e-9 to 1e9"),
+        (method("weighted_ce", weights=[-1, 1]), "from 1e-9 to 1e9"),
+        (method("layerwise_lr", head_multiplier=1e300), "1,000,000 or less"),
+        (method("layerwise_lr", groups=[{"match": "a{99999999999}", "lr": 1}]), "no regular expression"),
+        (method("layerwise_lr", groups=[{"match": "(" * 500, "lr": 1}]), "no regular expression"),
+        (method("layerwise_lr", groups=[{"match": "x" * 1001, "lr": 1}]), "at most 1,000"),
+        (method("augment", function="a" * 1001 + ":b"), "at most 1,000"),
+        ({"arms": {"baseline": {"methods": ["ema"] * 33}}}, "33 entries; allowed: at most 32"),
+        ({"arms": {"baseline": {}, **{f"a{i}": {} for i in range(MOST_ARMS)}}}, "1,001 entries; allowed: at most 1,000"),
+        ({"compare": {"margin": "1e400%"}}, "a share such as 1.5%, of at most 1000%"),
+        ({"compare": {"margin": "inf%"}}, "of at most 1000%"),
+        ({"compare": {"margin": "nan%"}}, "of at most 1000%"),
+        ({"compare": {"margin": math.inf}}, "1,000,000 or less"),
+        ({"compare": {"margin": math.nan}}, "a number, above 0"),
+        ({"compare": {"to": "b" * 101}}, "at most 100"),
+        ({"execution": {"checkpoint_every": "99999999h"}}, "of at most a year"),
+        ({"execution": {"checkpoint_every": "²s"}}, "a time such as 90s"),
+        ({"execution": {"checkpoint_every": 10**12}}, "1,000,000,000 or less"),
+        ({"execution": {"devices": "cuda:99999999999"}}, "a device"),
+        ({"execution": {"devices": ["cpu"] * 65}}, "a list of at most 64"),
+        ({"task": {"train": "a.csv", "labels": list(map(str, range(1001)))}}, "1,001 entries; allowed: at most 1,000"),
+        ({"profiles": {str(i): {} for i in range(51)}}, "51 entries; allowed: at most 50"),
+        ({**TEXT, "model": {"preset": "gpt-mini", "vocab_size": 10**9}}, "1,000,000 or less"),
+        ({**TEXT, "model": {"preset": "gpt-mini", "context": 10**9}}, "131,072 or less"),
+        ({**TEXT, "model": "gpt-mini(vocab_size=1000000000)"}, "a whole number from 2 on, at most 1,000,000"),
+        ({**TEXT, "model": f"gpt-mini(context={'9' * 100})"}, "at most 131,072"),
+        ({**TEXT, "model": "gpt-mini(width=1000000000)"}, "has no setting 'width'"),
+        ({**TEXT, "model": "gpt-mini", "tokenizer": {"train": 10**12}}, "1,000,000 or less"),
+        ({**TEXT, "model": "gpt-mini", "prompts": ["a"] * 101}, "101 entries; allowed: at most 100"),
+        ({**TEXT, "model": "gpt-mini", "prompts": ["a" * 10_001]}, "10,001 characters; allowed: at most 10,000"),
+        ({**TEXT, "model": "gpt-mini", "compare": {"target_loss": 1e300}}, "1,000,000 or less"),
+    ],
+)  # fmt: skip
+def test_what_would_take_any_memory_or_time_is_told_with_its_limit(change: dict[str, Any], words: str) -> None:
+    assert words in refusal(change)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"r": 10**9}, r"peft.r: found 1000000000; allowed: whole numbers from -10,000 to 10,000"),
+        ({"r": -(10**9)}, "whole numbers from -10,000"),
+        ({"lora_alpha": 10**30}, "to 1,000,000"),
+        ({"lora_dropout": 1e300}, "numbers from"),
+        ({"rank_pattern": {"query": 10**9}}, "to 10,000"),
+        ({"layers_to_transform": [10**9]}, "to 10,000"),
+        ({"layers_to_transform": [1] * 2000}, "at most 1,000 entries"),
+        ({"target_modules": "x" * 2000}, "texts of at most 1,000 characters"),
+        ({"layer_replication": [[0, 4]] * 100}, "at most 64 entries"),
+        ({"init_lora_weights": "pissa_niter_99999999"}, "a text like pissa_niter_"),
+        ({"loftq_config": {"loftq_iter": 10**6}}, "to 64"),
+        ({"megatron_config": {"a": 1}, "megatron_core": "os"}, "the library would import the module"),
+        ({"type": "prompt_tuning", "num_virtual_tokens": 10**9}, "to 10,000"),
+        ({"type": "prompt_tuning", "tokenizer_name_or_path": "/etc"}, "whether to run its code"),
+        ({"type": "prompt_tuning", "tokenizer_kwargs": {"trust_remote_code": True}}, "whether to run its code"),
+        ({"type": "vera", "projection_prng_key": 2**64}, "to 4,294,967,295"),
+        ({"type": "adalora", "total_step": 10**12}, "to 1,000,000,000"),
+    ],
+)
+def test_adapters_are_bounded_in_every_field(settings: dict[str, Any], words: str) -> None:
+    pytest.importorskip("peft")
+    assert words in refusal(method("peft", **settings))
+
+
+def test_every_default_of_every_method_is_within_its_limits() -> None:
+    arms = {name: {"methods": [{name: found.config().model_dump(mode="json")}]} for name, found in registered().items()}
+    load_study({**BASE, "train": Train().model_dump(mode="json"), "arms": {"baseline": {}, **arms}})
+
+
+def test_a_study_of_too_many_runs_is_refused_before_they_are_expanded() -> None:
+    arms = {"baseline": {}, **{f"a{i}": {} for i in range(200)}}
+    assert refusal({"arms": arms, "seeds": 1000}).startswith(
+        f"seeds: 201 arms x 1,000 seeds are 201,000 runs; a study has at most {MOST_RUNS:,}"
+    )
+
+
+def test_many_arms_are_planned(tiny_model: Path, tiny_task: Any) -> None:
+    arms = {"baseline": {}, **{f"a{i}": {"lr": 1e-5 * (i + 1)} for i in range(300)}}
+    plan = make_plan(load_study({**BASE, "task": tiny_task.as_study(), "model": str(tiny_model), "arms": arms}))
+    assert len(plan.runs) == 903
+    assert len(plan.differences) == 299, "one of the arms has the usual learning rate"
+
+
+def test_thousands_of_problems_are_told_by_the_first() -> None:
+    arms = {f"a{i}": {f"z{j}": 1 for j in range(15)} for i in range(900)}
+    with pytest.raises(StudyError) as caught:
+        load_study({**BASE, "arms": {"baseline": {}, **arms}})
+    assert len(caught.value.problems) == MOST_TOLD + 1
+    assert "and more" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("train.lr=" + "9" * 5000, "more than 300 digits"),
+        ("seeds=" + "[" * 10_000, "nested too deeply"),
+        ("seeds=[" + "1," * 30_000 + "]", "more than 20,000 values"),
+        ("study=" + "x" * 2_000_000, "at most 1,000,000 are read"),
+        ('study="\\ud800"', "half of a surrogate pair"),
+        ('study="\\U00110000"', "an escape or a directive"),
+        ("profiles." + ".".join("a" * 10_000) + "=1", "the form KEY=VALUE"),
+        ("seeds=[9223372036854775808]", "4,294,967,295 or less"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_an_override_has_the_same_limits(override: str, words: str) -> None:
+    told = refusal({}, (override,))
+    assert words in told
+    assert len(told) < 1000
+
+
+def test_a_mapping_has_the_same_limits() -> None:
+    assert "more than 300 digits" in refusal({"train": {"lr": 10**5000}})
+    endless: dict[str, Any] = {}
+    endless["again"] = endless
+    assert "nested too deeply" in refusal({"profiles": {"p": endless}})
+    assert "more than 20,000 values" in refusal({"profiles": {"p": {"a": [1] * 30_000}}})
+    assert "more than 1,000 characters" in refusal({"profiles": {"p": {"x" * 2000: 1}}})
+    assert refusal({"arms": {3: {}, "baseline": {}}}).startswith("arms[3]: found 3; allowed: letters")
+    assert "unknown method" in refusal({"arms": {"baseline": {"methods": [{3: {}}]}}})
+
+
+def test_a_study_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for file, words in (
+        (tmp_path / "pipe.yaml", "it is a device or a pipe, no regular file"),
+        (Path("/dev/zero"), "it is a device or a pipe, no regular file"),
+        (tmp_path, "it is a folder"),
+        (tmp_path / ("x" * 300), "File name too long"),
+        (Path("a\0b"), "no file has such a name"),
+    ):
+        with pytest.raises(FairtuneError, match=words):
+            load_study(file)
+
+
+def test_a_study_of_any_length_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "s.yaml").open("wb") as handle:
+        handle.truncate(10**10)  # takes no space
+    with pytest.raises(FairtuneError, match="it is larger than 1,000,000 bytes"):
+        check_file(tmp_path / "s.yaml")
+
+
+def test_a_home_that_nobody_has_is_a_folder_that_is_missing() -> None:
+    study = load_study({**BASE, "task": {"train": "~no-such-user/a.csv"}, "model": "~no-such-user/model"})
+    with pytest.raises(FairtuneError, match="no-such-user"):
+        make_plan(study)
+
+
+def test_a_task_and_a_study_agree_on_how_many_classes_there_may_be() -> None:
+    assert splits.MOST_CLASSES == MOST_CLASSES
