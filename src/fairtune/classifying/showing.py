@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from fairtune.console import PlainConsole
 from fairtune.tasks.metrics import METRICS
 from fairtune.training.loop import TrainingRun
 
@@ -32,19 +32,17 @@ class Watcher:
 class Lines(Watcher):
     """A line an evaluation, for logs."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: PlainConsole) -> None:
         self._console = console
 
     def evaluated(self, run: TrainingRun, row: dict[str, Any]) -> None:
-        self._console.print(
-            f"step {row['step']} of {run.total_steps}: {_told(run, row)}", highlight=False, markup=False, soft_wrap=True
-        )
+        self._console.print(f"step {row['step']} of {run.total_steps}: {_told(run, row)}", soft_wrap=True)
 
 
 class Bar(Watcher):
     """A bar of steps, with what the last evaluation found."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: PlainConsole) -> None:
         self._bar = _bar(console)
 
     def begin(self, run: TrainingRun) -> None:
@@ -67,14 +65,14 @@ def watcher(shown: bool) -> Watcher:
     """What suits the place that this runs in."""
     if not shown or _in_worker():
         return Watcher()
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     return Bar(console) if console.is_terminal or _draws_notebooks(console) else Lines(console)
 
 
 @contextmanager
 def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None]:
     """Takes how many more texts are done; None where nothing is shown."""
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if not shown or texts < MANY or _in_worker() or not console.is_terminal:
         yield None
         return
@@ -83,10 +81,10 @@ def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None
         yield lambda done: bar.advance(task, done)
 
 
-def _bar(console: Console) -> Progress:
-    columns = [TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn()]
+def _bar(console: PlainConsole) -> Progress:
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn()]
     return Progress(
-        *columns, TextColumn("{task.fields[note]}", style="dim"), TimeRemainingColumn(), console=console, transient=True
+        *columns, TextColumn("{task.fields[note]}", style="dim", markup=False), TimeRemainingColumn(), console=console, transient=True
     )
 
 
@@ -101,7 +99,7 @@ def _in_worker() -> bool:
     return multiprocessing.current_process().name != "MainProcess"
 
 
-def _draws_notebooks(console: Console) -> bool:
+def _draws_notebooks(console: PlainConsole) -> bool:
     """rich draws in notebooks with ipywidgets; without, it would only complain."""
     import importlib.util
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json
+from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
 from fairtune.errors import DataError, FairtuneError, one_of
 from fairtune.study.values import DEVICE
 from fairtune.tasks.formats import check_columns
@@ -105,7 +105,7 @@ def predict(
     if not re.fullmatch(DEVICE, device):
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
-        typer.echo("Reading texts from the terminal, one a line; Ctrl-D ends them.", err=True)
+        tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
     source = Source(file, input_format)
     sink = Sink(out, source.kind)
     try:
@@ -116,7 +116,7 @@ def predict(
         quiet_standard_output()
         return
     except KeyboardInterrupt:
-        typer.echo(f"\nfairtune: stopped. {_kept(sink)}", err=True)
+        tell(f"\nfairtune: stopped. {_kept(sink)}")
         raise typer.Exit(INTERRUPTED) from None
     except FairtuneError as error:
         if not sink.rows or sink.kept is None:
@@ -127,7 +127,7 @@ def predict(
         print_json(facts)
         return
     for line in _lines(facts):
-        typer.echo(line, err=True)
+        tell(line)
 
 
 def _predicted(

@@ -34,7 +34,7 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
         print_json({"studies": {name: {state: found[state] for state in STATES} for name, found in counts.items()}})
         return
     if not counts:
-        console().print(f"No study in {runs} yet. Start one with `fairtune run FILE`.", markup=False)
+        console().print(f"No study in {runs} yet. Start one with `fairtune run FILE`.")
         return
     table = Table("study", *STATES, box=None, padding=(0, 2, 0, 0))
     for name, found in counts.items():

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fairtune.console import PlainConsole
 from fairtune.execution.conducting import Watcher
 from fairtune.execution.job import Job
 from fairtune.execution.local import Message
@@ -30,7 +30,7 @@ def make_watcher(quiet: bool = False) -> Watcher:
     """The watcher that fits where standard error goes."""
     if quiet:
         return QuietWatcher()
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     return LiveWatcher(console) if console.is_terminal else PlainWatcher(console)
 
 
@@ -47,7 +47,7 @@ class QuietWatcher:
 class PlainWatcher:
     """A line when something ends, and now and then a sign of life."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: PlainConsole) -> None:
         self._console = console
         self._count = self._total = 0
         self._told = time.monotonic()
@@ -68,18 +68,18 @@ class PlainWatcher:
 
     def _say(self, text: str) -> None:
         self._told = time.monotonic()
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._console.print(text, soft_wrap=True)
 
 
 class LiveWatcher:
     """One bar for the study, one for each run that is under way; a line stays for each run that ended."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: PlainConsole) -> None:
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}", style="dim"),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(elapsed_when_finished=False),
@@ -107,7 +107,7 @@ class LiveWatcher:
             self._ended += 1
             if job.name in self._runs:
                 self._finish(job)
-            self._progress.console.print(f"{job.name}: {outcome_text(message)}", highlight=False, markup=False)
+            self._progress.console.print(f"{job.name}: {outcome_text(message)}")
 
     def _move(self, job: Job, message: Message) -> None:
         bar = self._runs[job.name]
