@@ -84,7 +84,11 @@ def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None
 def _bar(console: PlainConsole) -> Progress:
     columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn()]
     return Progress(
-        *columns, TextColumn("{task.fields[note]}", style="dim", markup=False), TimeRemainingColumn(), console=console, transient=True
+        *columns,
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
     )
 
 

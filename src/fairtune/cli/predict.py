@@ -67,6 +67,13 @@ Format = Annotated[
 ]  # fmt: skip
 Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]
 Prefix = Annotated[str, typer.Option("--prefix", metavar="NAME_", help="Put before the names of the added columns.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        help="In CSV and TSV, put a ' before cells that begin with = + - @, which spreadsheets take for formulas.",
+    ),
+]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
 BatchTokens = Annotated[
     int | None,
@@ -88,6 +95,7 @@ def predict(
     input_format: Format = None,
     every: Every = False,
     prefix: Prefix = "",
+    safe_csv: SafeCsv = False,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
     as_json: AsJson = False,
@@ -107,7 +115,7 @@ def predict(
     if file == "-" and sys.stdin.isatty():
         tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
     source = Source(file, input_format)
-    sink = Sink(out, source.kind)
+    sink = Sink(out, source.kind, safe_csv)
     try:
         outcome, opened, scored = _predicted(
             model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import console
+from fairtune.printable import printable
 from fairtune.report.scales import scale_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def facts_of(
         "mistakes": [] if found is None else _mistakes(found),
         "seconds": seconds,
         "device": str(classifier.predictor_.device),
-        "notes": list(dict.fromkeys([*notes, *record.notes, *leak])),
+        "notes": list(dict.fromkeys(map(printable, [*notes, *record.notes, *leak]))),
         "test_notes": leak,
         "signature": record.signature,
         "predict": f"fairtune predict {shlex.quote(str(place))} FILE -o OUT",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -47,7 +48,7 @@ class QuietWatcher:
 class PlainWatcher:
     """A line when something ends, and now and then a sign of life."""
 
-    def __init__(self, console: PlainConsole) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
         self._count = self._total = 0
         self._told = time.monotonic()
@@ -68,13 +69,13 @@ class PlainWatcher:
 
     def _say(self, text: str) -> None:
         self._told = time.monotonic()
-        self._console.print(text, soft_wrap=True)
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class LiveWatcher:
     """One bar for the study, one for each run that is under way; a line stays for each run that ended."""
 
-    def __init__(self, console: PlainConsole) -> None:
+    def __init__(self, console: Console) -> None:
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
@@ -107,7 +108,7 @@ class LiveWatcher:
             self._ended += 1
             if job.name in self._runs:
                 self._finish(job)
-            self._progress.console.print(f"{job.name}: {outcome_text(message)}")
+            self._progress.console.print(f"{job.name}: {outcome_text(message)}", highlight=False, markup=False)
 
     def _move(self, job: Job, message: Message) -> None:
         bar = self._runs[job.name]
