@@ -43,7 +43,8 @@ def with_printable_texts(value: T) -> T:
 
 def _each(value: Any) -> Any:
     if isinstance(value, str):
-        return printable(value, LINES) if CODES.search(value) else value
+        shown = printable(value, LINES)
+        return value if shown == value else shown
     if isinstance(value, dict):
         made: Any = {_each(key): _each(one) for key, one in value.items()}
         changed = any(a is not b for a, b in zip([*value, *value.values()], [*made, *made.values()], strict=False))

@@ -62,7 +62,7 @@ class Sink:
                 f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.kind]}; write a .csv or .tsv file with "
                 "-o FILE, or leave --safe-csv out."
             )
-        self._safe = safe
+        self._safe, self._shown = safe, self.file is None and sys.stdout.isatty()
         self.rows, self.kept = 0, self.file
         self._writer: Writer | None = None
 
@@ -82,8 +82,8 @@ class Sink:
         else:
             handle = sys.stdout.buffer
         self._handle = handle
-        shown = self.file is None and sys.stdout.isatty()
-        self._writer = _Parquet(handle) if self.kind == "parquet" else _Text(handle, self.kind, self._safe, shown)
+        parquet = self.kind == "parquet"
+        self._writer = _Parquet(handle) if parquet else _Text(handle, self.kind, self._safe, self._shown)
         return self
 
     def write(self, records: Records, added: Columns) -> None:
