@@ -10,15 +10,13 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.console import PlainConsole
+from fairtune.console import Console
 from tests.hostile import ALL, CODES, MARKS, STYLE, raw_codes
 
 
 def shown(*things: object, terminal: bool = False, width: int = 2000) -> str:
     out = io.StringIO()
-    console = PlainConsole(
-        file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None
-    )
+    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
     for thing in things:
         console.print(thing)
     return STYLE.sub("", out.getvalue())
@@ -61,7 +59,7 @@ def test_a_narrow_table_keeps_its_width_and_loses_no_text(width: int) -> None:
 def test_bars_have_names_as_they_are() -> None:
     out = io.StringIO()
     columns = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[note]}", markup=False)
-    console = PlainConsole(file=out, width=4000, force_terminal=True, color_system=None)
+    console = Console(file=out, width=4000, force_terminal=True, color_system=None)
     with Progress(*columns, console=console) as bars:
         bars.add_task(ALL, note="[/x]")
         bars.console.print(f"{ALL}: failed: [/red]")

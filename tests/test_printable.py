@@ -120,7 +120,7 @@ def test_an_error_of_ours_is_written_out_too() -> None:
     ("pattern", "where"),
     [
         (r"\btyper\.echo\(", {"cli/answering.py", "cli/app.py"}),
-        (r"(?<![\w.])Console\(", {"console.py"}),
+        (r"rich\.console import .*\bConsole\b|rich\.print|rich import print|get_console", set()),
         (r"(?<![\w.])print\((?!\"\\nstopping after this step)", set()),
         (r"from_markup|markup=True", set()),
         (r"TextColumn\((?!.*(markup=False|rows\"\)|rate\]|\"left\"\)))", set()),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich import console as rich_console
+from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from fairtune.printable import CODES, LINES, printable
 
 
-class PlainConsole(Console):
+class Console(rich_console.Console):
     """A console that styles only what is given as `Text`, and writes out what a terminal would obey.
 
     It looks at each piece of text after it is laid out, so that no table, bar or line can forget to; texts are looked at before,

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fairtune.console import PlainConsole
+from fairtune.console import Console
 from fairtune.tasks.metrics import METRICS
 from fairtune.training.loop import TrainingRun
 
@@ -32,7 +32,7 @@ class Watcher:
 class Lines(Watcher):
     """A line an evaluation, for logs."""
 
-    def __init__(self, console: PlainConsole) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
 
     def evaluated(self, run: TrainingRun, row: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Lines(Watcher):
 class Bar(Watcher):
     """A bar of steps, with what the last evaluation found."""
 
-    def __init__(self, console: PlainConsole) -> None:
+    def __init__(self, console: Console) -> None:
         self._bar = _bar(console)
 
     def begin(self, run: TrainingRun) -> None:
@@ -65,14 +65,14 @@ def watcher(shown: bool) -> Watcher:
     """What suits the place that this runs in."""
     if not shown or _in_worker():
         return Watcher()
-    console = PlainConsole(stderr=True)
+    console = Console(stderr=True)
     return Bar(console) if console.is_terminal or _draws_notebooks(console) else Lines(console)
 
 
 @contextmanager
 def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None]:
     """Takes how many more texts are done; None where nothing is shown."""
-    console = PlainConsole(stderr=True)
+    console = Console(stderr=True)
     if not shown or texts < MANY or _in_worker() or not console.is_terminal:
         yield None
         return
@@ -81,7 +81,7 @@ def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None
         yield lambda done: bar.advance(task, done)
 
 
-def _bar(console: PlainConsole) -> Progress:
+def _bar(console: Console) -> Progress:
     columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn()]
     return Progress(
         *columns,
@@ -103,7 +103,7 @@ def _in_worker() -> bool:
     return multiprocessing.current_process().name != "MainProcess"
 
 
-def _draws_notebooks(console: PlainConsole) -> bool:
+def _draws_notebooks(console: Console) -> bool:
     """rich draws in notebooks with ipywidgets; without, it would only complain."""
     import importlib.util
 

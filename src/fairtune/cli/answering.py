@@ -12,7 +12,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from fairtune.console import PlainConsole
+from fairtune.console import Console
 from fairtune.errors import FairtuneError, Stopped
 from fairtune.files import finite
 from fairtune.printable import LINES, printable, printable_json
@@ -31,10 +31,10 @@ Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The folder
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
 
 
-def console() -> PlainConsole:
+def console() -> Console:
     """Standard output; at least 100 columns where it is not a terminal."""
-    found = PlainConsole()
-    return found if found.is_terminal else PlainConsole(width=100)
+    found = Console()
+    return found if found.is_terminal else Console(width=100)
 
 
 def print_json(value: Any) -> None:

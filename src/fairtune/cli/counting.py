@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from fairtune.console import PlainConsole
+from fairtune.console import Console
 
 PLAIN_SECONDS = 30.0
 
@@ -16,7 +16,7 @@ PLAIN_SECONDS = 30.0
 @contextmanager
 def counting() -> Iterator[Callable[[int], None]]:
     """Takes how many more rows are done: a live line on a terminal, now and then a plain one elsewhere."""
-    console = PlainConsole(stderr=True)
+    console = Console(stderr=True)
     if console.is_terminal:
         columns = (
             SpinnerColumn(),

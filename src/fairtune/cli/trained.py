@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import console
-from fairtune.printable import printable
+from fairtune.printable import printable, with_printable_texts
 from fairtune.report.scales import scale_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _mistakes(found: Mistakes) -> list[dict[str, Any]]:
 
 
 def show(facts: dict[str, Any]) -> None:
-    out = console()
+    out, facts = console(), with_printable_texts(facts)
     methods = [name for use in facts["methods"] for name in use]
     model = " + ".join([facts["model"], *methods])
     out.print(

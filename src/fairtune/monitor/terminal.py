@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fairtune.console import PlainConsole
+from fairtune.console import Console
 from fairtune.execution.conducting import Watcher
 from fairtune.execution.job import Job
 from fairtune.execution.local import Message
@@ -31,7 +30,7 @@ def make_watcher(quiet: bool = False) -> Watcher:
     """The watcher that fits where standard error goes."""
     if quiet:
         return QuietWatcher()
-    console = PlainConsole(stderr=True)
+    console = Console(stderr=True)
     return LiveWatcher(console) if console.is_terminal else PlainWatcher(console)
 
 

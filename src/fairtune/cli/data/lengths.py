@@ -9,7 +9,7 @@ import typer
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
 from fairtune.cli.method_options import read_task
-from fairtune.console import PlainConsole
+from fairtune.console import Console
 from fairtune.errors import DataError, one_of
 from fairtune.models.sources import find_model
 from fairtune.tasks import load_task
@@ -52,7 +52,7 @@ def lengths(
     if output is not None:
         _check_picture(output)
     source, chosen = find_model(model), read_task(task, "TASK")
-    with PlainConsole(stderr=True).status("Counting tokens; the next time they are known ..."):
+    with Console(stderr=True).status("Counting tokens; the next time they are known ..."):
         found = measure_lengths(load_task(chosen), source, coverage)
     if output is not None:
         from fairtune.report.length_figure import save_length_figure
