@@ -28,6 +28,7 @@ from fairtune.classifying.refusals import NotFitted
 from fairtune.classifying.saving import load_classifier_folder, packed, save_classifier, unpacked
 from fairtune.classifying.settings import check_settings, plain_parameters
 from fairtune.classifying.showing import predicting, watcher
+from fairtune.printable import printable
 from fairtune.tasks.task import Labels
 
 FILES = "_files"
@@ -113,7 +114,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = check_settings(parameters)
         data = read_data(X, y, self.validation, settings)
         for note in data.notes:
-            warnings.warn(note, UserWarning, stacklevel=2)
+            warnings.warn(printable(note), UserWarning, stacklevel=2)
         with Interrupt(quiet=not self.progress) as interrupt:
             fitted = train_classifier(settings, data, watcher(self.progress), interrupt)
         predictor = Predictor(fitted.network, fitted.tokenizer, fitted.record.max_length, fitted.device)

@@ -67,7 +67,7 @@ def test_text_of_the_data_is_shown_as_it_is(tmp_path: Path) -> None:
     spec = files(tmp_path, train=rows, validation=[("v", "no")], test=[("t", "yes")])
     answer = call(yaml.safe_dump(spec, default_flow_style=True, width=10_000))
     assert answer.exit_code == 0, answer.output
-    assert "[red] [31mbold" in answer.output
+    assert r"[red]\x1b[31mbold" in answer.output
     assert "\x1b[31m" not in answer.output
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -150,9 +152,60 @@ def test_answers_never_replace_a_column(plain: Path, tmp_path: Path) -> None:
     assert found["bert_predicted"] in ("neg", "pos")
 
 
+FORMULAS = [
+    "=1+1", "+1", "-0.5", "@SUM(A1)", "=cmd|' /C calc'!A0", "\t=1", "\tx", "  =1", "\ufeff=1", "＝1", "'=1", "''+1", "-",
+    '=HYPERLINK("x","y")',
+]  # fmt: skip
+HARMLESS = ["a good film", "", "1 + 1 = 2", "it's", "'quoted'", "a=b", "5", "(−1)", "#1", " x"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+@pytest.mark.parametrize("like", ["csv", "jsonl"])
+def test_safe_csv_guards_what_a_spreadsheet_would_compute(plain: Path, tmp_path: Path, kind: str, like: str) -> None:
+    texts = [*FORMULAS, *HARMLESS]
+    file, safe, usual = tmp_path / f"rows.{like}", tmp_path / f"safe.{kind}", tmp_path / f"usual.{kind}"
+    with file.open("w", newline="", encoding="utf-8") as handle:
+        if like == "jsonl":
+            handle.writelines(json.dumps({"text": text, "=a": -1.5}) + "\n" for text in texts)
+        else:
+            csv.writer(handle).writerows([("text", "=a"), *((text, "-1.5") for text in texts)])
+    for out, words in ((safe, ["--safe-csv"]), (usual, [])):
+        done = call(plain, file, "--text", "text", "-o", out, "--probabilities", "--prefix", "@", *words)
+        assert done.exit_code == 0, done.output
+    guarded, as_they_are = (table_of(out, kind) for out in (safe, usual))
+    assert [row[0] for row in as_they_are[1:]] == texts, "without it, data are not changed"
+    assert [row[0] for row in guarded[1:]] == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
+    assert guarded[0] == ["text", "'=a", "'@predicted", "'@confidence", "'@probability_neg", "'@probability_pos"]
+    assert {row[1] for row in guarded[1:]} == {"-1.5" if like == "jsonl" else "'-1.5"}, "numbers are numbers"
+    assert [row[2:] for row in guarded[1:]] == [row[2:] for row in as_they_are[1:]], "ours are no formulas"
+    undone = [
+        [re.sub(r"^'(?='*(?:[\t\r\n\0]|[\s\ufeff]*[=+\-@＝＋－＠]))", "", cell) for cell in row] for row in guarded
+    ]
+    assert undone == as_they_are, "as the docs say how"
+
+
+def table_of(file: Path, kind: str) -> list[list[str]]:
+    with file.open(newline="", encoding="utf-8") as handle:
+        return list(csv.reader(handle, delimiter={"csv": ",", "tsv": "\t"}[kind]))
+
+
+def test_safe_csv_guards_labels_of_the_model_too(plain: Path, rows: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(plain, model)
+    config = json.loads((model / "config.json").read_text())
+    config |= {"id2label": {"0": "=bad", "1": "@good"}, "label2id": {"=bad": 0, "@good": 1}}
+    (model / "config.json").write_text(json.dumps(config))
+    header, *found = csv.reader(io.StringIO(call(model, rows, "--safe-csv").stdout))
+    assert header[-2:] == ["predicted", "confidence"]
+    assert {row[3] for row in found if len(row) > 3} <= {"'=bad", "'@good"}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["{plain}", "{rows}", "--safe-csv", "-o", "out.jsonl"], "out.jsonl would be JSONL; write a .csv or .tsv file"),
+        (["{plain}", "{rows}", "--safe-csv", "-o", "out.parquet"], "out.parquet would be Parquet"),
+        (["{plain}", "-", "--safe-csv"], "standard output would be JSONL"),
         (["{plain}", "{rows}", "--text", "txet"], "no column 'txet'; columns: id, text, label. Did you mean 'text'?"),
         (["{saved}", "{rows}"], "no column 'title'; columns: id, text, label. Say which with --text COLUMN."),
         (["{saved}", "{rows}", "--text", "text", "--pair", "id"], "trained on single texts, not on pairs"),

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.hostile import ALL, STYLE, raw_codes
 
+from fairtune.console import Console as PlainConsole
 from fairtune.execution.job import make_job
 from fairtune.monitor.terminal import LiveWatcher, PlainWatcher, QuietWatcher, make_watcher, outcome_text
 from fairtune.study.loading import load_study
@@ -92,3 +94,20 @@ def test_a_perplexity_is_told_as_it_is(value: float | None, told: str) -> None:
         "seconds": {"total": 12.0},
     }
     assert outcome_text({"result": result}) == f"perplexity {told}, 12 s"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_reason_commands_nothing(plan: Plan, terminal: bool) -> None:
+    out = io.StringIO()
+    console = PlainConsole(file=out, width=4000, force_terminal=terminal)
+    watcher: Any = LiveWatcher(console) if terminal else PlainWatcher(console)
+    job = make_job(plan, plan.runs[0], Path("runs"))
+    watcher.begin(plan, [job])
+    watcher.hear("started", job, {"type": "started"})
+    watcher.hear("ended", job, {"type": "ended", "result": {"status": "failed", "reason": ALL}})
+    watcher.hear("refused", job, {"type": "refused", "reason": ALL})
+    watcher.end()
+    told = STYLE.sub("", out.getvalue())
+    assert raw_codes(told) == []
+    assert r"failed: \x1b[2J" in told
+    assert "[/x] [red] [link=http://x]y[/link] :smile:" in told

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairtune.classifying.figures import by_class, confusion, overall
 from fairtune.classifying.inputs import Given
+from fairtune.printable import LINES, printable
 from fairtune.tasks.task import TEXT_COLUMNS, Labels
 
 MOST_CLASSES_SHOWN = 12
@@ -66,11 +67,12 @@ class Mistakes(pd.DataFrame):
         ]
 
     def __repr__(self) -> str:
-        return f"{self.summary}\n\n{pd.DataFrame.__repr__(self)}" if self.summary else str(pd.DataFrame.__repr__(self))
+        table = str(pd.DataFrame.__repr__(self))
+        return printable(f"{self.summary}\n\n{table}" if self.summary else table, LINES)
 
     def _repr_html_(self) -> str | None:
         table = super()._repr_html_()  # type: ignore[misc]
-        return f"<pre>{html.escape(self.summary)}</pre>{table}"
+        return printable(f"<pre>{html.escape(self.summary)}</pre>{table}", LINES)
 
 
 def find_mistakes(

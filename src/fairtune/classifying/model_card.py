@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from fairtune.classifying.record import Record
-from fairtune.report.markdown_text import items, plain, table
+from fairtune.printable import printable, printable_json
+from fairtune.report.markdown_text import code, fenced, items, plain, table
 from fairtune.tasks.metrics import TITLES
 
 MOST_CLASSES = 50
@@ -31,7 +32,7 @@ def model_card(record: Record, name: str) -> str:
         ["## Limits", "", *items(_limits(record))],
         ["## Origin", "", *_origin(record)],
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    return printable("\n\n".join("\n".join(lines) for lines in sections), keep="\n") + "\n"
 
 
 def _front_matter(record: Record) -> str:
@@ -42,7 +43,7 @@ def _front_matter(record: Record) -> str:
         "tags": ["fairtune"],
     }
     if "/" in model:
-        fields["base_model"] = model.partition("@")[0]
+        fields["base_model"] = printable(model.partition("@")[0])
     if record.validation is not None:
         fields["metrics"] = ["accuracy", "f1", "matthews_correlation"]
     return f"---\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)}---"
@@ -65,7 +66,7 @@ def _use(record: Record, name: str) -> list[str]:
     pair = record.width == 2
     ours = '[("first text", "second text")]' if pair else '["a text", "another one"]'
     theirs = '{"text": "first text", "text_pair": "second text"}' if pair else '["a text", "another one"]'
-    folder = json.dumps(name, ensure_ascii=False)
+    folder = printable_json(json.dumps(name, ensure_ascii=False))
     return [
         "```python",
         "from fairtune import TextClassifier",
@@ -97,21 +98,21 @@ def _data(record: Record) -> list[str]:
         rows.append([f"{len(names) - len(shown)} more", *rest])
     rows.append(["all", *(f"{total:,}" for total in totals.values())])
     return [
-        *table(["class", *counts], rows),
+        *table(["class", *map(plain, counts)], rows),
         "",
-        f"Validation split: {record.data['held_out']}.",
-        f"sha256 of labels, texts and split: `{record.data['fingerprint']}`.",
+        f"Validation split: {plain(record.data['held_out'])}.",
+        f"sha256 of labels, texts and split: {code(record.data['fingerprint'])}.",
     ]
 
 
 def _training(record: Record) -> list[str]:
     settings = record.settings
-    methods = [f"`{json.dumps(use, ensure_ascii=False)}`" for use in settings["methods"]] or ["none: plain fine-tuning"]
+    methods = [code(json.dumps(use, ensure_ascii=False)) for use in settings["methods"]] or ["none: plain fine-tuning"]
     chosen = f"the best of validation by {TITLES[settings['metric']]}" if record.validation else "the last ones"
-    train = ", ".join(f"`{name}: {_word(value)}`" for name, value in settings["train"].items() if value is not None)
+    train = ", ".join(code(f"{name}: {_word(value)}") for name, value in settings["train"].items() if value is not None)
     return items(
         [
-            f"model: {plain(settings['model']['name'])}, `{settings['model']['identity']}`",
+            f"model: {plain(settings['model']['name'])}, {code(settings['model']['identity'])}",
             f"methods: {'; '.join(methods)}",
             f"settings: {train}",
             f"seed: {settings['seed']}",
@@ -162,7 +163,7 @@ def _probabilities(record: Record) -> list[str]:
         f"{found.ece_before:.4f} to {found.ece_after:.4f} and the mean loss from {found.nll_before:.4f} to {found.nll_after:.4f}; "
         "on other examples it gains less."
     ]
-    return [*told, "", f"{found.note[:1].upper()}{found.note[1:]}."] if found.note else told
+    return [*told, "", f"{plain(found.note[:1].upper() + found.note[1:])}."] if found.note else told
 
 
 def _limits(record: Record) -> list[str]:
@@ -177,7 +178,8 @@ def _origin(record: Record) -> list[str]:
     where = record.environment
     packages = ", ".join(f"{name} {version}" for name, version in where["packages"].items())
     machine = f"Python {where['python']} on {where['system']}, {where['cpu']}, device {where['device']}"
-    return [f"Made by fairtune {where['fairtune']}; {machine}; {packages}.", "", "```", record.signature, "```"]
+    made = plain(f"Made by fairtune {where['fairtune']}; {machine}; {packages}.")
+    return [made, "", *fenced([record.signature])]
 
 
 def _word(value: Any) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from fairtune.console import Console
 from fairtune.tasks.metrics import METRICS
 from fairtune.training.loop import TrainingRun
 
@@ -36,9 +36,7 @@ class Lines(Watcher):
         self._console = console
 
     def evaluated(self, run: TrainingRun, row: dict[str, Any]) -> None:
-        self._console.print(
-            f"step {row['step']} of {run.total_steps}: {_told(run, row)}", highlight=False, markup=False, soft_wrap=True
-        )
+        self._console.print(f"step {row['step']} of {run.total_steps}: {_told(run, row)}", soft_wrap=True)
 
 
 class Bar(Watcher):
@@ -84,9 +82,13 @@ def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None
 
 
 def _bar(console: Console) -> Progress:
-    columns = [TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn()]
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn()]
     return Progress(
-        *columns, TextColumn("{task.fields[note]}", style="dim"), TimeRemainingColumn(), console=console, transient=True
+        *columns,
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
     )
 
 

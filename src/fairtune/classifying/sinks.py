@@ -17,12 +17,15 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Any, Protocol
 
+from fairtune.classifying.formulas import guarded
 from fairtune.classifying.streams import DELIMITERS, Records, ending
 from fairtune.errors import DataError
 from fairtune.files import finite
+from fairtune.printable import LINES, printable, printable_json
 
 Columns = Mapping[str, Sequence[Any]]
-WRITTEN = ("csv", "tsv", "jsonl", "parquet")
+NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSONL", "parquet": "Parquet"}
+WRITTEN = tuple(NAMES)
 
 
 class Writer(Protocol):
@@ -41,14 +44,25 @@ class Sink:
     Args:
         target: a file, or `-` for standard output.
         like: the input's format, which standard output takes over where it can.
+        safe: whether cells are guarded that a spreadsheet would take for formulas; in CSV and TSV only.
         kept: after the `with`, where the rows are.
+
+    Raises:
+        DataError: an unknown format, or one in which there is nothing to guard.
     """
 
-    def __init__(self, target: str, like: str) -> None:
+    def __init__(self, target: str, like: str, safe: bool = False) -> None:
         self.file = None if target == "-" else Path(target)
         self.kind = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
         if self.file is None and like not in ("csv", "tsv"):
             self.kind = "jsonl"
+        if safe and self.kind not in DELIMITERS:
+            where = "standard output" if self.file is None else str(self.file)
+            raise DataError(
+                f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.kind]}; write a .csv or .tsv file with "
+                "-o FILE, or leave --safe-csv out."
+            )
+        self._safe, self._shown = safe, self.file is None and sys.stdout.isatty()
         self.rows, self.kept = 0, self.file
         self._writer: Writer | None = None
 
@@ -68,7 +82,8 @@ class Sink:
         else:
             handle = sys.stdout.buffer
         self._handle = handle
-        self._writer = _Parquet(handle) if self.kind == "parquet" else _Text(handle, self.kind)
+        parquet = self.kind == "parquet"
+        self._writer = _Parquet(handle) if parquet else _Text(handle, self.kind, self._safe, self._shown)
         return self
 
     def write(self, records: Records, added: Columns) -> None:
@@ -133,10 +148,16 @@ class _Packed(gzip.GzipFile):
 
 
 class _Text:
-    """CSV, TSV and JSONL; some rows are written in one go."""
+    """CSV, TSV and JSONL; some rows are written in one go.
 
-    def __init__(self, handle: IO[bytes], kind: str) -> None:
+    Args:
+        safe: whether cells are guarded that a spreadsheet would take for formulas.
+        shown: whether a terminal gets them, which must not obey what is in a text; a file or a pipe gets the data as they are.
+    """
+
+    def __init__(self, handle: IO[bytes], kind: str, safe: bool = False, shown: bool = False) -> None:
         self._handle, self._kind = handle, kind
+        self._safe, self._shown = safe, shown
         self._columns: list[str] | None = None
 
     def write(self, records: Records, added: Columns) -> None:
@@ -146,14 +167,19 @@ class _Text:
                 text.write(json.dumps(finite(row), ensure_ascii=False, default=_as_json) + "\n")
         else:
             self._table(text, records, added)
-        self._handle.write(text.getvalue().encode("utf-8", "backslashreplace"))
+        self._handle.write(self._as_shown(text.getvalue()).encode("utf-8", "backslashreplace"))
         self._handle.flush()
+
+    def _as_shown(self, text: str) -> str:
+        if not self._shown:
+            return text
+        return printable_json(text) if self._kind == "jsonl" else printable(text, LINES)
 
     def _table(self, text: io.StringIO, records: Records, added: Columns) -> None:
         writer = csv.writer(text, delimiter=DELIMITERS[self._kind], lineterminator="\n")
         if self._columns is None:
             self._columns = [*records.columns, *added]
-            writer.writerow(self._columns)
+            writer.writerow(map(self._cell, self._columns))
         known = set(self._columns)
         for number, row in zip(records.numbers, _whole(records, added), strict=True):
             if not known.issuperset(row):
@@ -162,7 +188,11 @@ class _Text:
                     f"{records.where}: row {number} has a column '{new}' that no row of the first ones has, so there is no place "
                     f"for it in {self._kind.upper()}; write JSONL, where each row has its own."
                 )
-            writer.writerow([_as_cell(row.get(column)) for column in self._columns])
+            writer.writerow([self._cell(row.get(column)) for column in self._columns])
+
+    def _cell(self, value: Any) -> Any:
+        cell = _as_cell(value)
+        return guarded(cell) if self._safe else cell
 
     def close(self) -> None:
         self._handle.flush()

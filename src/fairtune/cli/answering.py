@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
 import typer
-from rich.console import Console
 
+from fairtune.console import Console
 from fairtune.errors import FairtuneError, Stopped
 from fairtune.files import finite
+from fairtune.printable import LINES, printable, printable_json
 from fairtune.study.problems import StudyError
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130
@@ -32,12 +33,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
 
 def console() -> Console:
     """Standard output; at least 100 columns where it is not a terminal."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=100)
+    found = Console()
+    return found if found.is_terminal else Console(width=100)
 
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(finite(value), indent=1, ensure_ascii=False))
+    typer.echo(printable_json(json.dumps(finite(value), indent=1, ensure_ascii=False)))
+
+
+def tell(text: str) -> None:
+    """Lines on standard error, where they are never among the answers."""
+    typer.echo(printable(text, LINES), err=True)
 
 
 def answers(verb: Callable[P, None]) -> Callable[P, None]:
@@ -51,12 +57,12 @@ def answers(verb: Callable[P, None]) -> Callable[P, None]:
             if kwargs.get("as_json"):
                 problems = error.as_json() if isinstance(error, StudyError) else []
                 print_json({"error": str(error), "problems": problems})
-            for line in str(error).splitlines():
-                typer.echo(f"fairtune: {line}", err=True)
+            for line in printable(str(error), LINES).splitlines():
+                tell(f"fairtune: {line}")
             raise typer.Exit(WRONG_INPUT) from None
         except (Stopped, KeyboardInterrupt):
             command = shlex.join(["fairtune", *sys.argv[1:]])
-            typer.echo(f"\nfairtune: stopped. What was done is saved; go on with: {command}", err=True)
+            tell(f"\nfairtune: stopped. What was done is saved; go on with: {command}")
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped

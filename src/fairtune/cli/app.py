@@ -23,10 +23,12 @@ from fairtune.cli import (
     verify,
 )
 from fairtune.cli.data import data
+from fairtune.cli.refusing import Verbs
 from fairtune.study.fields import field_docs
 
 app = typer.Typer(
     name="fairtune",
+    cls=Verbs,
     help="Fair trials of transformer training methods.",
     no_args_is_help=True,
     add_completion=False,

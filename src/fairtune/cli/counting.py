@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from fairtune.console import Console
 
 PLAIN_SECONDS = 30.0
 
@@ -27,9 +28,7 @@ def counting() -> Iterator[Callable[[int], None]]:
             count = Count(lambda done, rate: live.update(task, completed=done, rate=f"{rate:,.0f} a second"), 0.0)
             yield count.add
     else:
-        yield Count(
-            lambda done, rate: console.print(f"{done:,} rows, {rate:,.0f} a second", highlight=False), PLAIN_SECONDS
-        ).add
+        yield Count(lambda done, rate: console.print(f"{done:,} rows, {rate:,.0f} a second"), PLAIN_SECONDS).add
 
 
 class Count:

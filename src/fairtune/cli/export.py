@@ -51,7 +51,7 @@ def export(
         if as_json:
             print_json({"run": name, "out": str(place), "model_bytes": size})
         else:
-            console().print(f"{name}: {megabytes(size)} in {place}", markup=False, soft_wrap=True)
+            console().print(f"{name}: {megabytes(size)} in {place}", soft_wrap=True)
         return
     done = export_delta(run, place, runs, model)
     if as_json:
@@ -69,7 +69,7 @@ def export(
         )
     command = f"fairtune restore {shlex.quote(str(place))} --out FOLDER"
     lines.append(f"Tried: it restores every tensor bit for bit. The way back: {command}")
-    console().print("\n".join(lines), markup=False, soft_wrap=True)
+    console().print("\n".join(lines), soft_wrap=True)
 
 
 def megabytes(size: int) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answers, console, print_json
 from fairtune.methods.registry import MethodUse
@@ -38,9 +39,9 @@ def plan(
         return
     _show(found)
     if costs:
-        console().print(f"\n[bold]Cost[/bold], measured on {costs.steps} steps of each arm")
+        console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
-            console().print(f"  {arm}: {seconds:.0f} s a run, {costs.seconds_per_step[arm]:.3f} s a step", markup=False)
+            console().print(f"  {arm}: {seconds:.0f} s a run, {costs.seconds_per_step[arm]:.3f} s a step")
         console().print(
             f"  all {len(found.runs)} runs on {costs.devices} device(s): about {costs.total_seconds / 60:.1f} minutes"
         )
@@ -51,15 +52,15 @@ def plan(
 def _show(plan: Plan) -> None:
     out, task = console(), plan.task
     rows = ", ".join(f"{name} {_size(task, name)}" for name in task.rows)
-    out.print(f"[bold]{plan.study.study}[/bold]  plan {plan.hash}")
-    out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test", markup=False)
+    out.print(Text.assemble((plan.study.study, "bold"), f"  plan {plan.hash}"))
+    out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test")
     for model in {model.identity: model for model in plan.models.values()}.values():
-        out.print(f"  model  {model.name} ({model.identity[:12]})", markup=False)
+        out.print(f"  model  {model.name} ({model.identity[:12]})")
     if plan.tokenizer is not None:
         found = plan.tokenizer
-        out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them", markup=False)
+        out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them")
     for told in plan.lengths:
-        out.print(f"  length {told}", markup=False, soft_wrap=True)
+        out.print(f"  length {told}", soft_wrap=True)
     out.print(
         f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n"
     )
@@ -71,14 +72,13 @@ def _show(plan: Plan) -> None:
         lr = f"{plan.study.settings(run.arm).lr:g}"
         table.add_row(str(run.position + 1), str(run.block + 1), run.arm, str(run.seed), str(run.steps), lr, methods)
     out.print(table)
-    out.print("\n[bold]Audit[/bold]: differences between arms that are not methods")
+    out.print(Text.assemble("\n", ("Audit", "bold"), ": differences between arms that are not methods"))
     for difference in plan.differences:
-        out.print(f"  {difference}", markup=False, soft_wrap=True)
+        out.print(f"  {difference}", soft_wrap=True)
     if not plan.differences:
         out.print("  none")
     for note in plan.notes:
-        out.print("\n[bold]Warning[/bold]: ", end="")
-        out.print(note, markup=False, soft_wrap=True)
+        out.print(Text.assemble("\n", ("Warning", "bold"), f": {note}"), soft_wrap=True)
 
 
 def _size(task: TaskFacts, split: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json
+from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
 from fairtune.errors import DataError, FairtuneError, one_of
 from fairtune.study.values import DEVICE
 from fairtune.tasks.formats import check_columns
@@ -67,6 +67,13 @@ Format = Annotated[
 ]  # fmt: skip
 Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]
 Prefix = Annotated[str, typer.Option("--prefix", metavar="NAME_", help="Put before the names of the added columns.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        help="In CSV and TSV, put a ' before cells that begin with = + - @, which spreadsheets take for formulas.",
+    ),
+]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
 BatchTokens = Annotated[
     int | None,
@@ -88,6 +95,7 @@ def predict(
     input_format: Format = None,
     every: Every = False,
     prefix: Prefix = "",
+    safe_csv: SafeCsv = False,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
     as_json: AsJson = False,
@@ -105,9 +113,9 @@ def predict(
     if not re.fullmatch(DEVICE, device):
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
-        typer.echo("Reading texts from the terminal, one a line; Ctrl-D ends them.", err=True)
+        tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
     source = Source(file, input_format)
-    sink = Sink(out, source.kind)
+    sink = Sink(out, source.kind, safe_csv)
     try:
         outcome, opened, scored = _predicted(
             model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens
@@ -116,7 +124,7 @@ def predict(
         quiet_standard_output()
         return
     except KeyboardInterrupt:
-        typer.echo(f"\nfairtune: stopped. {_kept(sink)}", err=True)
+        tell(f"\nfairtune: stopped. {_kept(sink)}")
         raise typer.Exit(INTERRUPTED) from None
     except FairtuneError as error:
         if not sink.rows or sink.kept is None:
@@ -127,7 +135,7 @@ def predict(
         print_json(facts)
         return
     for line in _lines(facts):
-        typer.echo(line, err=True)
+        tell(line)
 
 
 def _predicted(

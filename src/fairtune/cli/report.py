@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.answering import AsJson, Runs, answers, console
+from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.files import parse_json
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.", show_default=False)]
 
@@ -27,7 +28,7 @@ def show_report(runs: Path, study: str, as_json: bool) -> None:
     results = load_results(runs, study)
     written = write_report(results)
     if as_json:
-        typer.echo(written["json"].read_text(encoding="utf-8"))
+        print_json(parse_json(written["json"].read_bytes()))
         return
     console().print(verdict_table(results))
-    console().print(f"\nReport: {written['html']}", markup=False, soft_wrap=True)
+    console().print(f"\nReport: {written['html']}", soft_wrap=True)

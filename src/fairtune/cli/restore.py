@@ -29,6 +29,5 @@ def restore(delta: DeltaFolder, out: NewFolder, model: Checkpoint = None, as_jso
         return
     console().print(
         f"{out}: {megabytes(done.model_bytes)}, {done.tensors} tensors, each bit-equal to the run's\n  {done.signature}",
-        markup=False,
         soft_wrap=True,
     )

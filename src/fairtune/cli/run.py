@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers
+from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers, tell
 from fairtune.cli.report import show_report
 from fairtune.execution.conducting import conduct
 from fairtune.ledger.folders import require_writable
@@ -28,15 +28,12 @@ def run(
     require_writable(runs)
     outcome = conduct(plan, runs, make_watcher())
     if outcome.disk_full:
-        typer.echo(
-            "fairtune: the disk is full, so the study was stopped; free some space and run the same command again.",
-            err=True,
-        )
+        tell("fairtune: the disk is full, so the study was stopped; free some space and run the same command again.")
         raise typer.Exit(FAILED_RUN)
     show_report(runs, plan.study.study, as_json)
     for name, reason in outcome.failed.items():
-        typer.echo(f"fairtune: {name} failed: {reason}", err=True)
+        tell(f"fairtune: {name} failed: {reason}")
     for name, problem in outcome.damaged.items():
-        typer.echo(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.", err=True)
+        tell(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)

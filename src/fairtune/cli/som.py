@@ -49,9 +49,9 @@ def _show(page: RunPage, written: dict[str, Path]) -> None:
     from fairtune.report.maps.section import COLUMNS
 
     out = console()
-    out.print(page.name, style="bold", markup=False)
+    out.print(page.name, style="bold")
     for note in page.notes():
-        out.print(note, markup=False)
+        out.print(note)
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("pass", no_wrap=True, vertical="bottom")
     for column in COLUMNS:
@@ -61,4 +61,4 @@ def _show(page: RunPage, written: dict[str, Path]) -> None:
     out.print()
     out.print(table)
     index = written["index.html"]
-    out.print(f"\nMaps: {index} ({len(written) - 1} pictures beside it)", markup=False, soft_wrap=True)
+    out.print(f"\nMaps: {index} ({len(written) - 1} pictures beside it)", soft_wrap=True)

@@ -43,14 +43,14 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
         print_json({"studies": studies, "problems": problems})
         return
     if not counts and not problems:
-        console().print(f"No study in {runs} yet. Start one with `fairtune run FILE`.", markup=False)
+        console().print(f"No study in {runs} yet. Start one with `fairtune run FILE`.")
         return
     table = Table("study", *STATES, box=None, padding=(0, 2, 0, 0))
     for name, found in counts.items():
         table.add_row(name, *(str(found[state] or "-") for state in STATES))
     console().print(table)
     for name, problem in problems.items():
-        console().print(f"{name}: cannot be read: {problem}", markup=False, soft_wrap=True)
+        console().print(f"{name}: cannot be read: {problem}", soft_wrap=True)
 
 
 def _one(study: str, runs: Path, as_json: bool) -> None:

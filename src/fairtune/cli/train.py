@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json
+from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
 from fairtune.cli.method_options import read_methods
 from fairtune.errors import FairtuneError
 from fairtune.study.problems import Problem, StudyError
@@ -171,7 +171,7 @@ def train(
     else:
         show(facts)
     if classifier.partial_:
-        typer.echo("fairtune: stopped. The best so far is saved; its card and its signature say `partial`.", err=True)
+        tell("fairtune: stopped. The best so far is saved; its card and its signature say `partial`.")
         raise typer.Exit(INTERRUPTED)
 
 
@@ -190,7 +190,7 @@ def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier,
             raise StudyError(told) from None
         except KeyboardInterrupt:
             if not hasattr(classifier, "predictor_"):
-                typer.echo("\nfairtune: stopped before anything was learned, so nothing was saved.", err=True)
+                tell("\nfairtune: stopped before anything was learned, so nothing was saved.")
                 raise typer.Exit(INTERRUPTED) from None
     notes = [str(warning.message) for warning in heard if issubclass(warning.category, UserWarning)]
     return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import console
+from fairtune.printable import printable, with_printable_texts
 from fairtune.report.scales import scale_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def facts_of(
         "mistakes": [] if found is None else _mistakes(found),
         "seconds": seconds,
         "device": str(classifier.predictor_.device),
-        "notes": list(dict.fromkeys([*notes, *record.notes, *leak])),
+        "notes": list(dict.fromkeys(map(printable, [*notes, *record.notes, *leak]))),
         "test_notes": leak,
         "signature": record.signature,
         "predict": f"fairtune predict {shlex.quote(str(place))} FILE -o OUT",
@@ -71,7 +72,7 @@ def _mistakes(found: Mistakes) -> list[dict[str, Any]]:
 
 
 def show(facts: dict[str, Any]) -> None:
-    out = console()
+    out, facts = console(), with_printable_texts(facts)
     methods = [name for use in facts["methods"] for name in use]
     model = " + ".join([facts["model"], *methods])
     out.print(

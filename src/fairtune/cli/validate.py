@@ -16,4 +16,4 @@ def validate(file: StudyFile, as_json: AsJson = False) -> None:
     profiles = f"; profiles: {', '.join(study.profiles)}" if study.profiles else ""
     count = len(study.arms) * len(study.seeds)
     counts = f"{len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs"
-    console().print(f"{file}: valid. {counts}{profiles}", markup=False, soft_wrap=True)
+    console().print(f"{file}: valid. {counts}{profiles}", soft_wrap=True)

@@ -51,18 +51,18 @@ def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
                 table.add_row(one.study, *(str(one.runs.get(state) or "-") for state in STATES))
             out.print(table)
         else:
-            out.print(f"No study in {runs} yet.", markup=False)
+            out.print(f"No study in {runs} yet.")
         if cache:
-            out.print(f"cache: {sum(kind.sound for kind in cache)} entries sound, {len(damaged)} damaged", markup=False)
+            out.print(f"cache: {sum(kind.sound for kind in cache)} entries sound, {len(damaged)} damaged")
         for problem in [problem for one in studies for problem in one.problems]:
-            out.print(f"not sound: {problem}", markup=False, soft_wrap=True)
+            out.print(f"not sound: {problem}", soft_wrap=True)
         for entry in damaged:
             out.print(
                 f"not sound: {entry.path}: {entry.why}; it is made again when it is needed",
-                markup=False,
+                ,
                 soft_wrap=True,
             )
         told = "Everything that was closed is as it was closed." if sound else "Damaged runs are left out of reports."
-        out.print(told, markup=False)
+        out.print(told)
     if not sound:
         raise typer.Exit(UNSOUND)

@@ -17,6 +17,7 @@ from typing import Any
 
 from fairtune.errors import FairtuneError, LedgerError, Stopped
 from fairtune.execution.job import Job
+from fairtune.foreign_messages import make_messages_printable
 from fairtune.ledger.folders import is_locked, lock
 
 REPORT_SECONDS = 0.2
@@ -39,6 +40,7 @@ class _Stop:
 
 def main() -> None:
     device = sys.argv[1]
+    make_messages_printable()  # they go to the worker's log, which somebody will look at in a terminal
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     stop = _Stop()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fairtune.report import data_section
 from fairtune.report.content import Header
 from fairtune.report.data_section import HASH, TITLES, DataSection
-from fairtune.report.markdown_text import items, plain, table
+from fairtune.report.markdown_text import code, items, plain, table
 from fairtune.report.text_data import text_remarks, text_rows
 
 
@@ -30,7 +30,9 @@ def data_lines(data: DataSection) -> Iterator[str]:
         yield plain(data_section.without_card(data))
         if data.hashes:
             yield ""
-            yield from items(f"{TITLES.get(name, name)} split: `{found[:HASH]}`" for name, found in data.hashes.items())
+            yield from items(
+                f"{plain(TITLES.get(name, name))} split: {code(found[:HASH])}" for name, found in data.hashes.items()
+            )
         return
     yield from table(
         ["", *TITLES.values()], [[plain(cell) for cell in row] for row in data_section.split_rows(data.card)]

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from fairtune.analysis.results import Results
+from fairtune.printable import with_printable_texts
 from fairtune.report.axes import log_if_wide, symlog_if_wide
 from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.content import ArmRow, ReportContent, Versus
@@ -39,7 +40,7 @@ def differences_svg(content: ReportContent) -> str:
 
 def save_png(results: Results, path: Path) -> None:
     """Scores and differences side by side, as an image for a README."""
-    content = make_content(results)
+    content = with_printable_texts(make_content(results))
     with drawing(ink="black", page="white"):
         figure = new_figure(11.0, 1.0 + ROW_INCHES * len(content.rows))
         left, right = figure.subplots(1, 2)

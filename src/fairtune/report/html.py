@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fairtune.analysis.progress import steps_text
+from fairtune.printable import LINES, printable, with_printable_texts
 from fairtune.report import costs, data_section, numbers, text_data, worth_words
 from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
@@ -55,6 +56,7 @@ class HtmlExporter:
     name, file_name = "html", "index.html"
 
     def render(self, content: ReportContent) -> str:
+        content = with_printable_texts(content)  # before figures are drawn, which stumble over codes
         environment = Environment(
             loader=PackageLoader("fairtune.report", "."),
             autoescape=True,
@@ -82,13 +84,14 @@ class HtmlExporter:
             "clouds": _clouds(content.representation) if content.representation else None,
             "maps": map_figures(content.maps, content.header.metric) if content.maps else None,
         }
-        return environment.get_template("template.html.j2").render(
+        page = environment.get_template("template.html.j2").render(
             content=content,
             header=content.header,
             figures=figures,
             scale=scale_of(content.header.metric),
             origin=origin_of(content.header.from_scratch),
         )
+        return printable(page, LINES)
 
 
 def _clouds(section: RepresentationSection) -> dict[str, Markup]:

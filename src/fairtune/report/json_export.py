@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 
 from fairtune.files import finite
+from fairtune.printable import printable_json
 from fairtune.report.content import ReportContent
 
 
@@ -20,4 +21,5 @@ class JsonExporter:
             maps=content.maps and content.maps.without_maps(),
             representation=content.representation and content.representation.without_vectors(),
         )
-        return json.dumps(finite(asdict(told)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(finite(asdict(told)), indent=1, ensure_ascii=False, allow_nan=False)
+        return printable_json(text) + "\n"

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from fairtune.errors import DataError
 from fairtune.files import write_atomically
+from fairtune.printable import printable
 from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.length_view import percent
 from fairtune.report.palette import BLUE, GREY, ORANGE, VERMILION
@@ -39,8 +40,9 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
         _draw_coverage(left, lengths)
         _draw_costs(right, lengths)
         sampled = " sampled" if lengths.train.sampled else ""
+        title = f"{lengths.task} in tokens of {lengths.model}: {lengths.train.n:,}{sampled} training examples"
         figure.suptitle(
-            f"{lengths.task} in tokens of {lengths.model}: {lengths.train.n:,}{sampled} training examples",
+            printable(title),
             x=0.01,
             ha="left",
             fontsize=11.5,

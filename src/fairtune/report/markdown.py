@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from fairtune.printable import printable
 from fairtune.report.content import ArmRow, Header, ReportContent
 from fairtune.report.costs import expected_text
 from fairtune.report.data_markdown import data_lines, text_lines
 from fairtune.report.maps.markdown import map_lines
 from fairtune.report.markdown_results import result_lines
-from fairtune.report.markdown_text import items, one_line, plain, section, table
+from fairtune.report.markdown_text import fenced, items, one_line, plain, section, table
 from fairtune.report.mistakes.markdown import mistake_lines
 from fairtune.report.numbers import DASH, error_size, gigabytes, megabytes, millions, ratio, share, significant, whole
 from fairtune.report.origin import Origin, origin_of
@@ -36,7 +37,7 @@ class MarkdownExporter:
     name, file_name = "markdown", "report.md"
 
     def render(self, content: ReportContent) -> str:
-        return "\n".join(_lines(content)) + "\n"
+        return printable("\n".join(_lines(content)), keep="\n") + "\n"
 
 
 def _lines(content: ReportContent) -> Iterator[str]:
@@ -88,9 +89,7 @@ def _lines(content: ReportContent) -> Iterator[str]:
     yield from section("How to read this")
     yield from items(map(plain, content.notes))
     yield from section("Signatures")
-    yield "```text"
-    yield from (f"{run.status:<11} {one_line(run.signature)}" for run in content.runs)
-    yield "```"
+    yield from fenced((f"{run.status:<11} {one_line(run.signature)}" for run in content.runs), "text")
 
 
 def _opening(header: Header) -> Iterator[str]:

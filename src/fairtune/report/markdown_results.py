@@ -16,7 +16,7 @@ def result_lines(content: ReportContent) -> Iterator[str]:
     yield from table(_result_heads(header), [_result_cells(header, row) for row in content.rows])
     yield from section("Other metrics")
     metrics = list(dict.fromkeys(name for row in content.rows for name in row.summaries))
-    heads = ["arm", "n", *(scale_of(name).heading for name in metrics)]
+    heads = ["arm", "n", *(plain(scale_of(name).heading) for name in metrics)]
     yield from table(
         heads, [[plain(row.arm), str(len(row.scores)), *metric_cells(row, metrics)] for row in content.rows]
     )
@@ -36,7 +36,7 @@ def fair_lines(content: ReportContent) -> Iterator[str]:
 
 def difference_heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
-    return [f"difference ({scale.difference})", f"{level} interval", "p (Holm)", "verdict"]
+    return [f"difference ({plain(scale.difference)})", f"{level} interval", "p (Holm)", "verdict"]
 
 
 def difference_cells(header: Header, versus: Versus | None) -> list[str]:
@@ -78,7 +78,7 @@ def metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
 
 def _result_heads(header: Header) -> list[str]:
     level = confidence(header.confidence)
-    return ["arm", "n", scale_of(header.metric).heading, "sd", f"{level} interval", *difference_heads(header)]
+    return ["arm", "n", plain(scale_of(header.metric).heading), "sd", f"{level} interval", *difference_heads(header)]
 
 
 def _result_cells(header: Header, row: ArmRow) -> list[str]:

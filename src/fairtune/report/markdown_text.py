@@ -1,9 +1,16 @@
-"""The parts of Markdown that a report is made of."""
+"""The parts of Markdown that a report is made of. Texts of others are shown as they are: never markup, never a link, one line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+
+from fairtune.printable import printable
+
+SIGNS = re.compile(r"[\\`*_{}\[\]<>|#~$&]|:(?=//)|(?<=www)\.")
+"""What means something anywhere in a line; addresses become links by themselves."""
+BULLET = re.compile(r"^(\d{0,9})([-+=.)])(?=\s|$|\2)")
+"""What means something where a line begins: bullets, numbers of a list, rules."""
 
 
 def section(title: str) -> tuple[str, ...]:
@@ -23,8 +30,29 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", one_line(text))
+    return BULLET.sub(r"\1\\\2", SIGNS.sub(r"\\\g<0>", one_line(text)))
+
+
+def code(text: str) -> str:
+    """Text as code within a line, whatever is in it."""
+    shown = one_line(text) or " "
+    fence = "`" * (_longest_run(shown) + 1)
+    edge = " " if "`" in (shown[0], shown[-1]) else ""
+    return f"{fence}{edge}{shown}{edge}{fence}"
+
+
+def fenced(lines: Iterable[str], language: str = "") -> list[str]:
+    """Lines as a block of code that none of them can end."""
+    shown = [printable(line) for line in lines]
+    fence = "`" * max(3, 1 + max(map(_longest_run, shown), default=0))
+    return [f"{fence}{language}", *shown, fence]
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Text without line breaks; codes in it are written out."""
+    return " ".join(printable(text, keep="\n\r\t").split())
+
+
+def _longest_run(text: str) -> int:
+    """Of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)

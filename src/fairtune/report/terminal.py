@@ -13,6 +13,7 @@ from fairtune.analysis.progress import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
+from fairtune.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.costs import cost_text, expected_text
 from fairtune.report.gathering import arm_rows, like_with_like, make_header
@@ -159,5 +160,4 @@ def _hanging(name: str, text: str) -> Table:
 
 def shown(text: str) -> str:
     """Plain signs, and nothing that a terminal would obey: a failure's reason may hold anything."""
-    plain = text.replace(MINUS, "-").replace(DASH, "-")
-    return "".join(sign if sign.isprintable() else " " for sign in plain)
+    return printable(text.replace(MINUS, "-").replace(DASH, "-"))

@@ -57,4 +57,4 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
     console().print(Text(f"{folder}: {total if kinds else 'empty'}"), soft_wrap=True)
     if kinds:
         console().print(table)
-        console().print(f"`fairtune data cache --clear` takes it away; {VARIABLE} moves it.", markup=False)
+        console().print(f"`fairtune data cache --clear` takes it away; {VARIABLE} moves it.")

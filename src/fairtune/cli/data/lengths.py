@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
 from fairtune.cli.method_options import read_task
+from fairtune.console import Console
 from fairtune.errors import DataError, one_of
 from fairtune.models.sources import find_model
 from fairtune.tasks import load_task
@@ -65,7 +65,7 @@ def lengths(
 
     console().print(length_view(found))
     if output is not None:
-        console().print(f"\nPicture: {output}", markup=False, soft_wrap=True)
+        console().print(f"\nPicture: {output}", soft_wrap=True)
 
 
 def _check_picture(file: Path) -> None:

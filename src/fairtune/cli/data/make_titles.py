@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
 from fairtune.errors import DataError
+from fairtune.printable import printable
 from fairtune.tasks.titles import MadeTitle, kinds, make_titles, read_titles
 from fairtune.tasks.titles.kinds import CORRECT
 from fairtune.tasks.titles.making import ROWS
@@ -84,7 +85,7 @@ def make(
     table.add_column("rows", justify="right")
     table.add_column("example")
     for name, count in counts.items():
-        table.add_row(Text(name), f"{count:,}", Text(_short(examples.get(name, ""))))
+        table.add_row(Text(name), f"{count:,}", Text(_short(printable(examples.get(name, "")))))
     console().print(table)
     console().print(Text(f"{out}: {len(made):,} rows, from {len(titles):,} titles, seed {seed}"), soft_wrap=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.report.maps.section import REPORT_COLUMNS, ArmMaps, Column, MapsSection, shown_text
-from fairtune.report.markdown_text import items, plain, table
+from fairtune.report.markdown_text import code, items, plain, table
 from fairtune.report.numbers import DASH
 
 
@@ -21,7 +21,7 @@ def map_lines(maps: MapsSection, study: str) -> Iterator[str]:
     told = (shown_text(arm) if arm.shown else f"No map is shown: {arm.problem}." for arm in maps.arms)
     yield from items(f"**{plain(arm.arm)}**: {plain(text)}" for arm, text in zip(maps.arms, told, strict=True))
     yield ""
-    yield f"The maps are in the HTML page; all pictures of a run: `fairtune som {study}/ARM/seed-N`."
+    yield f"The maps are in the HTML page; all pictures of a run: {code(f'fairtune som {study}/ARM/seed-N')}."
 
 
 def _cell(arm: ArmMaps, column: Column) -> str:

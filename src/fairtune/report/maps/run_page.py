@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from fairtune.analysis.maps import MapRecord
 from fairtune.errors import LedgerError
 from fairtune.files import write_atomically
+from fairtune.printable import LINES, printable, with_printable_texts
 from fairtune.report.maps.images import address, reduced
 from fairtune.report.maps.pictures import Picture, pictures
 from fairtune.report.maps.section import COLUMNS, RunMaps, best_pass
@@ -68,7 +69,7 @@ class RunPage:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            made = list(pictures(self.run, self.records, self.metric))
+            made = list(pictures(*with_printable_texts((self.run, self.records, self.metric))))
             files = {picture.name: picture.content for picture in made} | {"index.html": self._page(made).encode()}
             for name, content in files.items():
                 write_atomically(folder / name, content)
@@ -81,9 +82,10 @@ class RunPage:
             loader=PackageLoader("fairtune.report.maps", "."), autoescape=True, undefined=StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
-        return environment.get_template("page.html.j2").render(
+        page = environment.get_template("page.html.j2").render(
             name=self.name, notes=self.notes(), heads=HEADS, rows=self.rows(), pictures=made, address=_address
         )
+        return printable(page, LINES)
 
 
 def _address(picture: Picture) -> str:
