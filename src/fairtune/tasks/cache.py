@@ -75,7 +75,7 @@ def cached(kind: str, key: str, build: Callable[[Path], None], waiting: Callable
     """
     folder, built = cache_folder() / kind / key, False
     try:
-        if not _is_whole(folder):
+        if not _is_whole(folder, quietly=True):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with _turn(folder, waiting):
                 if not _is_whole(folder):
@@ -136,14 +136,15 @@ def _turn(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_whole(folder: Path, quietly: bool = False) -> bool:
     """Whether an entry is there and as it was built."""
     if not folder.is_dir():
         return False
     try:
         check(folder, place_of(folder))
     except (OSError, DamageError) as error:
-        _log.warning("fairtune: %s: the cached data is damaged (%s); it is made again", folder, error)
+        if not quietly:
+            _log.warning("fairtune: %s: the cached data is damaged (%s); it is made again", folder, error)
         return False
     return True
 

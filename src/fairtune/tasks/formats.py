@@ -106,8 +106,10 @@ def told_of(file: Path | str) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        again = isinstance(file, Path) and file.is_file()
-        told = _not_utf8(Path(file), error) if again else f"not UTF-8 ({error.reason})"
+        told = f"not UTF-8 ({error.reason})"
+        if isinstance(file, Path) and file.is_file():
+            with told_of(file):
+                told = _not_utf8(file, error)
         raise DataError(f"{file}: {told}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
