@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
 
 .PHONY: demo test lint setup lock clean
@@ -21,16 +22,16 @@ lint: setup
 
 setup: $(STAMP)
 
-# Every file that is installed has one of the hashes in the lock files. `HASHES=no` takes the versions alone, for an index that has
-# builds of its own. Where no index has torch's CPU build, Linux gets the one for NVIDIA's devices, which asks for more.
-$(STAMP): pyproject.toml constraints.txt requirements.lock requirements-cuda.lock
+# Every file that is installed has one of the hashes in locks/. torch is the CPU's build where a folder or an index that pip knows has
+# that, else the index's own. `HASHES=no` takes the versions alone, for an index that has builds of its own.
+$(STAMP): pyproject.toml constraints.txt $(wildcard locks/*.txt)
 	$(PYTHON) -m venv $(VENV)
 ifeq ($(HASHES),no)
 	$(PIP) -c constraints.txt hatchling editables
 	$(PIP) -c constraints.txt --no-build-isolation -e '.[demo,dev]'
 else
-	$(PIP) --require-hashes --no-deps -r requirements.lock
-	$(BIN)/pip check > /dev/null || $(PIP) --require-hashes --no-deps -r requirements-cuda.lock
+	$(LOCKED) locks/all.txt
+	$(LOCKED) locks/torch-cpu.txt 2> /dev/null || $(LOCKED) locks/torch.txt
 	$(PIP) --no-deps --no-build-isolation -e .
 endif
 	$(BIN)/pip check

@@ -2,8 +2,11 @@
 
     make lock
 
-Indexes and folders of wheels are those that pip is configured with. A hash that a lock file has already stays as long as its version
-does, since files of a version are never replaced: so the hashes of builds that only some machines see, such as torch for CPUs, add up.
+Indexes and folders of wheels are those that pip is configured with. A hash that a lock file has already stays as long as its
+version does, since files of a version are never replaced: so hashes of builds that only some machines see add up.
+
+torch has lock files of its own, of which one is installed: where pip could choose, it would take a file whose hash an index tells
+over one in a folder, and so the build for NVIDIA's devices with gigabytes of libraries over the one for CPUs.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -27,36 +31,50 @@ from packaging.version import InvalidVersion, Version
 from pip._internal.commands import create_command
 
 HERE = Path(__file__).parent.parent
-CONSTRAINTS = HERE / "constraints.txt"
+CONSTRAINTS, LOCKS = HERE / "constraints.txt", HERE / "locks"
 CUDA = "# CUDA"
 """How the comment begins after which constraints.txt has what only torch's build for NVIDIA's devices needs."""
-LOCKS = {False: HERE / "requirements.lock", True: HERE / "requirements-cuda.lock"}
+LINUX = ' ; platform_system == "Linux"'
 HEAD = "# Made by `make lock` from constraints.txt: every file of these versions that may be installed.\n"
-PIN = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
+PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)")
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
-def pins(file: Path = CONSTRAINTS) -> dict[bool, dict[str, str]]:
-    """Versions by name: those that everybody needs, and those for CUDA only."""
-    found: dict[bool, dict[str, str]] = {False: {}, True: {}}
-    cuda = False
-    for line in file.read_text(encoding="utf-8").splitlines():
-        cuda = cuda or line.startswith(CUDA)
-        if pin := PIN.fullmatch(line.strip()):
-            found[cuda][canonicalize_name(pin[1])] = pin[2]
-    return found
+@dataclass
+class Entry:
+    """A line of a lock file."""
+
+    name: str
+    version: str
+    marker: str = ""
+    hashes: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        hashes = (f"    --hash=sha256:{one}" for one in sorted(self.hashes))
+        return " \\\n".join([f"{self.name}=={self.version}{self.marker}", *hashes])
 
 
-def locked(file: Path) -> dict[str, tuple[str, set[str]]]:
-    """Version and hashes by name, as a lock file has them."""
-    found: dict[str, tuple[str, set[str]]] = {}
-    name = ""
+def wanted() -> dict[str, list[Entry]]:
+    """The lock files by name, with entries that have no hashes yet."""
+    every, _, cuda = CONSTRAINTS.read_text(encoding="utf-8").partition(CUDA)
+    entries = [Entry(canonicalize_name(name), version) for name, version in PIN.findall(every)]
+    (torch,) = (entry for entry in entries if entry.name == "torch")
+    more = [Entry(canonicalize_name(name), version, LINUX) for name, version in PIN.findall(cuda)]
+    return {
+        "all.txt": sorted((entry for entry in entries if entry is not torch), key=lambda entry: entry.name),
+        "torch-cpu.txt": [Entry("torch", f"{torch.version}+cpu")],
+        "torch.txt": [torch, *more],
+    }
+
+
+def known(file: Path) -> dict[tuple[str, str], set[str]]:
+    """The hashes that a lock file has, by name and version."""
+    found: dict[tuple[str, str], set[str]] = {}
+    hashes: set[str] = set()
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         if pin := PIN.match(line):
-            name = canonicalize_name(pin[1])
-            found[name] = (pin[2], set())
-        found.setdefault(name, ("", set()))[1].update(HASH.findall(line))
-    found.pop("", None)
+            hashes = found.setdefault((pin[1], pin[2]), set())
+        hashes.update(HASH.findall(line))
     return found
 
 
@@ -111,35 +129,26 @@ class Indexes:
 
 
 def is_of(file: str, name: str, version: str) -> bool:
-    """Whether a file is of a version; a build of it for some machines (2.13.0+cpu) is."""
+    """Whether a file is of a version, as its name tells; 2.13.0+cpu is another one than 2.13.0."""
     try:
         own, found = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
         return False
-    return own == name and found.public == Version(version).public
-
-
-def text_of(entries: Iterable[tuple[str, str, set[str]]]) -> str:
-    """A lock file."""
-    lines = [
-        " \\\n".join([f"{name}=={version}", *(f"    --hash=sha256:{one}" for one in sorted(hashes))])
-        for name, version, hashes in entries
-    ]
-    return HEAD + "\n".join(lines) + "\n"
+    return own == name and found == Version(version)
 
 
 def main() -> int:
     indexes, missing = Indexes(), []
-    for cuda, versions in pins().items():
-        known, entries = locked(LOCKS[cuda]), []
-        for name, version in sorted(versions.items()):
-            before = known.get(name, ("", set()))
-            hashes = indexes.hashes(name, version) | (before[1] if before[0] == version else set())
-            missing += [] if hashes else [f"{name}=={version}"]
-            entries.append((name, version, hashes))
+    LOCKS.mkdir(exist_ok=True)
+    for name, entries in wanted().items():
+        before = known(LOCKS / name)
+        for entry in entries:
+            found = indexes.hashes(entry.name, entry.version)
+            entry.hashes = found | before.get((entry.name, entry.version), set())
+        missing += [f"{entry.name}=={entry.version}" for entry in entries if not entry.hashes]
         if not missing:
-            LOCKS[cuda].write_text(text_of(entries), encoding="utf-8")
-            print(f"{LOCKS[cuda].name}: {len(entries)} packages, {sum(len(one[2]) for one in entries)} files")
+            (LOCKS / name).write_text(HEAD + "".join(f"{entry}\n" for entry in entries), encoding="utf-8")
+            print(f"{name}: {len(entries)} packages, {sum(len(entry.hashes) for entry in entries)} files")
     if missing:
         print(f"no index has a file with a sha256 of: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing else 0

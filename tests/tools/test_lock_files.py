@@ -12,28 +12,33 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
-ENTRY = re.compile(r"([a-z0-9-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")
-LOCKS = ("requirements.lock", "requirements-cuda.lock")
+LOCKS = sorted((ROOT / "locks").iterdir())
+ENTRY = re.compile(
+    r'([a-z0-9-]+)==([^\s;]+)( ; platform_system == "Linux")? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)'
+)
 
 
 def locked(name: str) -> dict[str, str]:
     """The versions in a lock file, of which every line is read."""
-    head, _, text = (ROOT / name).read_text(encoding="utf-8").partition("\n")
+    head, _, text = (ROOT / "locks" / name).read_text(encoding="utf-8").partition("\n")
     assert head.startswith("# Made by `make lock`")
     assert ENTRY.sub("", text) == "", "each entry has a version and at least one hash, and there is nothing else"
     return {found[1]: found[2] for found in ENTRY.finditer(text)}
 
 
-def constraints() -> tuple[dict[str, str], dict[str, str]]:
+def constraints() -> list[dict[str, str]]:
     """What everybody needs, and what CUDA needs."""
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
-    parts = [dict(re.findall(r"^([\w.-]+)==(\S+)$", part, re.MULTILINE)) for part in text.split("# CUDA")]
-    every, cuda = ({str(canonicalize_name(name)): version for name, version in part.items()} for part in parts)
-    return every, cuda
+    parts = [re.findall(r"^([\w.-]+)==(\S+)$", part, re.MULTILINE) for part in text.split("# CUDA")]
+    return [{str(canonicalize_name(name)): version for name, version in part} for part in parts]
 
 
 def test_the_lock_files_have_the_versions_of_the_constraints() -> None:
-    assert (locked(LOCKS[0]), locked(LOCKS[1])) == constraints()
+    every, cuda = constraints()
+    assert locked("all.txt") | {"torch": every["torch"]} == every
+    assert locked("torch.txt") == {"torch": every["torch"], **cuda}
+    assert locked("torch-cpu.txt") == {"torch": f"{every['torch']}+cpu"}
+    assert len(LOCKS) == 3
 
 
 def test_all_that_the_project_asks_for_is_locked() -> None:
@@ -45,22 +50,23 @@ def test_all_that_the_project_asks_for_is_locked() -> None:
         *project["build-system"]["requires"],
         "editables",
     ]
-    versions = locked(LOCKS[0])
+    versions = locked("all.txt") | locked("torch.txt")
     for requirement in map(Requirement, wanted):
         assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), str(requirement)
 
 
 def test_all_that_those_ask_for_here_is_locked() -> None:
     """On this machine, with what is installed: whatever a locked package needs is locked too."""
-    every = locked(LOCKS[0]) | locked(LOCKS[1])
-    for name in locked(LOCKS[0]):
+    versions = locked("all.txt") | locked("torch.txt")
+    for name in [*locked("all.txt"), "torch"]:
         for line in importlib.metadata.requires(name) or ():
             needed = Requirement(line)
             if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                assert canonicalize_name(needed.name) in every, f"{name} needs {line}"
+                assert needed.specifier.contains(versions[canonicalize_name(needed.name)]), f"{name} needs {line}"
 
 
-@pytest.mark.parametrize("name", [*LOCKS, "constraints.txt", "Makefile", "tools/lock.py"])
-def test_no_index_and_no_machine_is_named(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert not re.search(r"https?://|file://|(?<![\w.])/(opt|home|root|work)/", text)
+@pytest.mark.parametrize(
+    "file", [*LOCKS, *(ROOT / name for name in ("constraints.txt", "Makefile", "tools/lock.py"))], ids=str
+)
+def test_no_index_and_no_machine_is_named(file: Path) -> None:
+    assert not re.search(r"https?://|file://|(?<![\w.])/(opt|home|root|work)/", file.read_text(encoding="utf-8"))
