@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairtune.ledger.events import EventLog, counted_events
+from fairtune.ledger.events import EventLog, all_events, counted_events
 from tests.fuzz.mutating import damaged, damaged_json
 from tests.fuzz.outcomes import Outcome, judge
 from tests.fuzz.registering import target
@@ -23,17 +23,15 @@ def _written(file: Path) -> None:
     log.close()
 
 
-def _told(file: Path) -> list[dict[str, Any]]:
-    found = counted_events(file)
-    assert all(isinstance(event["event"], str) and isinstance(event["unit"], int) for event in found)
-    return found
+def _told(file: Path, written: list[dict[str, Any]]) -> None:
+    assert all(event in written for event in counted_events(file)), "no line says what was never written"
 
 
 @target("event lines", 60)
 def event_lines(seed: int, folder: Path) -> Outcome | None:
     file = folder / "events.jsonl"
     _written(file)
-    before = file.read_bytes()
+    before, written = file.read_bytes(), list(all_events(file))
     if seed % 2:
         lines = before.splitlines()
         lines[seed % len(lines)] = damaged_json(json.loads(lines[seed % len(lines)]), seed)
@@ -41,4 +39,4 @@ def event_lines(seed: int, folder: Path) -> Outcome | None:
     else:
         after = damaged(before, seed)
     file.write_bytes(after)
-    return judge(file.name, before, after, lambda: _told(file))
+    return judge(file.name, before, after, lambda: _told(file, written))

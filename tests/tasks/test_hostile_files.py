@@ -83,6 +83,14 @@ def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: P
     assert done.stdout == "[[{'text': 'from a pipe'}]]\n"
 
 
+def test_parquet_from_a_pipe_is_refused() -> None:
+    reader, writer = os.pipe()
+    with pytest.raises(DataError, match="Parquet cannot be read from a pipe"):
+        Source(f"/dev/fd/{reader}", "parquet")
+    os.close(reader)
+    os.close(writer)
+
+
 def test_bytes_of_a_pipe_that_are_not_utf8_are_told_without_reading_it_again() -> None:
     reader, writer = os.pipe()
     os.write(writer, b"fine\n\xff\n")

@@ -135,6 +135,10 @@ class Source:
         if isinstance(self.where, Path):
             if not _is_stream(self.where):
                 require_file(self.where)
+            elif kind == "parquet":
+                raise DataError(
+                    f"{self.where}: Parquet cannot be read from a pipe, as its index is at the end; give the file."
+                )
             if self.where.is_dir():
                 raise DataError(f"{self.where}: that is a folder; give one file of rows, or `-` for standard input.")
         self._lines: Iterable[str] = ()
