@@ -120,6 +120,19 @@ def test_a_line_of_forty_megabytes_in_a_small_packed_file_is_not_held(
     assert peak_of(lambda: list(formats.read_chunks(file, ["text"]))) < 30_000_000
 
 
+@pytest.mark.parametrize("read", EVERYBODY)
+def test_a_row_that_goes_on_over_all_lines_is_not_held(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "LONGEST_ROW", 10_000)
+    file = tmp_path / "d.csv"
+    file.write_bytes(b'text,label\nfine,a\n"' + b'\n","' * 100_000)
+    with pytest.raises(DataError, match="opened in the row of line 3 is not closed"):
+        read(file)
+    file.write_bytes(b"text,label\n" + b'"fine\n",a\n"good",b\n' * 10_000)
+    assert read(file), "a file of many rows is no long row"
+
+
 @pytest.mark.parametrize(
     ("name", "read"), [("d.parquet.gz", as_task), ("d.parquet.gz", as_questions), ("d.bib.gz", as_titles)]
 )

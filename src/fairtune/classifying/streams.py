@@ -17,6 +17,7 @@ from fairtune.files import parse_json
 from fairtune.tasks.formats import (
     LONGEST,
     PLAIN_COLUMN,
+    RowLines,
     check_columns,
     json_row,
     open_file,
@@ -211,7 +212,8 @@ def _grouped(where: Path | str, rows: Numbered) -> Iterator[Records]:
 
 def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
     csv.field_size_limit(LONGEST)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    counted = RowLines(lines)
+    reader = csv.reader(counted, delimiter=delimiter, strict=True)
     began = 1
     try:
         header = next(reader, None)
@@ -220,6 +222,7 @@ def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
         no_column_twice(where, header)
         began = reader.line_num + 1
         for number, row in enumerate(reader, start=1):
+            counted.size = 0
             if row:
                 if len(row) != len(header):
                     raise DataError(

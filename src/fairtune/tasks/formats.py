@@ -18,6 +18,8 @@ from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain
 
 LONGEST = 4 << 20
 """Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
+LONGEST_ROW = 4 * LONGEST
+"""Characters in a row of a table, which may go over many lines."""
 CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
 PIECE = 1 << 16
 UNPACKED = 1 << 30
@@ -175,10 +177,29 @@ def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
         yield line
 
 
+class RowLines:
+    """Lines for a reader of tables, which joins as many as quotes ask for: more than a row has are a quote left open.
+
+    Args:
+        size: characters since the row began; to be set to 0 after each.
+    """
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.size, self._lines = 0, lines
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.size += len(line)
+            if self.size > LONGEST_ROW:
+                raise csv.Error("a row larger than field limit")
+            yield line
+
+
 def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[Chunk]:
     csv.field_size_limit(LONGEST)
     with open_file(file) as handle:
-        reader = csv.reader(whole_lines(file, handle), delimiter=delimiter, strict=True)
+        lines = RowLines(whole_lines(file, handle))
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         began = 1
         try:
             header = next(reader, None)
@@ -189,6 +210,7 @@ def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[
             chunk, began = Chunk.empty(columns), reader.line_num + 1
             filled = list(zip(chunk.values.values(), places, strict=True))
             for number, row in enumerate(reader, start=1):
+                lines.size = 0
                 if row:
                     if len(row) != width:
                         raise DataError(
