@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --no-deps -r
+HASHES ?= yes
 
-.PHONY: demo test lint setup clean
+.PHONY: demo test lint setup lock clean
 
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
@@ -19,12 +22,23 @@ lint: setup
 
 setup: $(STAMP)
 
-# torch is pinned in the constraints, so that its CPU build is taken where there is one
-$(STAMP): pyproject.toml constraints.txt
+# Every file that is installed has one of the hashes in locks/. torch is the CPU's build where a folder or an index that pip knows has
+# that, else the index's own. `HASHES=no` takes the versions alone, for an index that has builds of its own.
+$(STAMP): pyproject.toml constraints.txt $(wildcard locks/*.txt)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[demo,dev]'
+ifeq ($(HASHES),no)
+	$(PIP) -c constraints.txt hatchling editables
+	$(PIP) -c constraints.txt --no-build-isolation -e '.[demo,dev]'
+else
+	$(LOCKED) locks/all.txt
+	$(LOCKED) locks/torch-cpu.txt 2> /dev/null || $(LOCKED) locks/torch.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+endif
+	$(BIN)/pip check
 	touch $(STAMP)
+
+lock: setup
+	$(BIN)/python tools/lock.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

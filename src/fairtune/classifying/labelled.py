@@ -15,6 +15,7 @@ from fairtune.classifying.inputs import is_missing
 from fairtune.classifying.streams import Records, Source
 from fairtune.errors import DataError, nearest, one_of
 from fairtune.tasks.formats import check_columns, require_file
+from fairtune.tasks.rows import require_label
 from fairtune.tasks.sources import shards
 
 MOST_SHOWN = 20
@@ -80,13 +81,18 @@ def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
 
 def _labels(records: Records, column: str) -> list[Any]:
     found = []
-    for number, row in zip(records.numbers, records.rows, strict=True):
-        value = row.get(column)
+    for number, value in zip(records.numbers, records.values(column), strict=True):
         if is_missing(value) or value == "":
             raise DataError(f"{records.where}: row {number}: column '{column}' has no label; fill or remove the row.")
-        if not isinstance(value, str | int | float):
+        if isinstance(value, list | dict):
             raise DataError(
                 f"{records.where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value."
             )
+        if not isinstance(value, str | int | float):
+            raise DataError(
+                f"{records.where}: row {number}: column '{column}' holds {str(value)[:60]} ({type(value).__name__}); a label is a "
+                "text or a number: write it as one."
+            )
+        require_label(records.where, number, column, str(value))
         found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
     return found

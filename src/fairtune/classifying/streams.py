@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,17 +13,21 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairtune.errors import DataError, nearest, one_of
+from fairtune.files import parse_json
 from fairtune.tasks.formats import (
     LONGEST,
     PLAIN_COLUMN,
+    RowLines,
     check_columns,
     json_row,
     open_file,
+    parquet_source,
     require_file,
     told_of,
     whole_lines,
     wrong_quotes,
 )
+from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain_values, python_values, require_plain
 from fairtune.tasks.rows import checked_texts
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
@@ -68,11 +70,22 @@ class Records:
         """
         return list(zip(*(self._texts(column) for column in columns), strict=True))
 
+    def values(self, column: str) -> list[Any]:
+        """What the rows have in a column, None where they do not have it.
+
+        Raises:
+            DataError: the column of a Parquet file is of a type that is neither text nor number.
+        """
+        if self.batch is None:
+            return [row.get(column) for row in self.rows]
+        require_plain(self.where, self.batch.schema, [column])
+        return plain_values(self.where, self.batch, column)
+
     def _texts(self, column: str) -> list[str]:
         for number, row in zip(self.numbers, self.rows, strict=True):
             if column not in row:
                 check_columns(f"{self.where}: row {number}", list(row), [column])
-        values = [row[column] for row in self.rows]
+        values = self.values(column)
         found: list[str] = []
         texts = checked_texts(self.where, column, values, self.numbers)
         for number, text in zip(self.numbers, texts, strict=True):
@@ -121,7 +134,12 @@ class Source:
         kind = input_format(source, given)
         self.where: Path | str = STDIN if source == "-" else Path(source)
         if isinstance(self.where, Path):
-            require_file(self.where)
+            if not _is_stream(self.where):
+                require_file(self.where)
+            elif kind == "parquet":
+                raise DataError(
+                    f"{self.where}: Parquet cannot be read from a pipe, as its index is at the end; give the file."
+                )
             if self.where.is_dir():
                 raise DataError(f"{self.where}: that is a folder; give one file of rows, or `-` for standard input.")
         self._lines: Iterable[str] = ()
@@ -144,8 +162,8 @@ class Source:
         first = list(itertools.islice(self._lines, 1))
         self._lines = itertools.chain(first, self._lines)
         try:
-            return "jsonl" if first and isinstance(json.loads(first[0]), dict) else "txt"
-        except (ValueError, RecursionError):
+            return "jsonl" if first and isinstance(parse_json(first[0]), dict) else "txt"
+        except ValueError:
             return "txt"
 
     def __iter__(self) -> Iterator[Records]:
@@ -166,6 +184,11 @@ class Source:
                 yield records
         if empty:
             raise DataError(f"{self.where}: there are no rows.")
+
+
+def _is_stream(file: Path) -> bool:
+    """Whether a shell gave the name, of what another process writes: `<(zcat rows.csv.gz)` is called /dev/fd/63 or so."""
+    return file.exists() and file.is_relative_to("/dev")
 
 
 Numbered = Iterator[tuple[int, int, Row]]
@@ -189,15 +212,17 @@ def _grouped(where: Path | str, rows: Numbered) -> Iterator[Records]:
 
 def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
     csv.field_size_limit(LONGEST)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    counted = RowLines(lines)
+    reader = csv.reader(counted, delimiter=delimiter, strict=True)
     began = 1
     try:
         header = next(reader, None)
         if header is None:
             raise DataError(f"{where}: there are no rows, and no header either.")
-        _no_column_twice(where, header)
+        no_column_twice(where, header)
         began = reader.line_num + 1
         for number, row in enumerate(reader, start=1):
+            counted.size = 0
             if row:
                 if len(row) != len(header):
                     raise DataError(
@@ -231,24 +256,33 @@ READERS: dict[str, Callable[[Path | str, Iterator[str]], Numbered]] = {
 
 
 def _parquet(file: Path) -> Iterator[Records]:
+    """Rows as Arrow has them, and as Python does: a few at first, then more, but no more than memory should hold."""
+    waiting: list[Any] = []
+    done, most = 0, FIRST_ROWS
+    batches = parquet_batches(file, parquet_source(file), lambda schema: no_column_twice(file, schema.names))
+    for batch in itertools.chain(batches, [None]):
+        if batch is not None:
+            waiting.append(batch)
+        rows, size = sum(map(len, waiting)), sum(part.nbytes for part in waiting)
+        if rows and (batch is None or rows >= most or size >= MOST_CHARACTERS):
+            for part in _joined(waiting):
+                yield _records(file, done, part)
+                done += len(part)
+            waiting, most = [], min(2 * most, MOST_ROWS)
+
+
+def _joined(parts: list[Any]) -> list[Any]:
+    """The batches as one, where Arrow can make one of their types."""
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        packed = file.suffix.lower() == ".gz"
-        source = pa.BufferReader(open_file(file, "rb").read()) if packed else pa.memory_map(str(file))
-        with source, parquet.ParquetFile(source) as table:
-            _no_column_twice(file, table.schema_arrow.names)
-            first = 1
-            for batch in table.iter_batches(batch_size=MOST_ROWS):
-                if len(batch):
-                    yield Records(file, list(range(first, first + len(batch))), batch.to_pylist(), batch)
-                first += len(batch)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{file}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
+        return list(pa.Table.from_batches(parts).combine_chunks().to_batches()) if len(parts) > 1 else parts
+    except pa.ArrowException:
+        return parts
 
 
-def _no_column_twice(where: Path | str, names: Sequence[str]) -> None:
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise DataError(f"{where}: column '{twice[0]}' is there more than once; give each column a name of its own.")
+def _records(file: Path, done: int, batch: Any) -> Records:
+    names = batch.schema.names
+    columns = [python_values(file, batch, name) for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return Records(file, list(range(done + 1, done + 1 + len(batch))), rows, batch)

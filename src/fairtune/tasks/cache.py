@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import DataError
-from fairtune.files import sha256_of, write_json
+from fairtune.files import sha256_of
+from fairtune.tasks.sealing import DamageError, check, read_note, seal, stat_of, write_note
 
 VARIABLE = "FAIRTUNE_CACHE"
-SEAL = "seal.json"
 RACY = 2.0
 """Seconds after a file's last change in which another change might not show in its times."""
 _log = logging.getLogger("fairtune.cache")
@@ -75,7 +75,7 @@ def cached(kind: str, key: str, build: Callable[[Path], None], waiting: Callable
     """
     folder, built = cache_folder() / kind / key, False
     try:
-        if not _is_whole(folder):
+        if not _is_whole(folder, quietly=True):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with _turn(folder, waiting):
                 if not _is_whole(folder):
@@ -93,15 +93,15 @@ def cached(kind: str, key: str, build: Callable[[Path], None], waiting: Callable
 
 def _build(folder: Path, build: Callable[[Path], None]) -> None:
     for left in folder.parent.glob(f"{folder.name}.*.tmp"):  # of builds that were killed: it is our turn now
-        shutil.rmtree(left, ignore_errors=True)
+        _remove(left)
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     scratch.mkdir()
     try:
         build(scratch)
-        _seal(scratch)
-        if folder.exists():
+        seal(scratch, place_of(folder))
+        if os.path.lexists(folder):  # damaged
             folder.rename(scratch.with_suffix(".old.tmp"))
-            shutil.rmtree(scratch.with_suffix(".old.tmp"), ignore_errors=True)
+            _remove(scratch.with_suffix(".old.tmp"))
         try:
             scratch.rename(folder)
         except OSError:
@@ -109,6 +109,15 @@ def _build(folder: Path, build: Callable[[Path], None]) -> None:
                 raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    """Whatever is there, as far as it can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -127,54 +136,38 @@ def _turn(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def _seal(folder: Path) -> None:
-    """Record what the entry's files are, so that damage shows."""
-    files = {
-        file.name: {"sha256": sha256_of(file), "stat": _stat(file)}
-        for file in sorted(folder.iterdir())
-        if file.name != SEAL
-    }
-    write_json(folder / SEAL, {"files": files})
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether every file is as it was sealed; content is read again only where size or times differ."""
+def _is_whole(folder: Path, quietly: bool = False) -> bool:
+    """Whether an entry is there and as it was built."""
     if not folder.is_dir():
         return False
     try:
-        sealed = json.loads((folder / SEAL).read_bytes())["files"]
-        moved = False
-        for name, facts in sealed.items():
-            file = folder / name
-            if _stat(file) != facts["stat"]:
-                moved = True
-                if sha256_of(file) != facts["sha256"]:
-                    raise ValueError(f"{name} was changed")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        _log.warning("fairtune: %s: the cached data is damaged (%s); it is made again", folder, error)
+        check(folder, place_of(folder))
+    except (OSError, DamageError) as error:
+        if not quietly:
+            _log.warning("fairtune: %s: the cached data is damaged (%s); it is made again", folder, error)
         return False
-    if moved:
-        with contextlib.suppress(OSError):
-            _seal(folder)
     return True
 
 
-def _stat(file: Path) -> list[int]:
-    found = file.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+def place_of(path: Path) -> str:
+    """What an entry or a note is called within the cache, wherever that is: it may be moved as a whole."""
+    return f"{path.parent.name}/{path.name.removesuffix('.json')}"
 
 
 def content_hash(file: Path) -> str:
-    """sha256 of a file; read again only when its size or one of its times has changed."""
-    before = _stat(file)
+    """sha256 of a file; read again only when its size or one of its times has changed.
+
+    A change that leaves all of them as they were, as a failing disk makes it, is beyond this.
+    """
+    before = stat_of(file)
     memo = cache_folder() / "contents" / f"{hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:32]}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(memo.read_bytes())
-        if known["stat"] == before:
+    with contextlib.suppress(OSError, DamageError):
+        known = read_note(memo, place_of(memo))
+        if known.get("stat") == before:
             return str(known["sha256"])
     found = sha256_of(file)
-    if time.time() - file.stat().st_ctime > RACY and _stat(file) == before:
+    if time.time() - file.stat().st_ctime > RACY and stat_of(file) == before:
         with contextlib.suppress(OSError):
             memo.parent.mkdir(parents=True, exist_ok=True)
-            write_json(memo, {"stat": before, "sha256": found})
+            write_note(memo, place_of(memo), {"stat": before, "sha256": found})
     return found

@@ -1,4 +1,4 @@
-"""What the cache holds, and taking it away: never from under a process that builds it."""
+"""What the cache holds, whether it is sound, and taking it away: never from under a process that builds it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairtune.errors import DataError
-from fairtune.tasks.cache import cache_folder
+from fairtune.tasks.cache import cache_folder, place_of
+from fairtune.tasks.sealing import DamageError, check, read_note
 
 KINDS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
 """Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""
@@ -44,6 +45,31 @@ class Cleared:
     busy: int
 
 
+@dataclass(frozen=True)
+class Damaged:
+    """An entry or a note that is not as it was written.
+
+    Args:
+        why: how that shows, in a few words.
+    """
+
+    path: Path
+    why: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found of one kind of entry.
+
+    Args:
+        sound: entries whose every byte is as it was sealed.
+    """
+
+    name: str
+    sound: int
+    damaged: tuple[Damaged, ...]
+
+
 def contents() -> list[Kind]:
     """The kinds of entry in the cache, by name."""
     found = []
@@ -54,6 +80,42 @@ def contents() -> list[Kind]:
         if paths:
             found.append(Kind(folder.name, len(paths) - len(unfinished), len(unfinished), size))
     return found
+
+
+def verify(between: Callable[[], None] = lambda: None) -> list[Verified]:
+    """Read every entry in full and compare it with its seal; nothing is changed, and no damage raises an error.
+
+    Unfinished builds are no entries yet, and an entry that goes away meanwhile is not counted.
+
+    Args:
+        between: called before each entry, so that a long check can be shown or stopped.
+    """
+    found = []
+    for name in KINDS:
+        sound, damaged = 0, []
+        for path in _entries(cache_folder() / name):
+            between()
+            why = _damage(path)
+            if os.path.lexists(path):
+                sound += why is None
+                damaged += [Damaged(path, why)] if why is not None else []
+        if sound or damaged:
+            found.append(Verified(name, sound, tuple(damaged)))
+    return found
+
+
+def discard(damaged: Iterable[Damaged]) -> int:
+    """Take damaged entries away, so that they are made again when they are needed; returns how many went.
+
+    What somebody is just building anew, and what cannot be removed, stays.
+    """
+    gone = 0
+    for one in damaged:
+        with contextlib.suppress(OSError), _lock_of(one.path) as free:
+            if free and _damage(one.path) is not None:
+                _remove(one.path)
+                gone += 1
+    return gone
 
 
 def clear() -> Cleared:
@@ -100,6 +162,28 @@ def _paths(kind: Path) -> list[Path]:
     return sorted(path for path in kind.iterdir() if OURS.fullmatch(path.name))
 
 
+def _entries(kind: Path) -> list[Path]:
+    """Entries, none where there is no such folder or it cannot be looked into."""
+    try:
+        return [path for path in _paths(kind) if path.suffix != ".tmp"]
+    except OSError:
+        return []
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with an entry or a note, or None."""
+    try:
+        if path.suffix == ".json":
+            read_note(path, place_of(path))
+        else:
+            check(path, place_of(path), thorough=True)
+    except DamageError as error:
+        return str(error)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    return None
+
+
 @contextlib.contextmanager
 def _lock_of(path: Path) -> Iterator[bool]:
     """Whether nobody builds this entry; nobody begins to, meanwhile."""
@@ -119,7 +203,7 @@ def _lock_of(path: Path) -> Iterator[bool]:
 
 def _remove(path: Path) -> None:
     """An entry goes at once, so that nobody finds half of it."""
-    if path.is_file():
+    if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
     if path.suffix != ".tmp":

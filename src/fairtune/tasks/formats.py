@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
+import itertools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +13,20 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fairtune.errors import DataError, nearest, one_of
+from fairtune.files import parse_json
+from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain_values, require_plain
 
 LONGEST = 4 << 20
 """Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
+LONGEST_ROW = 4 * LONGEST
+"""Characters in a row of a table, which may go over many lines."""
 CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
+PIECE = 1 << 16
+UNPACKED = 1 << 30
+"""Bytes to which a packed file may grow that has to be read as a whole."""
+DEEPEST = 100
+"""Lists and mappings within each other in a line of JSON: Python itself writes, shows and compares some hundreds at most."""
+COLUMNS_SHOWN, COLUMN_SHOWN, COLUMNS_COMPARED = 50, 60, 1000
 PLAIN_COLUMN = "text"
 """What the one column of a plain text file is called."""
 
@@ -55,9 +65,15 @@ def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
 
 
 def require_file(file: Path) -> None:
-    if not file.exists():
-        around = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
-        raise DataError(f"{file}: there is no such file.{nearest(str(file), around)}")
+    """Refuse what is neither a file nor a folder of files: a pipe would be waited for, and cannot be read twice."""
+    with told_of(file):
+        if not file.exists():
+            around = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
+            raise DataError(f"{file}: there is no such file.{nearest(str(file), around)}")
+        if not file.is_file() and not file.is_dir():
+            raise DataError(
+                f"{file}: that is a pipe or a device, not a file; save what it gives in a file, and name that."
+            )
 
 
 def format_of(file: Path) -> str:
@@ -78,7 +94,10 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
     """Refuse data that lacks a column."""
     for column in wanted:
         if column not in found:
-            error = NoColumnError(f"{where}: no column '{column}'; columns: {one_of(found)}.{nearest(column, found)}")
+            shown = one_of(name[:COLUMN_SHOWN] for name in found[:COLUMNS_SHOWN])
+            more = f" and {len(found) - COLUMNS_SHOWN:,} more" if len(found) > COLUMNS_SHOWN else ""
+            near = nearest(column, found[:COLUMNS_COMPARED])
+            error = NoColumnError(f"{where}: no column '{column}'; columns: {shown}{more}.{near}")
             error.from_start = from_start
             raise error
 
@@ -89,7 +108,10 @@ def told_of(file: Path | str) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        told = _not_utf8(file, error) if isinstance(file, Path) else f"not UTF-8 ({error.reason})"
+        told = f"not UTF-8 ({error.reason})"
+        if isinstance(file, Path) and file.is_file():
+            with told_of(file):
+                told = _not_utf8(file, error)
         raise DataError(f"{file}: {told}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
@@ -105,15 +127,41 @@ def open_file(file: Path, mode: str = "rt") -> IO[Any]:
     return file.open(mode.replace("t", ""), **text)
 
 
+def read_whole(file: Path) -> bytes:
+    """All that is in a file, unpacked.
+
+    Raises:
+        DataError: a packed file is larger than memory should hold.
+    """
+    if file.suffix.lower() != ".gz":
+        return file.read_bytes()
+    with gzip.open(file, "rb") as handle:
+        content = handle.read(UNPACKED + 1)
+    if len(content) > UNPACKED:
+        raise DataError(
+            f"{file}: unpacked it is larger than {UNPACKED >> 30} GiB; unpack it with `gunzip` and name the file that comes out."
+        )
+    return content
+
+
 def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
     """Line and byte of the first byte that is not UTF-8; the decoder reads in chunks, so its own position is no use."""
+    line, column, rest = 1, 0, b""
     with open_file(file, "rb") as handle:
-        for number, line in enumerate(handle, start=1):
+        while piece := handle.readline(PIECE):
+            text = rest + piece
             try:
-                line.decode("utf-8")
+                text.decode("utf-8")
             except UnicodeDecodeError as here:
-                return f"line {number} is not UTF-8 (byte 0x{line[here.start]:02x} at column {here.start + 1})"
-    return f"not UTF-8 ({error.reason})"
+                if here.end < len(text) or not here.reason.startswith("unexpected end") or piece.endswith(b"\n"):
+                    return (
+                        f"line {line} is not UTF-8 (byte 0x{text[here.start]:02x} at column {column + here.start + 1})"
+                    )
+                rest, column = text[here.start :], column + here.start
+                continue
+            ended = piece.endswith(b"\n")
+            line, column, rest = line + ended, 0 if ended else column + len(text), b""
+    return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})"
 
 
 def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
@@ -129,10 +177,29 @@ def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
         yield line
 
 
+class RowLines:
+    """Lines for a reader of tables, which joins as many as quotes ask for: more than a row has are a quote left open.
+
+    Args:
+        size: characters since the row began; to be set to 0 after each.
+    """
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.size, self._lines = 0, lines
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.size += len(line)
+            if self.size > LONGEST_ROW:
+                raise csv.Error("a row larger than field limit")
+            yield line
+
+
 def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[Chunk]:
     csv.field_size_limit(LONGEST)
     with open_file(file) as handle:
-        reader = csv.reader(whole_lines(file, handle), delimiter=delimiter, strict=True)
+        lines = RowLines(whole_lines(file, handle))
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         began = 1
         try:
             header = next(reader, None)
@@ -143,6 +210,7 @@ def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[
             chunk, began = Chunk.empty(columns), reader.line_num + 1
             filled = list(zip(chunk.values.values(), places, strict=True))
             for number, row in enumerate(reader, start=1):
+                lines.size = 0
                 if row:
                     if len(row) != width:
                         raise DataError(
@@ -177,12 +245,24 @@ def wrong_quotes(error: str, began: int, line: int) -> str:
 def json_row(where: Path | str, number: int, line: str) -> dict[str, Any]:
     """The mapping that a line of JSONL is."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = parse_json(line)
+    except ValueError as error:
         raise DataError(f"{where}: line {number} is not JSON: {error}.") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: line {number} is not a JSON mapping.")
+    if _is_deep(row):
+        raise DataError(f"{where}: line {number} is nested more than {DEEPEST} levels deep; flatten or remove it.")
     return row
+
+
+def _is_deep(row: dict[str, Any]) -> bool:
+    level: list[Any] = [value for value in row.values() if isinstance(value, dict | list)]
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        inside = itertools.chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
+        level = [value for value in inside if isinstance(value, dict | list)]
+    return True
 
 
 def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
@@ -206,21 +286,30 @@ def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
 
 
 def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    import pyarrow as pa
-    from pyarrow import parquet
+    def wanted(schema: Any) -> Sequence[str]:
+        check_columns(file, schema.names, columns)
+        no_column_twice(file, [name for name in schema.names if name in columns])
+        require_plain(file, schema, columns)
+        return columns
 
-    try:
-        source = (
-            pa.BufferReader(open_file(file, "rb").read()) if file.suffix.lower() == ".gz" else pa.memory_map(str(file))
-        )
-        with source, parquet.ParquetFile(source) as table:
-            check_columns(file, table.schema_arrow.names, columns)
-            first = 1
-            for batch in table.iter_batches(batch_size=CHUNK_ROWS, columns=list(columns)):
-                yield Chunk(batch.to_pydict(), list(range(first, first + len(batch))))
-                first += len(batch)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{file}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
+    chunk, last = Chunk.empty(columns), 0
+    for batch in parquet_batches(file, parquet_source(file), wanted):
+        for column in columns:
+            chunk.values[column] += plain_values(file, batch, column)
+        chunk.numbers += range(last + 1, last + 1 + len(batch))
+        chunk.size += batch.nbytes
+        last += len(batch)
+        if chunk.full:
+            yield chunk
+            chunk = Chunk.empty(columns)
+    yield chunk
+
+
+def parquet_source(file: Path) -> Any:
+    """A Parquet file as Arrow reads from it; not mapped, since a file that is cut meanwhile would end the process."""
+    import pyarrow as pa
+
+    return pa.BufferReader(read_whole(file)) if file.suffix.lower() == ".gz" else pa.OSFile(str(file))
 
 
 def _read_plain(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:

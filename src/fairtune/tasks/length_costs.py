@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fairtune.files import read_json
 from fairtune.study.schema import Train
 from fairtune.tasks.batches import training_batches
 from fairtune.tasks.token_counts import Counts, Numbers
@@ -74,10 +74,7 @@ def _cost(widths: Numbers, products: Products | None) -> Cost:
 
 def model_products(folder: Path) -> Products | None:
     """From a model's config; None where it does not name its sizes."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+    config = read_json(folder / "config.json") or {}
     hidden = _size(config, HIDDEN)
     return None if hidden is None else Products(hidden, _size(config, INNER) or 4 * hidden)
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from fairtune.files import read_json, write_json
-from fairtune.tasks.cache import cache_folder, key_of
+from fairtune.tasks.cache import cache_folder, key_of, place_of
+from fairtune.tasks.sealing import DamageError, read_note, write_note
 
 
 def remember_rows(file: Path, rows: int) -> None:
     with contextlib.suppress(OSError):
         note = _note(file)
         note.parent.mkdir(parents=True, exist_ok=True)
-        write_json(note, {"is": _looks(file), "rows": rows})
+        write_note(note, place_of(note), {"is": _looks(file), "rows": rows})
 
 
 def known_rows(file: Path) -> int | None:
     """The rows, if the file was read before and looks as it did then."""
-    with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
-        note = read_json(_note(file)) or {}
-        if note["is"] == _looks(file):
+    with contextlib.suppress(OSError, DamageError):
+        note = read_note(_note(file), place_of(_note(file)))
+        if note.get("is") == _looks(file):
             return int(note["rows"])
     return None
 

@@ -21,6 +21,8 @@ KIND = "#kind"
 """The column that says of what kind each row is, where it is asked for."""
 BATCH = 10_000
 SHOWN = 5
+LONGEST_LABEL = 1000
+"""Characters."""
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,29 @@ def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers
     for number, text in zip(numbers, texts, strict=True):
         if text is not None and not isinstance(text, str):
             raise DataError(f"{where}: row {number}: column '{column}' holds {str(text)[:60]}, not a text.")
-        try:
-            (text or "").encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
-                "was cut in the middle of an emoji or the like. Mend or remove it."
-            ) from None
+        require_unicode(where, number, column, text or "")
     return texts
+
+
+def require_unicode(where: Path | str, number: int, column: str, text: str) -> None:
+    """Refuse half of a character, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
+            "was cut in the middle of an emoji or the like. Mend or remove it."
+        ) from None
+
+
+def require_label(where: Path | str, number: int, column: str, label: str) -> None:
+    """Refuse what no class is called."""
+    require_unicode(where, number, column, label)
+    if len(label) > LONGEST_LABEL:
+        raise DataError(
+            f"{where}: row {number}: column '{column}' holds a label of {len(label):,} characters, {label[:40]!r} ...; is it a "
+            f"text? A label has {LONGEST_LABEL:,} at most."
+        )
 
 
 def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> list[str | None]:
@@ -188,6 +205,7 @@ def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int])
         if place not in known:
             known[place] = text = _label_text(value)
             if text is not None:
+                require_label(where, number, column, text)
                 types.setdefault(_type_of(value), number)
         found.append(known[place])
     return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fairtune.errors import DataError, nearest, one_of
-from fairtune.tasks.formats import read_chunks
+from fairtune.tasks.formats import read_chunks, read_whole, told_of
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 
@@ -80,7 +78,7 @@ def _column(file: Path, column: str) -> Iterator[str | None]:
     for chunk in read_chunks(file, [column]):
         for number, value in zip(chunk.numbers, chunk.values[column], strict=True):
             if not isinstance(value, str | None):
-                raise DataError(f"{file}: row {number}: column '{column}' holds {value!r}, not a title.")
+                raise DataError(f"{file}: row {number}: column '{column}' holds {str(value)[:60]}, not a title.")
             yield value
 
 
@@ -92,13 +90,8 @@ def _text(file: Path) -> str:
             "that is a folder; name a file." if file.is_dir() else f"there is no such file.{nearest(str(file), around)}"
         )
         raise DataError(f"{file}: {what}")
-    try:
-        content = file.read_bytes()
-        content = gzip.decompress(content) if file.suffix.lower() == ".gz" else content
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{file}: the gzip file is damaged or cut off ({error}).") from None
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
+    with told_of(file):
+        content = read_whole(file)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,0 +1,250 @@
+"""Files that are made to do harm: they are refused, or read a piece at a time; nothing hangs, fills the memory or crashes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from tests.tasks.test_task_files import ROWS, load, write_rows
+
+from fairtune.classifying.labelled import read_labelled
+from fairtune.classifying.sinks import Sink
+from fairtune.classifying.streams import Source
+from fairtune.errors import DataError
+from fairtune.tasks import formats
+from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.titles.reading import read_titles
+
+
+def as_task(file: Path) -> Any:
+    return load(file, validation=str(file), test=str(file))
+
+
+def as_documents(file: Path) -> Any:
+    return list(load_corpus({"kind": "language_model", "train": str(file), "text": "text"}).documents("train"))
+
+
+def as_training(file: Path) -> Any:
+    return read_labelled(file, ["text"], "label")
+
+
+def as_questions(file: Path) -> Any:
+    return [records.texts(["text"]) for records in Source(str(file))]
+
+
+def as_titles(file: Path) -> Any:
+    return read_titles([file], "text")
+
+
+EVERYBODY = [as_task, as_documents, as_training, as_questions, as_titles]
+Read = Callable[[Path], Any]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "cache"))
+
+
+def lines(*rows: Any) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("read", EVERYBODY)
+@pytest.mark.parametrize("name", ["d.csv", "d.jsonl.gz", "d.parquet"])
+def test_a_pipe_is_refused_and_not_waited_for(read: Read, name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match=rf"{name}: that is a pipe or a device, not a file; save what it gives"):
+        read(tmp_path / name)
+
+
+def test_a_pipe_is_no_shard(tmp_path: Path) -> None:
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    os.mkfifo(folder / "a.csv")
+    write_rows(folder / "b.csv", ROWS)
+    assert len(as_task(folder).splits["train"]) == len(ROWS)
+
+
+def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: Path) -> None:
+    """`fairtune predict MODEL <(command) --format jsonl`"""
+    code = "import sys; from fairtune.classifying.streams import Source; print([r.rows for r in Source(sys.argv[1], 'jsonl')])"
+    script = f'{sys.executable} -c "{code}" <(echo \'{{"text": "from a pipe"}}\')'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
+    assert done.stdout == "[[{'text': 'from a pipe'}]]\n"
+
+
+def test_parquet_from_a_pipe_is_refused() -> None:
+    reader, writer = os.pipe()
+    with pytest.raises(DataError, match="Parquet cannot be read from a pipe"):
+        Source(f"/dev/fd/{reader}", "parquet")
+    os.close(reader)
+    os.close(writer)
+
+
+def test_bytes_of_a_pipe_that_are_not_utf8_are_told_without_reading_it_again() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"fine\n\xff\n")
+    os.close(writer)
+    with pytest.raises(DataError, match="not UTF-8"):
+        list(Source(f"/dev/fd/{reader}", "txt"))
+    os.close(reader)
+
+
+def peak_of(read: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError):
+            read()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"\0", b"x"])
+@pytest.mark.parametrize("name", ["d.csv.gz", "d.jsonl.gz", "d.txt.gz"])
+def test_a_line_of_forty_megabytes_in_a_small_packed_file_is_not_held(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(content * 40_000_000, 1))
+    assert peak_of(lambda: list(formats.read_chunks(file, ["text"]))) < 30_000_000
+
+
+@pytest.mark.parametrize("read", EVERYBODY)
+def test_a_row_that_goes_on_over_all_lines_is_not_held(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "LONGEST_ROW", 10_000)
+    file = tmp_path / "d.csv"
+    file.write_bytes(b'text,label\nfine,a\n"' + b'\n","' * 100_000)
+    with pytest.raises(DataError, match="opened in the row of line 3 is not closed"):
+        read(file)
+    file.write_bytes(b"text,label\n" + b'"fine\n",a\n"good",b\n' * 10_000)
+    assert read(file), "a file of many rows is no long row"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("d.parquet.gz", as_task), ("d.parquet.gz", as_questions), ("d.bib.gz", as_titles)]
+)
+def test_what_has_to_be_unpacked_as_a_whole_has_a_bound(
+    name: str, read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "UNPACKED", 1 << 20)
+    (tmp_path / name).write_bytes(gzip.compress(bytes(20_000_000), 1))
+    with pytest.raises(DataError, match=r"unpacked it is larger than .*unpack it with `gunzip`"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("place", ["text", "label", "more"])
+@pytest.mark.parametrize("depth", [150, 900, 970, 990, 100_000])
+def test_json_that_is_nested_deeply_is_refused_wherever_it_is(place: str, depth: int, tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    row = json.dumps({"text": "t", "label": "a", "more": 1, place: "HERE"}).replace('"HERE"', "[" * depth + "]" * depth)
+    file.write_text(row + "\n")
+    for read in EVERYBODY:
+        with pytest.raises(
+            DataError, match=r"line 1 (is not JSON: it is nested too deeply|is nested more than 100 levels)"
+        ):
+            read(file)
+
+
+def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text('{"text": "t", "more": ' + "[" * 90 + "]" * 90 + "}\n")
+    for out in ("o.jsonl", "o.csv"):
+        with Sink(str(tmp_path / out), "jsonl") as sink:
+            for records in Source(str(file)):
+                sink.write(records, {"predicted": [1]})
+        assert sink.rows == 1
+
+
+@pytest.mark.parametrize("read", [as_task, as_training])
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("cut \ud83d", "row 2: column 'label' holds half a character"),
+        ("x" * 5000, "row 2: .* label of 5,000 characters"),
+    ],
+)
+def test_labels_that_no_class_is_called_are_refused(read: Read, label: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text(lines({"text": "a", "label": "fine"}, {"text": "b", "label": label}))
+    with pytest.raises(DataError, match=told) as caught:
+        read(file)
+    assert len(str(caught.value)) < 500
+
+
+def test_kinds_are_no_longer_than_labels(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text(lines({"text": "a", "label": "x", "k": "\ud83d"}))
+    with pytest.raises(DataError, match="column 'k' holds half a character"):
+        load(file, validation=str(file), test=str(file), kinds="k")
+
+
+@pytest.mark.parametrize("value", ["1e999999", "-1e999999", "9" * 4000, "9" * 10_000, "NaN", "1" + "0" * 400])
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_numbers_beyond_all_bounds_are_refused_or_read(value: str, column: str, tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    given = {"text": '"t"', "label": '"a"', column: value}
+    file.write_text("{" + ", ".join(f'"{name}": {one}' for name, one in given.items()) + "}\n")
+    for read in EVERYBODY:
+        try:
+            read(file)
+        except DataError as error:
+            told = str(error)
+            assert len(told) < 1500, told
+
+
+@pytest.mark.parametrize("read", EVERYBODY)
+def test_a_hundred_thousand_columns_are_told_in_a_sentence(read: Read, tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_text(",".join(f"c{i}" for i in range(100_000)) + "\n")
+    with pytest.raises(DataError) as caught:
+        read(file)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_long_text_that_stands_in_many_rows_of_parquet_is_not_held_as_often(tmp_path: Path) -> None:
+    """A file of a few kilobytes, of which the rows are half a gigabyte."""
+    file = tmp_path / "d.parquet"
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int32()), ["x" * 100_000])
+    pa.parquet.write_table(pa.table({"text": rows, "label": ["a"] * 5000}), file, store_schema=False)
+    assert file.stat().st_size < 1_000_000
+    before = pa.total_allocated_bytes()
+    first = next(iter(formats.read_chunks(file, ["text"])))
+    assert len(first.numbers) < 500
+    assert pa.total_allocated_bytes() - before < 60_000_000
+
+
+def test_a_parquet_file_that_disagrees_with_itself_about_its_rows_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "d.parquet"
+    pa.parquet.write_table(pa.table({"text": ["a"] * 77}), file)
+    whole = file.read_bytes()
+    refused = 0
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
+        if disagrees(file):
+            refused += 1
+            for read in (as_documents, as_questions):
+                with pytest.raises(DataError, match="not a readable Parquet file"):
+                    read(file)
+    assert refused > 1
+
+
+def disagrees(file: Path) -> bool:
+    try:
+        facts = pa.parquet.read_metadata(file)
+        group = facts.row_group(0)
+    except (pa.ArrowException, OSError):
+        return False
+    return bool(facts.num_rows != group.num_rows)
