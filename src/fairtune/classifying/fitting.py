@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import AutoConfig
 
 from fairtune.classifying.calibration import find_temperature, fold_temperature
 from fairtune.classifying.figures import confusion, overall
@@ -28,6 +27,7 @@ from fairtune.execution.performing import reason_of
 from fairtune.ledger.environment import capture_environment
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.transformers_files import read_config
 from fairtune.study.problems import Problem
 from fairtune.study.values import AUTO
 from fairtune.tasks.encoding import Encoded, encode
@@ -146,7 +146,7 @@ def _length(settings: Settings, source: ModelSource, tokenizer: Any, train: Spli
 
 def _rate(source: ModelSource) -> float:
     """What `lr` is where it is auto: small models learn too little in a few epochs at the rate that suits large ones."""
-    config: Any = AutoConfig.from_pretrained(source.fetch()).get_text_config()
+    config: Any = read_config(source.fetch(), f"model '{source.name}'").get_text_config()
     return SMALL_RATE if getattr(config, "hidden_size", WIDE) < WIDE else LARGE_RATE
 
 

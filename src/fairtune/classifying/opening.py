@@ -79,13 +79,12 @@ def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
 
 def _classes(name: str, folder: Path) -> tuple[str, ...]:
     """What a model's config calls its outputs."""
-    from transformers import AutoConfig
+    from fairtune.models.transformers_files import read_config, told
 
-    try:
-        config: Any = AutoConfig.from_pretrained(folder)
+    what = f"model '{name}'"
+    config = read_config(folder, what)
+    with told(f"{what}: its config.json names no classes"):
         classes = tuple(str(config.id2label[number]) for number in sorted(config.id2label))
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"model '{name}': its config.json cannot be used: {str(error).splitlines()[0]}") from None
     if len(classes) < 2 or config.problem_type in ("regression", "multi_label_classification"):
         raise ModelError(f"model '{name}': it does not tell classes apart, of which each text has one.")
     if len(set(classes)) != len(classes):

@@ -21,7 +21,7 @@ from fairtune.errors import RunFailure
 from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.loading import LoadedModel
 from fairtune.models.naming import checkpoint_name
-from fairtune.models.sources import weight_files
+from fairtune.models.folders import weight_files
 
 
 @dataclass(frozen=True)
