@@ -9,6 +9,7 @@ from typing import Any
 from fairtune.classifying.predicting import Predictor
 from fairtune.errors import ModelError, nearest
 from fairtune.models.sources import find_model
+from fairtune.pipes import without_input
 
 SAVED, SUMS = "fairtune.json", "manifest.json"
 UNLIMITED = 4096
@@ -33,7 +34,7 @@ class Opened:
 
 
 def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> Opened:
-    """The classifier in a folder, or by a hub id.
+    """The classifier in a folder, or by a hub id; for a command, whose standard input nothing reads meanwhile.
 
     Raises:
         ModelError: it is not there, is damaged, or does not tell classes apart.
@@ -41,6 +42,11 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifying.process import find_device
 
     place = find_device(device)
+    with without_input():  # it may hold the rows to predict
+        return _opened(name, place, batch_tokens)
+
+
+def _opened(name: str, place: str, batch_tokens: int | None) -> Opened:
     folder = Path(name).expanduser()
     if any((folder / file).is_file() for file in (SAVED, SUMS)):
         return _saved(folder, place, batch_tokens)
