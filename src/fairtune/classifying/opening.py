@@ -66,7 +66,8 @@ def _saved(folder: Path, device: str, batch_tokens: int | None) -> Opened:
 
 
 def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
-    from fairtune.models.loading import load_classifier, load_tokenizer
+    from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
+    from fairtune.models.transformers_files import told
 
     source = find_model(name).fetched()
     classes = _classes(name, source.fetch())
@@ -78,8 +79,10 @@ def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
             f"model '{name}': it has no weights for {fresh[0]}, so it is no trained classifier; train one from it with "
             f"`fairtune train DATA --model {name} -o FOLDER`."
         )
-    length = min(int(tokenizer.model_max_length), source.positions or UNLIMITED)
-    predictor = Predictor(loaded.network, tokenizer, length, device, "auto", batch_tokens)
+    with told(f"model '{name}': no text goes through it"):
+        length = min(int(tokenizer.model_max_length), source.positions or UNLIMITED)
+        predictor = Predictor(loaded.network, tokenizer, length, device, "auto", batch_tokens)
+        predictor.logits([TRIED[:1]])
     return Opened(predictor, list(classes))
 
 

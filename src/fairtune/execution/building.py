@@ -19,6 +19,7 @@ from fairtune.models.geometry import Before, describe_attention, remember
 from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
+from fairtune.models.transformers_files import told
 from fairtune.training.seeding import derive, seed_all
 
 
@@ -89,7 +90,8 @@ def build_start(
     uses = [parse_method_use(use) for use in settings["methods"]]
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
-    before = remember(model, batch)
+    with told(f"model '{source.name}': no text goes through it"):
+        before = remember(model, batch)
     outside, declared = digests_outside(loaded), Declarations()
     for use, method in zip(uses, methods, strict=True):
         model = method.prepare(model)

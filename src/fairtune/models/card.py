@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from fairtune.errors import RunFailure
 from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.declared import Declarations, Digests
+from fairtune.models.folders import weight_files
 from fairtune.models.loading import LoadedModel
 from fairtune.models.naming import checkpoint_name
 from fairtune.models.transformers_files import told
-from fairtune.models.folders import weight_files
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,6 @@ class Card:
             raise RunFailure(
                 f"this arm has no methods, yet {len(self.frozen)} tensors are frozen ({self.frozen[0]} ...)"
             )
-
 
     def require_declared(self, declared: Declarations) -> None:
         """Methods change what they say they change, and nothing else."""
@@ -138,7 +137,7 @@ def make_card(
                 continue
             reference = reference.to(tensor.dtype)
             found = tensor.detach().cpu()
-            if found.shape == reference.shape and torch.equal(found, reference):
+            if _same(found, reference):
                 same += 1
             else:
                 changed.append(_change(name, found, reference, _trains(own_name, trainable)))
@@ -151,7 +150,13 @@ def make_card(
     )
     undeclared += sorted(name for name in gone if not declared.cover(name))
     return Card(
-        same, tuple(changed), tuple(new), tuple(unverified), frozen, count_parameters(model), tuple(dict.fromkeys(undeclared))
+        same,
+        tuple(changed),
+        tuple(new),
+        tuple(unverified),
+        frozen,
+        count_parameters(model),
+        tuple(dict.fromkeys(undeclared)),
     )
 
 
@@ -163,6 +168,13 @@ def frozen_fingerprint(model: nn.Module) -> str:
             digest.update(name.encode())
             digest.update(_bytes(parameter))
     return digest.hexdigest()
+
+
+def _same(found: Tensor, reference: Tensor) -> bool:
+    """Whether two tensors are equal; a checkpoint's nan is equal to itself."""
+    if found.shape != reference.shape:
+        return False
+    return torch.equal(found, reference) or _bytes(found) == _bytes(reference)
 
 
 def _digest(tensor: Tensor) -> bytes:

@@ -169,7 +169,9 @@ def _check_versions(what: str, config: dict[str, Any]) -> None:
     names = config.get("fast_tokenizer_files") or []
     plain = isinstance(names, list) and all(isinstance(name, str) and Path(name).name == name for name in names)
     if not plain:
-        raise ModelError(f"{what}: its {TOKENIZER} names files outside the folder (fast_tokenizer_files); remove the field.")
+        raise ModelError(
+            f"{what}: its {TOKENIZER} names files outside the folder (fast_tokenizer_files); remove the field."
+        )
 
 
 def _shards(what: str, index: Path) -> list[str]:
@@ -188,7 +190,9 @@ def _shards(what: str, index: Path) -> list[str]:
 def _inside(what: str, folder: Path, file: Path) -> Path:
     """The file, which must lie in the folder; in the hub's cache, in what is kept of the same repository."""
     place = folder.resolve()
-    home = place.parent.parent if place.parent.name == "snapshots" and (place.parent.parent / "blobs").is_dir() else place
+    home = (
+        place.parent.parent if place.parent.name == "snapshots" and (place.parent.parent / "blobs").is_dir() else place
+    )
     if not file.resolve().is_relative_to(home):
         raise ModelError(
             f"{what}: {file.name} is a link to {file.resolve()}, outside the folder; copy the file into the folder."

@@ -17,7 +17,14 @@ from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
 from fairtune.models.freshness import notes_of_fresh
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
-from fairtune.models.transformers_files import draw_network, load_network, make_config, read_config, read_tokenizer, told
+from fairtune.models.transformers_files import (
+    draw_network,
+    load_network,
+    make_config,
+    read_config,
+    read_tokenizer,
+    told,
+)
 from fairtune.tasks.tokenizing import encoder
 
 TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
@@ -189,4 +196,3 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
 
 def _key(item: Any) -> str:
     return str(item[0]) if isinstance(item, tuple) else str(item)
-

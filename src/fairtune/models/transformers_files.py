@@ -91,7 +91,9 @@ def draw_network(kind: Any, config: Any, what: str, **more: Any) -> PreTrainedMo
     """A network drawn from torch's generator by transformers' own rules."""
     with told(f"{what}: transformers cannot build it"):
         network: PreTrainedModel = (
-            kind.from_config(config, trust_remote_code=False, **more) if _is_auto(kind) else kind._from_config(config, **more)
+            kind.from_config(config, trust_remote_code=False, **more)
+            if _is_auto(kind)
+            else kind._from_config(config, **more)
         )
     return network
 
@@ -157,7 +159,7 @@ def told(failed: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (FairtuneError, Stopped, MemoryError):
+    except (FairtuneError, Stopped, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         raise Unloadable(f"{failed}: {reason_of(error)}.") from None
