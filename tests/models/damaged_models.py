@@ -80,7 +80,18 @@ def _whole(folder: Path, draw: random.Random) -> str:
     """Something quite different in a file of settings."""
     file = draw.choice(_settings(folder))
     deep = 100_000
-    contents = ("[]", "null", "3", '"x"', "{}", "", "\0", "[" * deep + "]" * deep, '{"a":' * deep + "1" + "}" * deep, "\ufeff{}")
+    contents = (
+        "[]",
+        "null",
+        "3",
+        '"x"',
+        "{}",
+        "",
+        "\0",
+        "[" * deep + "]" * deep,
+        '{"a":' * deep + "1" + "}" * deep,
+        "\ufeff{}",
+    )
     content = draw.choice(contents)
     file.write_text(content, encoding="utf-8")
     return f"{file.name}: {content[:10]!r} ({len(content)} characters)"
@@ -103,7 +114,9 @@ def _header(folder: Path, draw: random.Random) -> str:
     elif what == "dtype":
         header[name]["dtype"] = draw.choice(("F64", "I8", "F8_E4M3", "X", 3, None))
     elif what == "offsets":
-        header[name]["data_offsets"] = draw.choice(([0, 0], [0, HUGE], [HUGE, 0], [-1, 3], [0], "x", None, [0, len(data)]))
+        header[name]["data_offsets"] = draw.choice(
+            ([0, 0], [0, HUGE], [HUGE, 0], [-1, 3], [0], "x", None, [0, len(data)])
+        )
     elif what == "name":
         header[draw.choice(("x", "", "../x", "a" * 5000, "\x1b[2J"))] = header.pop(name)
     elif what == "gone":
@@ -120,7 +133,9 @@ def _header(folder: Path, draw: random.Random) -> str:
 def _index(folder: Path, draw: random.Random) -> str:
     """An index beside or in place of the single file, which names what it should not."""
     weights, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    shard = draw.choice(("a.safetensors", "w.bin", "../w.safetensors", "/etc/passwd", "sub/a.safetensors", "", "\0.safetensors"))
+    shard = draw.choice(
+        ("a.safetensors", "w.bin", "../w.safetensors", "/etc/passwd", "sub/a.safetensors", "", "\0.safetensors")
+    )
     if draw.random() < 0.8:
         weights.rename(folder / "a.safetensors")
     homes = draw.choice(({"x": shard}, {"x": shard, "y": 3}, {"x": [shard]}, [shard], {}, None, 3, shard))

@@ -142,8 +142,8 @@ def _check_config(what: str, config: dict[str, Any]) -> None:
             method = found.get("quant_method") if isinstance(found, dict) else None
             kind = f" by {method}" if isinstance(method, str) else ""
             raise ModelError(
-                f"{what}: its {CONFIG} says that the weights are quantised{kind} ({field}); such weights can neither be trained nor "
-                "compared with their file. Use the checkpoint that they were made from."
+                f"{what}: its {CONFIG} says that the weights are quantised{kind} ({field}); such weights can neither be trained "
+                "nor compared with their file. Use the checkpoint that they were made from."
             )
     for field in IMPLEMENTATIONS:
         if any("/" in str(found) for found in _values(config, field)):

@@ -13,7 +13,8 @@ from fairtune.models.folders import CONFIG, weight_files
 from fairtune.models.heads import base_model
 from fairtune.models.transformers_files import tensor_shapes
 
-FEW = 3
+FEW, LONGEST = 3, 100
+"""Names that a message has room for, and their length."""
 
 
 def notes_of_fresh(
@@ -32,8 +33,8 @@ def notes_of_fresh(
     wrong = sorted(name for name in mismatched if name in base)
     if wrong:
         raise ModelError(
-            f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the two "
-            "is not of this model."
+            f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the "
+            "two is not of this model."
         )
     fresh = {name: parameter for name, parameter in encoder.items() if name in missing}
     if 2 * len(fresh) > len(encoder) or 2 * _elements(fresh.values()) > _elements(encoder.values()):
@@ -41,8 +42,8 @@ def notes_of_fresh(
         raise ModelError(
             f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(encoder)} tensors of {type(network).__name__}'s "
             f"encoder ({_elements(fresh.values()):,} of {_elements(encoder.values()):,} parameters), such as {_few(fresh)}, so it "
-            f"would be trained from random weights. Its {len(held)} tensors are called {_few(held)}; is its {CONFIG} that of another "
-            "model?"
+            f"would be trained from random weights. Its {len(held)} tensors are called {_few(held)}; is its {CONFIG} that of "
+            "another model?"
         )
     others = [name for name in base if name in missing]
     if not others:
@@ -71,5 +72,5 @@ def _elements(parameters: Iterable[nn.Parameter]) -> int:
 
 
 def _few(names: Iterable[str]) -> str:
-    every = list(names)
+    every = [name if name.isprintable() and len(name) <= LONGEST else repr(name[:LONGEST]) for name in names]
     return ", ".join(every[:FEW]) + (f" and {len(every) - FEW} more" if len(every) > FEW else "")

@@ -25,6 +25,8 @@ SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 TIMES = 4
 """A network with more than so many times the parameters of its file is not the file's; nor is there memory for it."""
 LONGEST_REASON = 300
+SPEAKING = (OSError, ValueError, ImportError, RuntimeError, SafetensorError, FairtuneError)
+"""Errors whose words say what is wrong without their names."""
 
 
 class Unloadable(ModelError):  # noqa: N818 - told as a ModelError
@@ -56,8 +58,14 @@ def read_tokenizer(folder: Path) -> Any:
     check_folder(named, folder)
     # A config may name files anywhere; None lets transformers look for each in the folder alone.
     files = {name: None for name in read_json(folder / TOKENIZER) or {} if name.endswith("_file")}
-    with told(f"{named}: its tokenizer cannot be loaded"):
-        return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
+    held = ", ".join(name for name in ("tokenizer.json", TOKENIZER) if (folder / name).is_file())
+    try:
+        with told(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
+            return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
+    except Unloadable:
+        if (folder / CONFIG).is_file():
+            read_config(folder, named)  # which may be the reason, and then says so
+        raise
 
 
 def load_network(
@@ -138,10 +146,15 @@ def tensor_shapes(files: Sequence[Path], what: str) -> dict[str, tuple[int, ...]
 
 def reason_of(error: BaseException) -> str:
     """What a library says, as part of a sentence; with the error's type where the words alone say little."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    text = " ".join(lines[:2]) if lines and lines[0].endswith(":") else lines[0] if lines else ""
-    told = isinstance(error, OSError | ValueError | ImportError | RuntimeError | SafetensorError | FairtuneError)
-    text = text if text and told else f"{type(error).__name__}: {text}".rstrip(": ")
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()] or [""]
+    kind = type(error).__name__
+    if lines[0].endswith(":") and len(lines) > 1:  # "Validation error for field 'x':", and then the reason
+        text = lines[1]
+    elif lines[0] and (kind == "Exception" or isinstance(error, SPEAKING)):
+        text = lines[0]
+    else:
+        text = f"{kind}: {lines[0]}".rstrip(": ")
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text.rstrip(".") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
