@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from fairtune.errors import ModelError
 from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
+from fairtune.models.folders import check_model_folder
 from fairtune.models.freshness import notes_of_fresh
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
@@ -92,6 +93,7 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
 
 def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
+    check_model_folder(what, folder)
     config = read_config(folder, what, **heads)
     config.problem_type = "single_label_classification"
     network, info = load_network(

@@ -148,14 +148,14 @@ def reason_of(error: BaseException) -> str:
     """What a library says, as part of a sentence; with the error's type where the words alone say little."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()] or [""]
     kind = type(error).__name__
-    if lines[0].endswith(":") and len(lines) > 1:  # "Validation error for field 'x':", and then the reason
+    if lines[0].startswith("Validation error") and len(lines) > 1:  # of a field; the reason comes next
         text = lines[1]
     elif lines[0] and (kind == "Exception" or isinstance(error, SPEAKING)):
         text = lines[0]
     else:
         text = f"{kind}: {lines[0]}".rstrip(": ")
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return text.rstrip(".") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+    return text.rstrip(".:") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 def quieten() -> None:
