@@ -47,9 +47,9 @@ def _config_field(folder: Path, draw: random.Random) -> str:
     """Another value for one of the fields that decide a network's shape, or one that is not there yet."""
     file = folder / "config.json"
     content = json.loads(file.read_text(encoding="utf-8"))
-    more = ("auto_map", "quantization_config", "text_config", "layer_types", "num_labels", "id2label", "dtype", "chunk_size_feed_forward",
-            "pad_token_id", "is_decoder", "tie_word_embeddings", "attn_implementation", "return_dict", "problem_type",
-            "output_attentions", "pruned_heads", "transformers_weights", "configuration_files", "rope_parameters")  # fmt: skip
+    more = ("auto_map", "quantization_config", "text_config", "layer_types", "num_labels", "id2label", "dtype",
+            "chunk_size_feed_forward", "pad_token_id", "is_decoder", "tie_word_embeddings", "attn_implementation",
+            "return_dict", "problem_type", "output_attentions", "pruned_heads", "transformers_weights", "configuration_files", "rope_parameters")  # fmt: skip
     key = draw.choice((*content, *more))
     content[key] = value = draw.choice(VALUES)
     file.write_text(json.dumps(content), encoding="utf-8")

@@ -80,9 +80,7 @@ def answer(words: list[str], apart: bool) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("verb", ["inspect", "plan", "run", "predict", "train"])
-def test_no_verb_runs_it_though_standard_input_says_yes(
-    model: Path, tiny_task: Any, tmp_path: Path, verb: str
-) -> None:
+def test_no_verb_runs_it_though_standard_input_says_yes(model: Path, tiny_task: Any, tmp_path: Path, verb: str) -> None:
     mark = make_hostile(model)
     study = tmp_path / "study.yaml"
     source = {**toy_source(model, tiny_task), "arms": {"baseline": {}}}

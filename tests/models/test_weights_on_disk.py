@@ -48,7 +48,9 @@ def refused(folder: Path, words: str) -> None:
 def test_pickled_weights_are_never_loaded_whatever_an_index_calls_them(model: Path) -> None:
     torch.save(load_file(model / SINGLE), model / "w.bin")
     sharded(model, "w.bin")
-    refused(model, r"names 'w\.bin' as a file of weights; only \*\.safetensors in the folder itself are loaded, and pickled")
+    refused(
+        model, r"names 'w\.bin' as a file of weights; only \*\.safetensors in the folder itself are loaded, and pickled"
+    )
 
 
 def test_pickled_weights_beside_the_others_are_left_alone(model: Path, tiny_model: Path) -> None:
@@ -60,7 +62,8 @@ def test_pickled_weights_beside_the_others_are_left_alone(model: Path, tiny_mode
 
 
 @pytest.mark.parametrize(
-    "name", ["../outside.safetensors", "/outside.safetensors", "sub/a.safetensors", ".safetensors/../x", "a\0.safetensors"]
+    "name",
+    ["../outside.safetensors", "/outside.safetensors", "sub/a.safetensors", ".safetensors/../x", "a\0.safetensors"],
 )
 def test_shards_have_plain_names(model: Path, name: str) -> None:
     shutil.copy(model / SINGLE, model.parent / "outside.safetensors")
@@ -129,7 +132,11 @@ def test_an_adapter_is_no_model_and_is_not_put_on_top_of_one(model: Path, whole:
         ("transformers_weights", "other.safetensors", "names another file of weights"),
         ("configuration_files", ["config.4.0.0.json"], "names other configs"),
         ("fusion_config", {"x": 1}, "rebuild the architecture"),
-        ("quantization_config", {"quant_method": "awq", "bits": 4}, r"weights are quantised by awq \(quantization_config\)"),
+        (
+            "quantization_config",
+            {"quant_method": "awq", "bits": 4},
+            r"weights are quantised by awq \(quantization_config\)",
+        ),
         ("quantization_config", "x", "weights are quantised"),
         ("text_config", {"quantization_config": {"quant_method": "bitsandbytes"}}, "quantised by bitsandbytes"),
     ],

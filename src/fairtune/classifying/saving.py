@@ -89,6 +89,8 @@ def load_files(folder: Path) -> tuple[Any, Any, Record, dict[str, Any]]:
         with borrowed_process("cpu"):
             with told(f"{folder}: {FACTS} is damaged"):
                 record, parameters = Record.from_json(facts["record"]), dict(facts["parameters"])
+                if record.width not in (1, 2):
+                    raise ValueError(f"an example has {record.width!r} texts")
             tokenizer = load_tokenizer.__wrapped__(folder)  # not the one that lay in this folder before
             source = ModelSource(folder.name, "", str(folder))
             with told(f"{folder}: {FACTS} is damaged"):

@@ -59,6 +59,7 @@ def check_folder(what: str, folder: Path) -> None:
             )
         if name == TOKENIZER:
             _check_versions(what, content)
+            _check_tokens(what, content)
 
 
 def check_model_folder(what: str, folder: Path) -> None:
@@ -171,6 +172,15 @@ def _check_versions(what: str, config: dict[str, Any]) -> None:
     if not plain:
         raise ModelError(
             f"{what}: its {TOKENIZER} names files outside the folder (fast_tokenizer_files); remove the field."
+        )
+
+
+def _check_tokens(what: str, config: dict[str, Any]) -> None:
+    """Numbers of added tokens, up to which transformers may fill a vocabulary."""
+    added = config.get("added_tokens_decoder") or {}
+    if not isinstance(added, dict) or not all(str(number).isdecimal() and len(str(number)) <= 7 for number in added):
+        raise ModelError(
+            f"{what}: its {TOKENIZER} numbers tokens otherwise than from 0 to 9,999,999 (added_tokens_decoder)."
         )
 
 

@@ -133,7 +133,9 @@ def _in_folder(name: str, folder: Path) -> TokenizerSource:
         tokenizer = load_tokenizer(folder, padding=False)
         vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))
         if vocabulary > MOST:
-            raise ModelError(f"tokenizer '{name}': its largest token is {vocabulary - 1:,}; more than {MOST:,} cannot be.")
+            raise ModelError(
+                f"tokenizer '{name}': its largest token is {vocabulary - 1:,}; more than {MOST:,} cannot be."
+            )
         write_json(entry / FACTS, {"vocabulary": vocabulary})
 
     facts = json.loads((cached("tokenizer", key_of([VERSION, identity]), build) / FACTS).read_bytes())
