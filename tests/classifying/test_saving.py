@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -11,11 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from safetensors.torch import load_file, save_file
 
 from fairtune import TextClassifier
 from fairtune.classifying import saving
 from fairtune.classifying.refusals import UnusableModel
 from tests.classifying.made_examples import make_texts, quick
+from tests.models.hostile_models import make_hostile
 
 TEXTS, LABELS = make_texts(40, seed=3)
 LONG = " ".join(["film", "was", "good"] * 30)
@@ -225,3 +228,51 @@ def test_labels_that_look_like_markup_do_not_break_the_card(small_model: Path, t
     folder = quick(small_model, validation=0, train={"steps": 1}).fit(TEXTS[:8], labels).save(tmp_path / "odd")
     assert r"a\|b" in (folder / "README.md").read_text()
     assert TextClassifier.load(folder).classes_.tolist() == ["<c> *d*", "a|b"]
+
+
+def sealed(folder: Path) -> None:
+    """Sums of what is there now, as somebody writes them who wants a changed folder to be loaded."""
+    saving.write_json(folder / saving.SUMS, saving._sums(folder))
+
+
+def test_a_saved_folder_that_names_code_is_refused_though_its_sums_are_right(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 100))
+    mark = make_hostile(folder)
+    sealed(folder)
+    with pytest.raises(UnusableModel, match=r"config\.json names Python code to run \(auto_map\)"):
+        TextClassifier.load(folder)
+    assert not mark.exists()
+
+
+def test_a_saved_folder_without_a_heads_weights_is_refused(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {name: tensor for name, tensor in weights.items() if name != "classifier.weight"},
+        folder / "other",
+        {"format": "pt"},
+    )
+    (folder / "other").rename(folder / "model.safetensors")
+    sealed(folder)
+    with pytest.raises(UnusableModel, match=r"its weights lack classifier\.weight"):
+        TextClassifier.load(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"record": None}, {"record": {}}, {"parameters": None}, {"format": 99},
+        {"record": {"labels": 3}}, {"record": {"max_length": "x"}}, {"record": {"settings": []}}, {"record": {"width": None}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_facts_of_wrong_types_are_told(folder: Path, change: dict[str, Any]) -> None:
+    file = folder / saving.FACTS
+    facts = json.loads(file.read_text())
+    inner = change.get("record")
+    merged = {"record": {**facts["record"], **inner}} if inner else change
+    file.write_text(json.dumps({**facts, **merged}))
+    sealed(folder)
+    with pytest.raises(UnusableModel, match=r"fairtune\.json|goes through it|newer"):
+        TextClassifier.load(folder)

@@ -16,7 +16,8 @@ import pytest
 
 from fairtune.errors import ModelError
 from fairtune.models import sources
-from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model, weight_files
+from fairtune.models.folders import weight_files
+from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 embedded = pytest.mark.skipif(
@@ -77,6 +78,7 @@ def damage(folder: Path, fault: str) -> None:
         weights.rename(folder / "a.safetensors")
         shard(folder, ["a.safetensors", "b.safetensors"])
     elif fault == "bad index":
+        weights.unlink()
         (folder / "model.safetensors.index.json").write_text("[1]")
     else:
         raise AssertionError(fault)

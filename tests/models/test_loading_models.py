@@ -70,23 +70,14 @@ def test_a_head_of_another_size_is_drawn_afresh(tiny_model: Path, tmp_path: Path
 def test_damaged_weights_are_told(model: Path, content: bytes | None, size: int | None) -> None:
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:size] if content is None else content)
-    with pytest.raises(ModelError, match=r"transformers cannot load it as a classifier: ."):
+    with pytest.raises(ModelError, match=r"model 'model': model\.safetensors is damaged: ."):
         load(model)
 
 
 def test_an_architecture_that_transformers_does_not_know_is_told(model: Path) -> None:
     (model / "config.json").write_text('{"model_type": "no-such-thing"}')
-    with pytest.raises(ModelError, match="transformers cannot load it"):
+    with pytest.raises(ModelError, match=r"its config\.json cannot be used: .*no-such-thing"):
         load(model)
-
-
-def test_a_model_that_needs_remote_code_is_refused_and_none_of_it_runs(model: Path) -> None:
-    (model / "evil.py").write_text(f"import pathlib\npathlib.Path({str(model / 'ran')!r}).touch()\n")
-    classes = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForSequenceClassification")}
-    (model / "config.json").write_text(json.dumps({"model_type": "evil", "auto_map": classes}))
-    with pytest.raises(ModelError, match="cannot load it"):
-        load(model)
-    assert not (model / "ran").exists()
 
 
 def test_the_tokenizer_knows_its_words(tiny_model: Path) -> None:

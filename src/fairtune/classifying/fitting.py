@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import AutoConfig
+import torch
+from torch import nn
 
 from fairtune.classifying.calibration import find_temperature, fold_temperature
 from fairtune.classifying.figures import confusion, overall
@@ -27,7 +28,9 @@ from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
 from fairtune.ledger.environment import capture_environment
 from fairtune.models.loading import load_tokenizer
+from fairtune.models.modes import evaluating
 from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.transformers_files import read_config, told
 from fairtune.study.problems import Problem
 from fairtune.study.values import AUTO
 from fairtune.tasks.encoding import Encoded, encode
@@ -38,7 +41,7 @@ from fairtune.tasks.task import Split
 from fairtune.tasks.token_counts import SAMPLE, count_of
 from fairtune.tasks.tokenizing import BATCH, tokenize
 from fairtune.training.changing_texts import TrainingTexts
-from fairtune.training.classification import Classification
+from fairtune.training.classification import Classification, to_device
 from fairtune.training.device import make_accelerator
 from fairtune.training.evaluation import Evaluation
 from fairtune.training.loop import SCORE, TrainingRun
@@ -146,7 +149,7 @@ def _length(settings: Settings, source: ModelSource, tokenizer: Any, train: Spli
 
 def _rate(source: ModelSource) -> float:
     """What `lr` is where it is auto: small models learn too little in a few epochs at the rate that suits large ones."""
-    config: Any = AutoConfig.from_pretrained(source.fetch()).get_text_config()
+    config: Any = read_config(source.fetch(), f"model '{source.name}'").get_text_config()
     return SMALL_RATE if getattr(config, "hidden_size", WIDE) < WIDE else LARGE_RATE
 
 
@@ -183,13 +186,23 @@ def _prepared(
     accelerator = make_accelerator(device, train.precision)
     plan = {"seed": settings.seed, "methods": settings.methods, "train": {"attention": train.attention}}
     start = build_start(plan, source, names)
+    _require_answers(start.model, encoded["train"], source)
     texts = TrainingTexts(data.splits["train"], tokenizer, train.longest)
     log = Heard()
+    for note in start.notes:
+        log.write("warning", 0, text=note)
     return TrainingRun(
         model=start.model, methods=start.methods, objective=Classification(encoded, settings.metric, names, texts), train=train,
         seed=settings.seed, accelerator=accelerator, log=log, states=BestOnly(folder, "fit", lambda _: None), keep=_forget,
         checkpoint_every=NEVER, between=between,
     )  # fmt: skip
+
+
+def _require_answers(model: nn.Module, data: Encoded, source: ModelSource) -> None:
+    """Refuse a model that no text goes through, whatever its files are."""
+    few = to_device(data, np.arange(min(2, len(data.lengths))), torch.device("cpu"))
+    with told(f"model '{source.name}': no text goes through it"), evaluating(model), torch.no_grad():
+        model(**few)
 
 
 def _advanced(run: TrainingRun, watcher: Watcher) -> tuple[Any, bool]:

@@ -9,6 +9,7 @@ from typing import Any
 from fairtune.classifying.predicting import Predictor
 from fairtune.errors import ModelError, nearest
 from fairtune.models.sources import find_model
+from fairtune.pipes import without_input
 
 SAVED, SUMS = "fairtune.json", "manifest.json"
 UNLIMITED = 4096
@@ -33,7 +34,7 @@ class Opened:
 
 
 def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> Opened:
-    """The classifier in a folder, or by a hub id.
+    """The classifier in a folder, or by a hub id; for a command, whose standard input nothing reads meanwhile.
 
     Raises:
         ModelError: it is not there, is damaged, or does not tell classes apart.
@@ -41,6 +42,11 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifying.process import find_device
 
     place = find_device(device)
+    with without_input():  # it may hold the rows to predict
+        return _opened(name, place, batch_tokens)
+
+
+def _opened(name: str, place: str, batch_tokens: int | None) -> Opened:
     folder = Path(name).expanduser()
     if any((folder / file).is_file() for file in (SAVED, SUMS)):
         return _saved(folder, place, batch_tokens)
@@ -60,7 +66,8 @@ def _saved(folder: Path, device: str, batch_tokens: int | None) -> Opened:
 
 
 def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
-    from fairtune.models.loading import load_classifier, load_tokenizer
+    from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
+    from fairtune.models.transformers_files import told
 
     source = find_model(name).fetched()
     classes = _classes(name, source.fetch())
@@ -72,20 +79,21 @@ def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
             f"model '{name}': it has no weights for {fresh[0]}, so it is no trained classifier; train one from it with "
             f"`fairtune train DATA --model {name} -o FOLDER`."
         )
-    length = min(int(tokenizer.model_max_length), source.positions or UNLIMITED)
-    predictor = Predictor(loaded.network, tokenizer, length, device, "auto", batch_tokens)
+    with told(f"model '{name}': no text goes through it"):
+        length = min(int(tokenizer.model_max_length), source.positions or UNLIMITED)
+        predictor = Predictor(loaded.network, tokenizer, length, device, "auto", batch_tokens)
+        predictor.logits([TRIED[:1]])
     return Opened(predictor, list(classes))
 
 
 def _classes(name: str, folder: Path) -> tuple[str, ...]:
     """What a model's config calls its outputs."""
-    from transformers import AutoConfig
+    from fairtune.models.transformers_files import read_config, told
 
-    try:
-        config: Any = AutoConfig.from_pretrained(folder)
+    what = f"model '{name}'"
+    config = read_config(folder, what)
+    with told(f"{what}: its config.json names no classes"):
         classes = tuple(str(config.id2label[number]) for number in sorted(config.id2label))
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"model '{name}': its config.json cannot be used: {str(error).splitlines()[0]}") from None
     if len(classes) < 2 or config.problem_type in ("regression", "multi_label_classification"):
         raise ModelError(f"model '{name}': it does not tell classes apart, of which each text has one.")
     if len(set(classes)) != len(classes):

@@ -15,13 +15,15 @@ from typing import Any
 
 from fairtune import __version__
 from fairtune.classifying.model_card import model_card
+from fairtune.classifying.predicting import Predictor
 from fairtune.classifying.process import borrowed_process, quiet_transformers
 from fairtune.classifying.record import Record
 from fairtune.classifying.refusals import UnusableModel
 from fairtune.errors import ModelError
 from fairtune.files import read_json, sha256_of, sync_folder, write_json
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
 from fairtune.models.sources import ModelSource
+from fairtune.models.transformers_files import told
 
 FACTS, SUMS, CARD = "fairtune.json", "manifest.json", "README.md"
 KIND, FORMAT = "text-classifier", 1
@@ -78,18 +80,30 @@ def load_files(folder: Path) -> tuple[Any, Any, Record, dict[str, Any]]:
     facts = read_json(folder / FACTS)
     if facts is None or facts.get("kind") != KIND:
         raise UnusableModel(f"{folder}: {FACTS} does not describe a text classifier.")
-    if facts["format"] > FORMAT:
-        raise UnusableModel(f"{folder}: it was saved by fairtune {facts['fairtune']}, which is newer; update fairtune.")
-    record = Record.from_json(facts["record"])
+    form = facts.get("format")
+    if isinstance(form, int) and form > FORMAT:
+        raise UnusableModel(
+            f"{folder}: it was saved by fairtune {facts.get('fairtune')}, which is newer; update fairtune."
+        )
     try:
         with borrowed_process("cpu"):
+            with told(f"{folder}: {FACTS} is damaged"):
+                record, parameters = Record.from_json(facts["record"]), dict(facts["parameters"])
+                if record.width not in (1, 2):
+                    raise ValueError(f"an example has {record.width!r} texts")
             tokenizer = load_tokenizer.__wrapped__(folder)  # not the one that lay in this folder before
             source = ModelSource(folder.name, "", str(folder))
-            attention = record.settings["train"].get("attention")
-            network = load_classifier(source, record.classes.names, tokenizer, attention).network
+            with told(f"{folder}: {FACTS} is damaged"):
+                names, attention = record.classes.names, record.settings["train"].get("attention")
+            loaded = load_classifier(source, names, tokenizer, attention)
+            with told(f"{folder}: no text goes through it"):
+                Predictor(loaded.network, tokenizer, record.max_length, "cpu").logits([TRIED[: record.width]])
     except ModelError as error:
         raise UnusableModel(str(error)) from None
-    return network.eval(), tokenizer, record, facts["parameters"]
+    fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
+    if fresh:
+        raise UnusableModel(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
+    return loaded.network.eval(), tokenizer, record, parameters
 
 
 def load_classifier_folder(folder: Path) -> tuple[Any, Any, Record, dict[str, Any]]:

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from fairtune.cli.answering import FAILED_RUN, AsJson, Runs, answers, console, print_json
 
+if TYPE_CHECKING:
+    from fairtune.analysis.verification import CheckedStudy
+    from fairtune.tasks.cache_contents import Verified
+
 UNSOUND = FAILED_RUN
+STATES = {
+    "finished": "sound",
+    "failed": "failed",
+    "interrupted": "interrupted",
+    "running": "running",
+    "damaged": "damaged",
+}
+"""States of a run on disk, and what a column calls them: a finished run that is not damaged is sound."""
 StudyName = Annotated[
     str | None,
     typer.Argument(metavar="[STUDY]", help="Name of a study; all of them and the cache if absent.", show_default=False),
 ]
-STATES = ("finished", "failed", "interrupted", "running", "damaged")
 
 
 @answers
 def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Read everything on record from end to end and say what is sound.
 
-    Each finished run was closed with the sha256 of its files; scores are computed again from its predictions. The answer is
-    exit code 0 where all is as it was written, 1 where something is not. Nothing is changed.
+    Each finished run was closed with the sha256 of its files; its scores are computed again from its predictions. The exit
+    code is 0 where all is as it was written, 1 where something is not. Nothing is changed.
     """
     from fairtune.analysis.verification import verify_study
     from fairtune.ledger.folders import study_names
@@ -31,8 +43,7 @@ def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
     cache = verify_cache() if study is None else []
-    damaged = [one for kind in cache for one in kind.damaged]
-    sound = all(one.sound for one in studies) and not damaged
+    sound = all(one.sound for one in studies) and not any(kind.damaged for kind in cache)
     if as_json:
         kinds = {
             kind.name: {
@@ -43,26 +54,25 @@ def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
         }
         print_json({"sound": sound, "studies": [one.as_json() for one in studies], "cache": kinds})
     else:
-        out = console()
-        if studies:
-            table = Table("study", *("sound" if state == "finished" else state for state in STATES), box=None)
-            table.padding = (0, 2, 0, 0)
-            for one in studies:
-                table.add_row(one.study, *(str(one.runs.get(state) or "-") for state in STATES))
-            out.print(table)
-        else:
-            out.print(f"No study in {runs} yet.")
-        if cache:
-            out.print(f"cache: {sum(kind.sound for kind in cache)} entries sound, {len(damaged)} damaged")
-        for problem in [problem for one in studies for problem in one.problems]:
-            out.print(f"not sound: {problem}", soft_wrap=True)
-        for entry in damaged:
-            out.print(
-                f"not sound: {entry.path}: {entry.why}; it is made again when it is needed",
-                ,
-                soft_wrap=True,
-            )
-        told = "Everything that was closed is as it was closed." if sound else "Damaged runs are left out of reports."
-        out.print(told)
+        _show(studies, cache, runs)
+        console().print("Everything that was closed is as it was closed." if sound else "Not everything is sound.")
     if not sound:
         raise typer.Exit(UNSOUND)
+
+
+def _show(studies: Sequence[CheckedStudy], cache: Sequence[Verified], runs: Path) -> None:
+    out = console()
+    if studies:
+        table = Table("study", *STATES.values(), box=None, padding=(0, 2, 0, 0))
+        for one in studies:
+            table.add_row(one.study, *(str(one.runs.get(state) or "-") for state in STATES))
+        out.print(table)
+    else:
+        out.print(f"No study in {runs} yet.")
+    damaged = [entry for kind in cache for entry in kind.damaged]
+    if cache:
+        out.print(f"cache: {sum(kind.sound for kind in cache)} entries sound, {len(damaged)} damaged")
+    for problem in (problem for one in studies for problem in one.problems):
+        out.print(f"not sound: {problem}", soft_wrap=True)
+    for entry in damaged:
+        out.print(f"not sound: {entry.path}: {entry.why}; it is made again when it is needed", soft_wrap=True)

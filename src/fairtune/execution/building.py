@@ -12,12 +12,14 @@ from torch import nn
 from fairtune.errors import ModelError
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import make_card
+from fairtune.models.card import digests_outside, make_card
 from fairtune.models.costs import describe_costs
+from fairtune.models.declared import Declarations, Digests
 from fairtune.models.geometry import Before, describe_attention, remember
 from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
+from fairtune.models.transformers_files import told
 from fairtune.training.seeding import derive, seed_all
 
 
@@ -29,24 +31,35 @@ class Start:
         model: prepared by the methods; may wrap or replace what was loaded.
         loaded: the checkpoint's network, and which of its tensors came from the checkpoint.
         before: what is remembered of the network before the methods changed it.
+        declared: which tensors each method says that it changes.
+        outside: what is remembered of tensors that no file can prove.
     """
 
     model: nn.Module
     methods: list[Method]
     loaded: LoadedModel
     before: Before
+    declared: Declarations
+    outside: Digests
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the run's results must know of its start."""
+        return self.loaded.notes
 
     def describe(self, batch: Batch | None = None) -> dict[str, Any]:
         """The card: tensors against the checkpoint's, the attention's geometry, what training costs.
 
         Raises:
-            RunFailure: there are no methods, yet something was changed.
+            RunFailure: something was changed that no method declares to change; of an arm without methods, anything.
         """
-        card = make_card(self.model, self.loaded)
+        card = make_card(self.model, self.loaded, self.declared, self.outside)
         if not self.methods:
             card.require_untouched()
+        card.require_declared(self.declared)
         return {
             **card.as_json(),
+            "notes": list(self.notes),
             "attention": describe_attention(self.model, self.before, batch),
             "costs": describe_costs(self.model, self.before, batch),
         }
@@ -74,15 +87,16 @@ def build_start(
         loaded = load_classifier(source, labels, words, settings.get("train", {}).get("attention"))
     else:
         loaded = load_language_model(source, words)
-    methods = [
-        create_method(parse_method_use(use), derive(seed, "method", place))
-        for place, use in enumerate(settings["methods"])
-    ]
+    uses = [parse_method_use(use) for use in settings["methods"]]
+    methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
-    before = remember(model, batch)
-    for method in methods:
+    with told(f"model '{source.name}': no text goes through it"):
+        before = remember(model, batch)
+    outside, declared = digests_outside(loaded), Declarations()
+    for use, method in zip(uses, methods, strict=True):
         model = method.prepare(model)
-    return Start(model, methods, loaded, before)
+        declared = declared.with_method(use.name, method.changes(model), loaded.from_checkpoint)
+    return Start(model, methods, loaded, before, declared, outside)
 
 
 def _tokenizer(source: ModelSource, folder: Path | None, padding: bool) -> Any:

@@ -207,6 +207,8 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     start = build_start(settings, source, labels, batch, tokenizer)
     card = start.describe(batch)
     frozen = frozen_fingerprint(start.model)
+    for note in start.notes:
+        log.write("warning", 0, text=note)
     states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,

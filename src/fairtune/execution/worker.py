@@ -1,7 +1,7 @@
 """A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, tells what happens.
 
 Started as `python -m fairtune.execution.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
-tokens are paid once. What libraries print goes to standard error, never among the messages.
+tokens are paid once. What libraries print goes to standard error, never among the messages; what they read is nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fairtune.errors import FairtuneError, LedgerError, Stopped
 from fairtune.execution.job import Job
 from fairtune.foreign_messages import make_messages_printable
 from fairtune.ledger.folders import is_locked, lock
+from fairtune.pipes import own_pipes
 
 REPORT_SECONDS = 0.2
 LOCK_SECONDS = 60.0
@@ -40,9 +41,9 @@ class _Stop:
 
 def main() -> None:
     device = sys.argv[1]
+    given, told = own_pipes()
     make_messages_printable()  # they go to the worker's log, which somebody will look at in a terminal
-    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    messages = os.fdopen(told, "w", encoding="utf-8")
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.request)
     signal.signal(signal.SIGINT, stop.request)
@@ -55,7 +56,7 @@ def main() -> None:
             stop.request()  # nobody listens any more
 
     jobs: queue.Queue[str | None] = queue.Queue()
-    threading.Thread(target=_read, args=(jobs, stop), daemon=True).start()
+    threading.Thread(target=_read, args=(given, jobs, stop), daemon=True).start()
     tell("ready")
     while (line := _next(jobs, stop)) is not None:
         job = Job(**json.loads(line))
@@ -69,9 +70,10 @@ def main() -> None:
             tell("refused", run=job.name, reason=str(error))
 
 
-def _read(jobs: queue.Queue[str | None], stop: _Stop) -> None:
-    for line in sys.stdin:
-        jobs.put(line)
+def _read(given: int, jobs: queue.Queue[str | None], stop: _Stop) -> None:
+    with os.fdopen(given, encoding="utf-8") as lines:
+        for line in lines:
+            jobs.put(line)
     jobs.put(None)
     stop.request()  # the parent is gone, or has no more work
 

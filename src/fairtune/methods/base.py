@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from fairtune.methods.registry import MethodConfig
+from fairtune.models.declared import Declared
 from fairtune.tasks.task import Texts
 
 Batch = Mapping[str, Tensor]
@@ -110,6 +111,13 @@ class Method:
     def prepare(self, model: nn.Module) -> nn.Module:
         """Change the model before the optimizer exists: re-initialise, freeze, add a head. Returns the model to train."""
         return model
+
+    def changes(self, model: nn.Module) -> Sequence[Declared]:  # noqa: ARG002
+        """The checkpoint's tensors that `prepare` may have changed or taken away, of the model that it returned.
+
+        A run whose start differs from the checkpoint in any other tensor fails. New tensors, and freezing, need no word.
+        """
+        return ()
 
     def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:  # noqa: ARG002
         """The optimizer's parameter groups, each with `params`, `lr` and `weight_decay`."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
 from fairtune.errors import ModelError
+from fairtune.models.declared import Declared
 from fairtune.models.fused import SplitProjection, is_projection, part_rows, rows_of
 from fairtune.models.layouts import AttentionLayout, layout_of
 
@@ -23,6 +25,7 @@ class Projection:
         name: of the module inside the model that holds it; a fused one holds several.
         heads: of this part; keys may have fewer than queries.
         rows: which rows of the module are this part's; None for all.
+        home: the weight of the checkpoint that holds it, whole or cut, and which of its rows.
     """
 
     part: str
@@ -30,6 +33,7 @@ class Projection:
     module: nn.Module
     heads: int
     rows: Tensor | None
+    home: Declared
 
     def weight(self) -> Tensor:
         """Its weight as [heads x head_dim, hidden]: a copy, detached."""
@@ -115,10 +119,16 @@ class _Fused:
     def _of(self, module: nn.Module, name: str, sizes: dict[str, int]) -> Iterator[Projection]:
         if len(sizes) == 1:
             (part,) = sizes
-            yield Projection(part, name, module, self.heads[part], None)
+            yield Projection(part, name, module, self.heads[part], None, self._home(part))
             return
         for part, rows in part_rows(sizes, self.groups, tuple(sizes)).items():
-            yield Projection(part, name, module, self.heads[part], rows)
+            yield Projection(part, name, module, self.heads[part], rows, self._home(part))
+
+    def _home(self, part: str) -> Declared:
+        """Where a part is in the checkpoint's weight, of which a cut projection keeps the layout in its state dict."""
+        turned = self.module.transposed if isinstance(self.module, SplitProjection) else isinstance(self.module, Conv1D)
+        rows = None if len(self.parts) == 1 else part_rows(self.sizes, self.groups, (part,))[part]
+        return Declared(f"{self.name}.weight", rows, dim=1 if turned else 0)
 
 
 def attention_layers(model: nn.Module) -> list[AttentionLayer]:

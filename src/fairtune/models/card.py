@@ -19,9 +19,11 @@ from torch import Tensor, nn
 
 from fairtune.errors import RunFailure
 from fairtune.models.accounting import ParameterCount, count_parameters
+from fairtune.models.declared import Declarations, Digests
+from fairtune.models.folders import weight_files
 from fairtune.models.loading import LoadedModel
 from fairtune.models.naming import checkpoint_name
-from fairtune.models.sources import weight_files
+from fairtune.models.transformers_files import told
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Card:
         same: how many tensors equal the checkpoint's bit for bit.
         new: tensors the checkpoint does not have (a fresh head, a method's own).
         unverified: tensors whose name is not in the checkpoint's file though transformers loaded them.
+        undeclared: tensors that are not as they were loaded or drawn, though no method declares to change them.
     """
 
     same: int
@@ -56,9 +59,11 @@ class Card:
     unverified: tuple[str, ...]
     frozen: tuple[str, ...]
     parameters: ParameterCount
+    undeclared: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "parameters": self.parameters.as_json()}
+        known = {name: value for name, value in asdict(self).items() if name != "undeclared"}  # or there were no run
+        return {**known, "parameters": self.parameters.as_json()}
 
     def require_untouched(self) -> None:
         """A baseline is the untouched checkpoint, all of it trainable, or it is no baseline."""
@@ -73,10 +78,44 @@ class Card:
                 f"this arm has no methods, yet {len(self.frozen)} tensors are frozen ({self.frozen[0]} ...)"
             )
 
+    def require_declared(self, declared: Declarations) -> None:
+        """Methods change what they say they change, and nothing else."""
+        if not self.undeclared:
+            return
+        names = ", ".join(self.undeclared[:3]) + (" ..." if len(self.undeclared) > 3 else "")
+        raise RunFailure(
+            f"{len(self.undeclared)} tensors differ from the checkpoint at step 0 though no method of this arm declares to change "
+            f"them ({names}); of the tensors that `prepare` may change, {declared}"
+        )
 
-def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
-    """Compare a prepared model with what it was loaded from or drawn as."""
-    same, changed, new, unverified = 0, [], [], []
+
+def digests_outside(loaded: LoadedModel) -> Digests:
+    """Digests of the tensors that no file can prove: a fresh head's, and those whose names are not in the checkpoint's files."""
+    if loaded.rebuilt is not None:
+        return {}
+    prefix = str(getattr(loaded.network, "base_model_prefix", ""))
+    shared = _shared_names(loaded.network)
+    found = {}
+    with _Checkpoint(cast(Path, loaded.folder)) as checkpoint:
+        for name, tensor in loaded.network.state_dict().items():
+            names = shared.get(name, [name])
+            if names and not any(n in loaded.from_checkpoint and checkpoint.has(n, prefix) for n in names):
+                found[name] = _digest(tensor)
+    return found
+
+
+def make_card(
+    model: nn.Module, loaded: LoadedModel, declared: Declarations | None = None, outside: Digests | None = None
+) -> Card:
+    """Compare a prepared model with what it was loaded from or drawn as.
+
+    Args:
+        declared: what the methods say they change.
+        outside: what `digests_outside` told before they did.
+    """
+    declared, outside = declared or Declarations(), outside or {}
+    same, changed, new, unverified, undeclared = 0, [], [], [], []
+    gone = set(loaded.from_checkpoint) | outside.keys()
     trainable = {name for name, p in model.named_parameters() if p.requires_grad}
     shared = _shared_names(model)
     prefix = str(getattr(loaded.network, "base_model_prefix", ""))
@@ -86,6 +125,9 @@ def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
             if not names:
                 continue
             name = names[0]
+            gone.difference_update(names)
+            if name in outside and _digest(tensor) != outside[name] and not declared.cover(name):
+                undeclared.append(name)
             if name not in loaded.from_checkpoint:
                 new.append(name)
                 continue
@@ -95,16 +137,27 @@ def make_card(model: nn.Module, loaded: LoadedModel) -> Card:
                 continue
             reference = reference.to(tensor.dtype)
             found = tensor.detach().cpu()
-            if found.shape == reference.shape and torch.equal(found, reference):
+            if _same(found, reference):
                 same += 1
             else:
                 changed.append(_change(name, found, reference, _trains(own_name, trainable)))
+                if not declared.allow(name, found, reference):
+                    undeclared.append(name)
     frozen = tuple(
         known
         for own, p in model.named_parameters()
         if not p.requires_grad and (known := checkpoint_name(own)) is not None
     )
-    return Card(same, tuple(changed), tuple(new), tuple(unverified), frozen, count_parameters(model))
+    undeclared += sorted(name for name in gone if not declared.cover(name))
+    return Card(
+        same,
+        tuple(changed),
+        tuple(new),
+        tuple(unverified),
+        frozen,
+        count_parameters(model),
+        tuple(dict.fromkeys(undeclared)),
+    )
 
 
 def frozen_fingerprint(model: nn.Module) -> str:
@@ -113,8 +166,23 @@ def frozen_fingerprint(model: nn.Module) -> str:
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             digest.update(name.encode())
-            digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(_bytes(parameter))
     return digest.hexdigest()
+
+
+def _same(found: Tensor, reference: Tensor) -> bool:
+    """Whether two tensors are equal; a checkpoint's nan is equal to itself."""
+    if found.shape != reference.shape:
+        return False
+    return torch.equal(found, reference) or _bytes(found) == _bytes(reference)
+
+
+def _digest(tensor: Tensor) -> bytes:
+    return hashlib.sha256(_bytes(tensor)).digest()
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _shared_names(model: nn.Module) -> dict[str, list[str]]:
@@ -186,7 +254,8 @@ class _Checkpoint:
         self._stack = ExitStack()
         self._homes: dict[str, Any] = {}
         for file in self._files:
-            handle = self._stack.enter_context(safe_open(str(file), framework="pt"))
+            with told(f"{file} is damaged"):
+                handle = self._stack.enter_context(safe_open(str(file), framework="pt"))
             self._homes.update(dict.fromkeys(handle.keys(), handle))
         return self
 
@@ -202,6 +271,9 @@ class _Checkpoint:
                 yield candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
                     "LayerNorm.bias", "LayerNorm.beta"
                 )
+
+    def has(self, name: str, prefix: str) -> bool:
+        return any(candidate in self._homes for candidate in self._names(name, prefix))
 
     def get(self, name: str, prefix: str) -> Tensor | None:
         for candidate in self._names(name, prefix):

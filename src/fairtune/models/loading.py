@@ -9,22 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedModel,
-)
-from transformers.utils import logging as transformers_logging
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
 from fairtune.errors import ModelError
 from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
+from fairtune.models.folders import check_model_folder
+from fairtune.models.freshness import notes_of_fresh
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
+from fairtune.models.transformers_files import (
+    draw_network,
+    load_network,
+    make_config,
+    read_config,
+    read_tokenizer,
+    told,
+)
+from fairtune.tasks.tokenizing import encoder
 
+TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
+"""Texts that every tokenizer is tried on, as training and predicting will use it."""
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
@@ -37,12 +42,14 @@ class LoadedModel:
         from_checkpoint: names of its tensors that transformers read from the checkpoint; the others are a fresh head. All of
             them for a preset.
         rebuilt: draws a preset's tensors once more, from the generator's state at which the network was drawn.
+        notes: what a reader of results must know of it, such as a pooler that the checkpoint lacks.
     """
 
     network: PreTrainedModel
     folder: Path | None
     from_checkpoint: frozenset[str]
     rebuilt: Callable[[], Mapping[str, Tensor]] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def load_classifier(
@@ -64,8 +71,9 @@ def load_classifier(
         loaded.network.config.problem_type = "single_label_classification"
     else:
         loaded = _trained_classifier(source, heads)
-    _tell_tokens(loaded.network, tokenizer)
-    classify_at_last_token(loaded.network, attention)
+    with told(f"model '{source.name}': no text goes through it"):
+        _tell_tokens(loaded.network, tokenizer)
+        classify_at_last_token(loaded.network, attention)
     return loaded
 
 
@@ -84,38 +92,21 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
 
 
 def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> LoadedModel:
-    folder = source.fetch()
-    _quiet()
-    try:
-        config = AutoConfig.from_pretrained(folder, **heads)
-        config.problem_type = "single_label_classification"
-        network, info = AutoModelForSequenceClassification.from_pretrained(
-            folder,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelError(
-            f"model '{source.name}': transformers cannot load it as a classifier: {_first_line(error)}"
-        ) from None
-    fresh = set(info["missing_keys"]) | {_key(item) for item in info["mismatched_keys"]}
-    return LoadedModel(network, folder, frozenset(set(network.state_dict()) - fresh))
+    folder, what = source.fetch(), f"model '{source.name}'"
+    check_model_folder(what, folder)
+    config = read_config(folder, what, **heads)
+    config.problem_type = "single_label_classification"
+    network, info = load_network(
+        AutoModelForSequenceClassification, folder, what, "a classifier", config, ignore_mismatched_sizes=True
+    )
+    missing, mismatched = set(info["missing_keys"]), {_key(item) for item in info["mismatched_keys"]}
+    notes = notes_of_fresh(network, missing, mismatched, folder, what)
+    return LoadedModel(network, folder, frozenset(set(network.state_dict()) - missing - mismatched), notes=notes)
 
 
 def _trained_language_model(source: ModelSource) -> LoadedModel:
     folder = source.fetch()
-    _quiet()
-    try:
-        network, info = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelError(
-            f"model '{source.name}': transformers cannot load it as a language model: {_first_line(error)}"
-        ) from None
+    network, info = load_network(AutoModelForCausalLM, folder, f"model '{source.name}'", "a language model")
     require_causal(source, network)
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
@@ -128,7 +119,9 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
 
 def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
     """Refuse a network whose tokens see those after them."""
-    if sees_ahead(network):
+    with told(f"model '{source.name}': no text goes through it"):
+        ahead = sees_ahead(network)
+    if ahead:
         raise ModelError(
             f"model '{source.name}': {type(network).__name__} is no causal language model: its tokens see those after them, so it "
             "would know what it has to predict. Use a GPT-like checkpoint or a preset."
@@ -149,9 +142,9 @@ def _drawn(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> LoadedMod
 
 def _draw(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> PreTrainedModel:
     values = preset_config(source.preset or {})
-    config = AutoConfig.for_model(values.pop("model_type"), **values, **more)
-    network: PreTrainedModel = kind.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
-    return network.eval()
+    what = f"model '{source.name}'"
+    config = make_config(values.pop("model_type"), {**values, **more}, what)
+    return draw_network(kind, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
 
 
 def _drawn_again(source: ModelSource, kind: Any, more: Mapping[str, Any], state: Tensor) -> Mapping[str, Tensor]:
@@ -177,11 +170,6 @@ def _tell_tokens(network: PreTrainedModel, tokenizer: Any) -> None:
         embeddings.padding_idx = None  # an EOS that also pads is a word of the text, and learns
 
 
-def _quiet() -> None:
-    transformers_logging.set_verbosity_error()  # the card tells what transformers' load report tells
-    transformers_logging.disable_progress_bar()
-
-
 @lru_cache(maxsize=4)
 def load_tokenizer(folder: Path, padding: bool = True) -> Any:
     """The tokenizer in a folder; checked, since a tokenizer without its vocabulary answers without an error.
@@ -189,11 +177,11 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
     Args:
         padding: whether it must have a padding token, which token blocks do without; one that has none pads with its EOS.
     """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"model {folder}: its tokenizer cannot be loaded: {_first_line(error)}") from None
-    first, second = tokenizer("a good film")["input_ids"], tokenizer("the worst book")["input_ids"]
+    tokenizer = read_tokenizer(folder)
+    with told(f"model {folder}: its tokenizer cannot be used"):
+        first, second = tokenizer(TRIED[0])["input_ids"], tokenizer(TRIED[1])["input_ids"]
+        for columns in (TRIED[:1], TRIED):
+            encoder(tokenizer, LENGTH_TRIED, len(columns) == 2)([[text] for text in columns])
     if first == second:
         raise ModelError(
             f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
@@ -210,8 +198,3 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
 
 def _key(item: Any) -> str:
     return str(item[0]) if isinstance(item, tuple) else str(item)
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return text[0] if text else type(error).__name__

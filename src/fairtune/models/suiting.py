@@ -48,15 +48,21 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
 
     from fairtune.models.causal import classify_at_last_token
     from fairtune.models.loading import require_causal
+    from fairtune.models.transformers_files import Unloadable
 
     kind: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
     try:
         with torch.random.fork_rng(devices=[]):
-            network = kind.from_config(_small(folder)).eval()
+            network = _small(kind, folder).eval()
+    except Exception:
+        return None
+    try:
         if use == "language_model":
             require_causal(source, network)
         else:
             classify_at_last_token(network, use)
+    except Unloadable:
+        return None
     except ModelError as error:
         return str(error)
     except Exception:
@@ -64,14 +70,17 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
     return None
 
 
-def _small(folder: Path) -> Any:
-    """The config of a model of one layer and few words."""
-    from transformers import AutoConfig
+def _small(kind: Any, folder: Path) -> Any:
+    """A network of one layer and few words; a config that its weights give the lie is left to a run, which tells it."""
+    from fairtune.models.folders import weight_files
+    from fairtune.models.transformers_files import draw_empty, draw_network, read_config, require_plausible
 
-    config = AutoConfig.from_pretrained(folder)
+    what = f"model {folder}"
+    config = read_config(folder, what)
     config.num_hidden_layers, config.vocab_size = 1, VOCABULARY
     if getattr(config, "layer_types", None):
         config.layer_types = config.layer_types[:1]
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         setattr(config, name, None)
-    return config
+    require_plausible(draw_empty(kind, config, f"{what}: nothing can be built of it"), weight_files(folder), what)
+    return draw_network(kind, config, what)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import DataError, ModelError
-from fairtune.files import write_json
+from fairtune.files import read_json, write_json
+from fairtune.models.folders import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
 from fairtune.tasks.cache import cached, key_of
 
@@ -19,10 +20,12 @@ VERSION = 1
 READ = 200_000_000
 """Characters of the training text, from its beginning, that a tokenizer is trained on: more would change little and take hours."""
 END, PAD = "<|endoftext|>", "<|pad|>"
+MOST = 10_000_000
+"""Rows of embeddings that a model is ever made with."""
 SMALLEST = 256 + len((END, PAD))
 HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
-         "merges.txt", "*.model")  # fmt: skip
+         "merges.txt", "*.model", "tokenizer.*.json", "tekken.json", "*.spm", "*.codes", "entity_vocab.json")  # fmt: skip
 """What decides a tokenizer's answers, beside its model's type."""
 WORDS = ("tokenizer.json", "vocab.json", "vocab.txt")
 FACTS = "vocabulary.json"
@@ -118,6 +121,7 @@ def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
 
 
 def _in_folder(name: str, folder: Path) -> TokenizerSource:
+    check_folder(f"tokenizer '{name}'", folder)
     files = _files(folder)
     if not files:
         raise ModelError(f"tokenizer '{name}': {folder} has no tokenizer files ({', '.join(FILES)}).")
@@ -127,14 +131,19 @@ def _in_folder(name: str, folder: Path) -> TokenizerSource:
         from fairtune.models.loading import load_tokenizer  # only here, as it imports torch
 
         tokenizer = load_tokenizer(folder, padding=False)
-        write_json(entry / FACTS, {"vocabulary": max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))})
+        vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))
+        if vocabulary > MOST:
+            raise ModelError(
+                f"tokenizer '{name}': its largest token is {vocabulary - 1:,}; more than {MOST:,} cannot be."
+            )
+        write_json(entry / FACTS, {"vocabulary": vocabulary})
 
     facts = json.loads((cached("tokenizer", key_of([VERSION, identity]), build) / FACTS).read_bytes())
     return TokenizerSource(name, identity, str(folder), int(facts["vocabulary"]))
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(file for pattern in FILES for file in folder.glob(pattern))
+    return sorted({file for pattern in FILES for file in folder.glob(pattern) if file.is_file()})
 
 
 def _identity(folder: Path, files: list[Path]) -> str:
@@ -142,10 +151,8 @@ def _identity(folder: Path, files: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
-    try:
-        digest.update(str(json.loads((folder / "config.json").read_bytes()).get("model_type")).encode())
-    except (OSError, ValueError, AttributeError):
-        digest.update(b"no model")
+    config = read_json(folder / "config.json")
+    digest.update(b"no model" if config is None else str(config.get("model_type")).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

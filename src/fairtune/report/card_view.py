@@ -37,6 +37,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _methods(facts["methods"])
     yield "parameters", _parameters(facts["parameters"])
     yield "weights" if _origin(facts) is FRESH else "checkpoint", _checkpoint(facts)
+    for note in facts.get("notes", ()):
+        yield "note", note
     yield "attention", _attention(facts)
     costs = facts["costs"]
     yield "training", _memory(costs)

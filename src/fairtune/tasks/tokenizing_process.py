@@ -6,12 +6,15 @@ Started as `python -m fairtune.tasks.tokenizing_process`. It ends when its input
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from fairtune.pipes import own_pipes
 
 if TYPE_CHECKING:
     from fairtune.tasks.tokenizing import Piece
@@ -79,12 +82,13 @@ def _piece(batch: Any) -> Piece:
 
 def _serve() -> None:
     """Answer batch for batch until the input ends."""
+    pipes = own_pipes()
     import pyarrow as pa
 
     from fairtune.tasks.tokenizing import Encoder, Settings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    given, answers = sys.stdin.buffer, sys.stdout.buffer
+    given, answers = os.fdopen(pipes[0], "rb"), os.fdopen(pipes[1], "wb")
     settings = Settings(**json.loads(given.readline()))
     encoder = Encoder(settings)
     fields = [("tokens", pa.large_list(pa.uint32()))] + (

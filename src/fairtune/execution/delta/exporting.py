@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from fairtune import __version__
-from fairtune.errors import LedgerError
+from fairtune.errors import LedgerError, ModelError
 from fairtune.execution.delta.placing import new_folder, require_new
 from fairtune.execution.delta.rebuilding import content_sha256, find_checkpoint, rebuild_start, require_identity
 from fairtune.execution.delta.recipe import FORMAT, RECIPE, TENSORS, Checkpoint, Recipe, told, write_recipe
 from fairtune.execution.delta.restoring import machine, write_whole
 from fairtune.execution.delta.runs import FinishedRun, find_run
 from fairtune.execution.delta.tensors import copied, file_digests, named_tensors, same_bits
-from fairtune.models.sources import ModelSource, file_sha256, weight_files
+from fairtune.models.folders import weight_files
+from fairtune.models.sources import ModelSource, file_sha256
+from fairtune.models.transformers_files import load_network
 from fairtune.study.plan import PROTOCOL
 
 WHOLE = "Export it without --delta."
@@ -151,10 +152,9 @@ def _changed(
 def _load(kind: type[PreTrainedModel], run: FinishedRun) -> PreTrainedModel:
     """The run's model by plain transformers, which knows of shards, tied weights and renamed tensors."""
     try:
-        network, info = kind.from_pretrained(run.model, dtype="auto", use_safetensors=True, output_loading_info=True)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise LedgerError(f"{run.model} is damaged: {reason}.") from None
+        network, info = load_network(kind, run.model, str(run.model), "what it started from", dtype="auto")
+    except ModelError as error:
+        raise LedgerError(f"{run.model} is damaged: {str(error).removeprefix(f'{run.model}: ')}") from None
     if info["missing_keys"]:
         raise LedgerError(f"{run.model} is damaged: it lacks {sorted(info['missing_keys'])[0]}.")
     return network

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import torch
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
@@ -12,6 +10,7 @@ from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, same_answers
 from fairtune.models.heads import base_model
 from fairtune.models.modes import evaluating
+from fairtune.models.transformers_files import Unloadable, draw_empty
 
 LAYOUTS = (
     ("{base}.pooler.dense", "classifier"),
@@ -55,11 +54,9 @@ def folded(model: BPSOMForSequenceClassification) -> PreTrainedModel | None:
 def _without_weights(model: BPSOMForSequenceClassification) -> PreTrainedModel | None:
     """An empty model of transformers' own class; None where it has no such class."""
     try:
-        with torch.device("meta"):
-            found: PreTrainedModel = AutoModelForSequenceClassification.from_config(cast(Any, model.config))
-    except ValueError:
+        return draw_empty(AutoModelForSequenceClassification, model.config, "bpsom: its head cannot be folded away")
+    except Unloadable:
         return None
-    return found
 
 
 def _tanh_layers(plain: nn.Module, prefix: str, head: BPSOMHead) -> tuple[nn.Linear, nn.Linear] | None:

@@ -19,6 +19,8 @@ from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head, classes_of
 from fairtune.methods.bpsom.pruning import copies_of, prune, resize, units_to_keep
 from fairtune.models.accounting import count_parameters
+from fairtune.models.declared import Declared
+from fairtune.models.heads import head_modules
 from fairtune.models.modes import evaluating
 from fairtune.som.distances import ROWS_AT_ONCE
 from fairtune.som.labelling import Labelling
@@ -32,6 +34,7 @@ class BPSOM(Method):
         super().__init__(config, seed)
         self._units, self._passes = list(range(config.hidden)), 0
         self._head: BPSOMHead | None = None
+        self._replaced: tuple[str, ...] = ()
 
     def prepare(self, model: nn.Module) -> nn.Module:
         if not isinstance(model, PreTrainedModel):
@@ -40,10 +43,15 @@ class BPSOM(Method):
                 "before it (before peft)."
             )
         c = self.config
+        self._replaced = (*head_modules(model), f"{model.base_model_prefix}.pooler")
         return BPSOMForSequenceClassification.of(
             model, hidden=c.hidden, grid=c.grid, alpha=c.alpha, reliability=c.reliability, topology=c.topology, update=c.update,
             seed=self.seed,
         )  # fmt: skip
+
+    def changes(self, model: nn.Module) -> Sequence[Declared]:  # noqa: ARG002
+        """The head that it stands in for, and a pooler."""
+        return [Declared(name) for name in self._replaced]
 
     def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:
         self._head = active_head(model)  # now that all methods have prepared the model

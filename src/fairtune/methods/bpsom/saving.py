@@ -7,17 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 
 from fairtune import __version__
 from fairtune.errors import ModelError
 from fairtune.files import write_json
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, drop_pooler
+from fairtune.models.folders import CONFIG, check_folder, read_settings
+from fairtune.models.transformers_files import (
+    draw_empty,
+    draw_network,
+    make_config,
+    require_plausible,
+    tensor_shapes,
+    told,
+)
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+WEIGHTS = "model.safetensors"
 KIND = "fairtune-bpsom"
 """No model type of transformers, whose own loading would else leave the head out without an error."""
 
@@ -48,30 +56,39 @@ def save(model: BPSOMForSequenceClassification, folder: Path) -> None:
 
 
 def load(folder: Path) -> BPSOMForSequenceClassification:
-    try:
-        written = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{folder}: its {CONFIG} cannot be read ({error}).") from None
+    what = str(folder)
+    check_folder(what, folder)
+    written = read_settings(what, folder / CONFIG)
     if written.get("model_type") != KIND:
         raise ModelError(
             f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
             "transformers."
         )
-    try:
-        model = _empty(written)
+    with told(f"{folder}: the model is damaged or of another version of the libraries"):
+        model = _empty(written, folder / WEIGHTS, what)
         load_model(model, str(folder / WEIGHTS))
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{folder}: the model is damaged or of another version of the libraries: {reason}") from None
     return model.eval()
 
 
-def _empty(written: dict[str, Any]) -> BPSOMForSequenceClassification:
-    values = dict(written["base"])
-    config = AutoConfig.for_model(values.pop("model_type"), **values)
+def _empty(written: dict[str, Any], weights: Path, what: str) -> BPSOMForSequenceClassification:
+    values, settings = dict(written["base"]), dict(written["head"])
+    config = make_config(values.pop("model_type"), values, what)
+    require_plausible(draw_empty(AutoModel, config, f"{what}: nothing can be built by its {CONFIG}"), [weights], what)
+    _require_own_head(settings, tensor_shapes([weights], what), what)
     with torch.random.fork_rng(devices=[]):
-        base = AutoModel.from_config(config)
+        base = draw_network(AutoModel, config, what)
     drop_pooler(base)
-    settings = dict(written["head"])
     head = BPSOMHead(settings.pop("features"), settings.pop("classes"), **settings)
     return BPSOMForSequenceClassification(base, head, config, written["base_model_prefix"], written["pooling"])
+
+
+def _require_own_head(settings: dict[str, Any], shapes: dict[str, tuple[int, ...]], what: str) -> None:
+    """Refuse a head of other sizes than the weights have, before there is memory taken for it."""
+    hidden, features, classes, grid = (settings[name] for name in ("hidden", "features", "classes", "grid"))
+    expected = {"bpsom.hidden.weight": (hidden, features), "bpsom.out.weight": (classes, hidden)}
+    if grid is not None:
+        columns, rows = grid
+        expected["bpsom.som.prototypes"] = (columns * rows, hidden)
+    for name, shape in expected.items():
+        if shapes.get(name) != shape:
+            raise ModelError(f"{what} is damaged: its {CONFIG} describes another head than {WEIGHTS} has ({name}).")

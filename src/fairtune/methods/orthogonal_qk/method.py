@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -10,6 +12,7 @@ from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
 from fairtune.models.attention import Projection, attention_layers, block_numbers, freeze
+from fairtune.models.declared import Declared
 from fairtune.models.feed_forward import FeedForward, feed_forward_weights
 from fairtune.models.fused import rows_of
 from fairtune.training.seeding import derive
@@ -35,6 +38,16 @@ class OrthogonalQK(Method):
             if self.config.freeze:
                 freeze(model, blocks, "".join(self.config.parts))
         return model
+
+    def changes(self, model: nn.Module) -> Sequence[Declared]:
+        """The rows of Q and K in the chosen blocks, where `init` or `scale` changes them, and the feed-forward weights."""
+        blocks, found = self._blocks(model), []
+        if self.config.ffn:
+            found += [Declared(f"{w.name}.weight") for w in feed_forward_weights(model) if w.block in blocks]
+        if self.config.parts and (self.config.init != "keep" or self.config.scale is not None):
+            layers = [layer for layer in attention_layers(model) if layer.block in blocks]
+            found += [projection.home for layer in layers for projection in layer.of("".join(self.config.parts))]
+        return found
 
     def _blocks(self, model: nn.Module) -> set[int]:
         count = len(block_numbers(model))

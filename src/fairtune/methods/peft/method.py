@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,11 +15,14 @@ from fairtune.methods.base import Method, Moment, Step
 from fairtune.methods.peft.allocation import RankAllocation
 from fairtune.methods.peft.checking import NOT_INSTALLED, library_config
 from fairtune.methods.peft.config import PeftConfig
+from fairtune.models.declared import Declared
 from fairtune.models.heads import head_modules, head_parameters
 from fairtune.models.naming import checkpoint_name
 
 TASKS = {"ForSequenceClassification": "SEQ_CLS", "ForCausalLM": "CAUSAL_LM", "LMHeadModel": "CAUSAL_LM"}
 """The library's word for a task, by how the class of a model for it ends."""
+ADDING = ("gaussian", "orthogonal")
+"""Starts of LoRA that have a name and leave the weights alone; others (PiSSA, OLoRA) take their part out of them."""
 
 
 class Peft(Method):
@@ -52,6 +55,16 @@ class Peft(Method):
         if self.config.type == "adalora":
             self._allocation = RankAllocation(wrapped)
         return wrapped
+
+    def changes(self, model: nn.Module) -> Sequence[Declared]:
+        """Nothing, but where an adapter starts with a part of the weight and leaves the rest of it behind."""
+        from peft.tuners.tuners_utils import BaseTunerLayer
+
+        start = self.config.settings.get("init_lora_weights")
+        if not isinstance(start, str) or start in ADDING:
+            return ()
+        layers = [name for name, module in model.named_modules() if isinstance(module, BaseTunerLayer)]
+        return [Declared(f"{name}.base_layer.weight") for name in layers]
 
     def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
         loss = proceed()

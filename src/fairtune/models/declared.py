@@ -1,0 +1,86 @@
+"""What methods say that they change at the start, by which the card tells a change that was meant from one that was not."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from fairtune.models.naming import checkpoint_name
+
+FEW = 3
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A tensor, or all tensors of a module, that a method may change, replace or take away.
+
+    Args:
+        name: of the tensor or the module, in the model that `prepare` returned or in the one it was given.
+        rows: those of a fused weight that may change; None for all of it.
+        dim: along which the rows lie.
+    """
+
+    name: str
+    rows: Tensor | None = None
+    dim: int = 0
+
+    def covers(self, name: str) -> bool:
+        return name == self.name or name.startswith(f"{self.name}.")
+
+    def allows(self, found: Tensor, reference: Tensor) -> bool:
+        """Whether two tensors differ nowhere else."""
+        if self.rows is None:
+            return True
+        if found.shape != reference.shape:
+            return False
+        kept = torch.ones(found.shape[self.dim], dtype=torch.bool)
+        kept[self.rows.cpu()] = False
+        places = kept.nonzero().flatten()
+        return torch.equal(found.index_select(self.dim, places), reference.index_select(self.dim, places))
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What the methods of an arm declare, by method and in their order."""
+
+    methods: tuple[tuple[str, tuple[Declared, ...]], ...] = ()
+
+    def with_method(self, method: str, declared: Sequence[Declared], known: Container[str]) -> Declarations:
+        """These and a method's own, under the checkpoint's names.
+
+        Args:
+            known: names that the checkpoint has.
+        """
+        own = tuple(replace(one, name=checkpoint_name(one.name, known) or one.name) for one in declared)
+        return Declarations((*self.methods, (method, own)))
+
+    def cover(self, name: str) -> bool:
+        """Whether a tensor may be taken away or replaced."""
+        return any(one.covers(name) and one.rows is None for _, own in self.methods for one in own)
+
+    def allow(self, name: str, found: Tensor, reference: Tensor) -> bool:
+        """Whether a tensor may differ from the checkpoint's as it does: by what one method declares, or several together."""
+        covering = [one for _, own in self.methods for one in own if one.covers(name)]
+        if not covering:
+            return False
+        if any(one.rows is None for one in covering) or len({one.dim for one in covering}) > 1:
+            return any(one.allows(found, reference) for one in covering)
+        rows = torch.cat([one.rows.cpu() for one in covering if one.rows is not None])
+        return replace(covering[0], rows=rows).allows(found, reference)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{method} declares {_told(own)}" for method, own in self.methods)
+
+
+def _told(own: Sequence[Declared]) -> str:
+    names = list(dict.fromkeys(one.name for one in own))
+    if not names:
+        return "none"
+    return f"{len(names)} ({', '.join(names[:FEW])}{' ...' if len(names) > FEW else ''})"
+
+
+Digests = Mapping[str, bytes]
+"""What is remembered of tensors that are in no file, such as a fresh head's, from before the methods changed anything."""

@@ -1,0 +1,206 @@
+"""The one place that calls transformers' loaders: local files, safetensors, no remote code, and one sentence for what fails.
+
+Nothing else in fairtune calls `from_pretrained` or `from_config` of transformers, which a test holds.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from fairtune.errors import FairtuneError, ModelError, Stopped
+from fairtune.files import read_json
+from fairtune.models.folders import CONFIG, TOKENIZER, check_folder, check_model_folder, weight_files
+
+SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+TIMES = 4
+"""A network with more than so many times the parameters of its file is not the file's; nor is there memory for it."""
+LONGEST_REASON = 300
+SPEAKING = (OSError, ValueError, ImportError, RuntimeError, SafetensorError, FairtuneError)
+"""Errors whose words say what is wrong without their names."""
+
+
+class Unloadable(ModelError):  # noqa: N818 - told as a ModelError
+    """A library refused a model's files, or choked on them."""
+
+
+def read_config(folder: Path, what: str | None = None, **values: Any) -> Any:
+    """The config of a model in a folder.
+
+    Args:
+        what: the model, for messages; its folder if absent.
+        values: that replace the file's.
+    """
+    named = what or f"model {folder}"
+    check_folder(named, folder)
+    with told(f"{named}: its {CONFIG} cannot be used"):
+        return AutoConfig.from_pretrained(str(folder), **SAFELY, **values)
+
+
+def make_config(model_type: str, values: Mapping[str, Any], what: str) -> Any:
+    """A config that is in no file."""
+    with told(f"{what}: its settings cannot be used"):
+        return AutoConfig.for_model(model_type, **values)
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer in a folder."""
+    named = f"model {folder}"
+    check_folder(named, folder)
+    # A config may name files anywhere; None lets transformers look for each in the folder alone.
+    files = {name: None for name in read_json(folder / TOKENIZER) or {} if name.endswith("_file")}
+    held = ", ".join(name for name in ("tokenizer.json", TOKENIZER) if (folder / name).is_file())
+    try:
+        with told(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
+            return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
+    except Unloadable:
+        if (folder / CONFIG).is_file():
+            read_config(folder, named)  # which may be the reason, and then says so
+        raise
+
+
+def load_network(
+    kind: Any, folder: Path, what: str, purpose: str, config: Any = None, dtype: Any = torch.float32, **more: Any
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """A network with the weights in a folder, and what transformers tells of its tensors.
+
+    Args:
+        kind: an Auto class, or a class of transformers' own.
+        what: the model, for messages.
+        purpose: what it is loaded as, for messages.
+        config: the one to use; the folder's if absent.
+
+    Raises:
+        ModelError: it cannot be; says which of its files is the reason.
+    """
+    check_model_folder(what, folder)
+    files = weight_files(folder, what)
+    failed = f"{what}: transformers cannot load it as {purpose}"
+    if config is None:
+        config = _own_config(kind, folder, what)
+    require_plausible(draw_empty(kind, config, f"{failed}, by its {CONFIG}"), files, what)
+    with told(f"{failed}, by its weights ({_few(files)})"):
+        network, info = kind.from_pretrained(
+            str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
+        )
+    return network, info
+
+
+def draw_network(kind: Any, config: Any, what: str, **more: Any) -> PreTrainedModel:
+    """A network drawn from torch's generator by transformers' own rules."""
+    with told(f"{what}: transformers cannot build it"):
+        network: PreTrainedModel = (
+            kind.from_config(config, trust_remote_code=False, **more)
+            if _is_auto(kind)
+            else kind._from_config(config, **more)
+        )
+    return network
+
+
+def draw_empty(kind: Any, config: Any, failed: str) -> PreTrainedModel:
+    """A network that has shapes and no memory, and draws nothing.
+
+    Args:
+        failed: what is said before the reason, where there is none.
+    """
+    with told(failed), torch.device("meta"):
+        own = copy.deepcopy(config)  # building changes it
+        network: PreTrainedModel = (
+            kind.from_config(own, trust_remote_code=False) if _is_auto(kind) else kind._from_config(own)
+        )
+    return network
+
+
+def require_plausible(network: PreTrainedModel, files: Sequence[Path], what: str) -> None:
+    """Refuse a config that describes a far larger network than the weights are of, before there is memory taken for it."""
+    described = sum(parameter.numel() for parameter in network.parameters())
+    held = sum(_elements(shape) for shape in tensor_shapes(files, what).values())
+    if described > TIMES * held:
+        raise ModelError(
+            f"{what}: its {CONFIG} describes a network of {described:,} parameters, but its weights ({_few(files)}) hold {held:,}; "
+            "they are not of one model."
+        )
+
+
+def tensor_shapes(files: Sequence[Path], what: str) -> dict[str, tuple[int, ...]]:
+    """The tensors of safetensors files by name, as the files' headers tell.
+
+    Raises:
+        ModelError: a file is damaged.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for file in files:
+        with told(f"{what}: {file.name} is damaged"), safe_open(str(file), framework="pt") as handle:
+            found |= {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118
+    return found
+
+
+def reason_of(error: BaseException) -> str:
+    """What a library says, as part of a sentence; with the error's type where the words alone say little."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()] or [""]
+    kind = type(error).__name__
+    if lines[0].startswith("Validation error") and len(lines) > 1:  # of a field; the reason comes next
+        text = lines[1]
+    elif lines[0] and (kind == "Exception" or isinstance(error, SPEAKING)):
+        text = lines[0]
+    else:
+        text = f"{kind}: {lines[0]}".rstrip(": ")
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text.rstrip(".:") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+
+
+def quieten() -> None:
+    """transformers without its bars and reports: the card tells what its load report tells."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+
+
+@contextmanager
+def told(failed: str) -> Iterator[None]:
+    """Whatever a library raises over a file that it cannot use, as one sentence; and none of its warnings."""
+    quieten()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (FairtuneError, Stopped, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise Unloadable(f"{failed}: {reason_of(error)}.") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust, which is no Exception
+            raise
+        raise Unloadable(f"{failed}: {reason_of(error)}.") from None
+
+
+def _own_config(kind: Any, folder: Path, what: str) -> Any:
+    if _is_auto(kind):
+        return read_config(folder, what)
+    check_folder(what, folder)
+    with told(f"{what}: its {CONFIG} cannot be used"):
+        return kind.config_class.from_pretrained(str(folder), **SAFELY)
+
+
+def _is_auto(kind: Any) -> bool:
+    return hasattr(kind, "_model_mapping")
+
+
+def _elements(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _few(files: Sequence[Path]) -> str:
+    names = ", ".join(file.name for file in files[:2])
+    return names if len(files) <= 2 else f"{names} and {len(files) - 2} more"

@@ -1,0 +1,190 @@
+"""Damaged model folders, by every way in: they load, or one sentence names the file. Never a traceback, never all the memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from fairtune.classifying.predicting import Predictor
+from fairtune.cli.app import app
+from fairtune.errors import FairtuneError, ModelError
+from fairtune.execution.inspection import inspect_model
+from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.sources import find_model
+from fairtune.models.transformers_files import told
+from tests.conftest import VOCABULARY, make_tokenizer
+from tests.models.damaged_models import HUGE, damaged
+
+SEEDS = 100
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained classifier, small enough to be loaded a hundred times."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    folder = tmp_path_factory.mktemp("models") / "classifier"
+    config = BertConfig(
+        vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        BertForSequenceClassification(config).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def model(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "model"))
+
+
+def in_json(file: str, **fields: Any) -> Any:
+    def damage(folder: Path) -> None:
+        content = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**content, **fields}))
+
+    return damage
+
+
+def with_text(file: str, text: str) -> Any:
+    return lambda folder: (folder / file).write_text(text)
+
+
+def with_header(size: int) -> Any:
+    def damage(folder: Path) -> None:
+        content = (folder / "model.safetensors").read_bytes()
+        (folder / "model.safetensors").write_bytes(struct.pack("<Q", size) + content[8:])
+
+    return damage
+
+
+def lying(folder: Path) -> None:
+    content = (folder / "model.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + size])
+    header["bert.embeddings.word_embeddings.weight"]["shape"] = [2**40, 2**20]
+    written = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(written)) + written + content[8 + size :])
+
+
+def cut(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-5])
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+CASES: dict[str, tuple[Any, str]] = {
+    "no heads": (in_json("config.json", num_attention_heads=0), "config.json"),
+    "a word for a number": (in_json("config.json", hidden_size="wide"), "config.json"),
+    "nothing for a number": (in_json("config.json", intermediate_size=None), "config.json"),
+    "a list for a number": (in_json("config.json", vocab_size=[1]), "config.json"),
+    "a negative number": (in_json("config.json", hidden_size=-16), "config.json"),
+    "a huge width": (in_json("config.json", hidden_size=HUGE), "config.json"),
+    "a large width": (in_json("config.json", hidden_size=200_000), "config.json"),
+    "a huge vocabulary": (in_json("config.json", vocab_size=HUGE), "config.json"),
+    "a large vocabulary": (in_json("config.json", vocab_size=10**9), "config.json"),
+    "huge positions": (in_json("config.json", max_position_embeddings=10**10), "config.json"),
+    "huge layers": (in_json("config.json", num_hidden_layers=HUGE), "config.json says num_hidden_layers: 1000000000000"),
+    "huge labels": (in_json("config.json", num_labels=HUGE, id2label=None), "config.json says num_labels: 1000000000000"),
+    "an unknown activation": (in_json("config.json", hidden_act="nonsense"), "config.json"),
+    "an unknown type": (in_json("config.json", model_type="nonsense"), "config.json"),
+    "a type that is no word": (in_json("config.json", model_type={"a": 1}), "config.json"),
+    "a list as config": (with_text("config.json", "[]"), "config.json is not a JSON mapping"),
+    "a deep config": (with_text("config.json", DEEP), "config.json is not a JSON mapping: it is nested too deeply"),
+    "quantised": (in_json("config.json", quantization_config={"quant_method": "gptq"}), "config.json says that the weights"),
+    "an unknown tokenizer version": (in_json("tokenizer.json", version="9.0"), "tokenizer.json"),
+    "an unknown kind of tokenizer": (in_json("tokenizer.json", model={"type": "Nonsense", "vocab": {}}), "tokenizer.json"),
+    "a tokenizer without a model": (in_json("tokenizer.json", model=None), "tokenizer.json"),
+    "a deep tokenizer": (with_text("tokenizer.json", DEEP), "tokenizer.json"),
+    "an empty tokenizer": (with_text("tokenizer.json", ""), "tokenizer.json"),
+    "a list as tokenizer's config": (with_text("tokenizer_config.json", "[]"), "tokenizer_config.json is not a JSON mapping"),
+    "a tokenizer's inputs": (in_json("tokenizer_config.json", model_input_names=5), "tokenizer"),
+    "a token without end": (in_json("tokenizer_config.json", added_tokens_decoder={str(HUGE): "x"}), "tokenizer_config.json"),
+    "cut weights": (cut, "model.safetensors is damaged"),
+    "lying weights": (lying, "model.safetensors is damaged"),
+    "a huge header": (with_header(2**62), "model.safetensors is damaged"),
+    "a longer header": (with_header(10**7), "model.safetensors is damaged"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_damage_is_told_in_a_sentence_that_names_the_file(model: Path, case: str) -> None:
+    damage, named = CASES[case]
+    damage(model)
+    with pytest.raises(ModelError) as caught:
+        use(model, inspected=False)
+    said = str(caught.value)
+    assert named in said
+    assert "\n" not in said
+    assert len(said) < 700
+
+
+@pytest.mark.parametrize(
+    "case", ["no heads", "a deep config", "an unknown tokenizer version", "cut weights", "a huge width"]
+)
+@pytest.mark.parametrize("verb", ["inspect", "predict", "train"])
+def test_verbs_tell_it_and_nothing_else(model: Path, tiny_task: Any, tmp_path: Path, verb: str, case: str) -> None:
+    damage, named = CASES[case]
+    damage(model)
+    words = {
+        "inspect": ["inspect", str(model), "--task", json.dumps(tiny_task.as_study())],
+        "predict": ["predict", str(model), str(tiny_task.test)],
+        "train": ["train", str(tiny_task.train), "--model", str(model), "-o", str(tmp_path / "out")],
+    }
+    load_tokenizer.cache_clear()
+    done = CliRunner().invoke(app, words[verb])
+    assert done.exit_code == 2, done.output
+    assert named in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
+def test_a_run_of_a_damaged_model_fails_with_the_reason(
+    whole: Path, model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    from tests.execution.conftest import ToyStudy, perform_here, toy_source
+
+    job = ToyStudy(toy_source(model, tiny_task), tmp_path).job("runs", steps=1)
+    for name in ("no heads", "lying weights"):
+        damage, named = CASES[name]
+        damage(model)
+        result = perform_here(job)
+        assert (result["status"], result["kind"]) == ("failed", "input")
+        assert named in result["reason"]
+        shutil.copy(whole / "config.json", model / "config.json")
+
+
+def use(folder: Path, inspected: bool) -> None:
+    """As inspecting and predicting do it; inspecting takes longest."""
+    source = find_model(str(folder))
+    if inspected:
+        load_tokenizer.cache_clear()
+        inspect_model(source)
+    tokenizer = load_tokenizer.__wrapped__(folder)
+    network = load_classifier(source, ("a", "b"), tokenizer).network
+    with told("the folder: no text goes through it"):
+        Predictor(network, tokenizer, 8, "cpu").logits([("a good film",)])
+
+
+def test_whatever_is_damaged_it_loads_or_is_refused(whole: Path, tmp_path: Path) -> None:
+    refused, unclean = 0, []
+    for seed in range(SEEDS):
+        folder = Path(shutil.copytree(whole, tmp_path / str(seed)))
+        what = damaged(folder, seed)
+        try:
+            use(folder, inspected=seed % 5 == 0)
+        except FairtuneError as error:
+            refused += 1
+            if "\n" in str(error) or len(str(error)) > 700 or "\x1b" in str(error):
+                unclean.append(f"{what}: {error!r}")
+        except Exception as error:
+            unclean.append(f"{what}: {error!r}")
+        shutil.rmtree(folder)
+    assert not unclean
+    assert 0.4 * SEEDS < refused < SEEDS, "some damage is harmless, and most is not"

@@ -1,0 +1,172 @@
+"""Which weights are loaded: safetensors in the folder, those that are hashed, and nothing beside them or in their place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fairtune.errors import ModelError
+from fairtune.models.folders import INDEX, SINGLE, weight_files
+from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.tokenizers import TrainingText, find_tokenizer
+from tests.models.hostile_models import CLASSES
+
+TENSOR = "embeddings.word_embeddings.weight"
+
+
+@pytest.fixture
+def model(tiny_model: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_model, tmp_path / "model"))
+
+
+def sharded(folder: Path, shard: str, **more: Any) -> None:
+    """Put an index in place of the single file, which names one shard."""
+    names = load_file(folder / SINGLE)
+    (folder / SINGLE).rename(folder / "whole.safetensors")
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, shard), **more}))
+
+
+def refused(folder: Path, words: str) -> None:
+    """By the search for it, and by whoever was given it found."""
+    for use in (
+        lambda: find_model(str(folder)),
+        lambda: load_classifier(ModelSource("model", "", str(folder)), ("a", "b")),
+    ):
+        with pytest.raises(ModelError, match=words) as caught:
+            use()
+        assert "\n" not in str(caught.value)
+
+
+def test_pickled_weights_are_never_loaded_whatever_an_index_calls_them(model: Path) -> None:
+    torch.save(load_file(model / SINGLE), model / "w.bin")
+    sharded(model, "w.bin")
+    refused(
+        model, r"names 'w\.bin' as a file of weights; only \*\.safetensors in the folder itself are loaded, and pickled"
+    )
+
+
+def test_pickled_weights_beside_the_others_are_left_alone(model: Path, tiny_model: Path) -> None:
+    for name in ("pytorch_model.bin", "adapter_model.bin", "training_args.bin"):
+        (model / name).write_bytes(b"\x80\x04cos\nsystem\n(S'touch ran'\ntR.")
+    found = find_model(str(model))
+    assert found.identity == find_model(str(tiny_model)).identity
+    assert len(load_classifier(found, ("a", "b")).from_checkpoint) == len(load_file(model / SINGLE))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../outside.safetensors", "/outside.safetensors", "sub/a.safetensors", ".safetensors/../x", "a\0.safetensors"],
+)
+def test_shards_have_plain_names(model: Path, name: str) -> None:
+    shutil.copy(model / SINGLE, model.parent / "outside.safetensors")
+    sharded(model, name)
+    refused(model, "as a file of weights")
+
+
+@pytest.mark.parametrize("what", [SINGLE, "shard", INDEX])
+def test_links_do_not_lead_out_of_the_folder(model: Path, what: str) -> None:
+    if what != SINGLE:
+        sharded(model, "whole.safetensors")
+    file = model / {"shard": "whole.safetensors"}.get(what, what)
+    outside = model.parent / "outside"
+    file.rename(outside)
+    file.symlink_to(os.path.relpath(outside, model))
+    refused(model, rf"{file.name} is a link to .*outside, outside the folder; copy")
+
+
+def test_links_within_the_folder_and_to_it_are_followed(model: Path, tmp_path: Path) -> None:
+    expected = find_model(str(model)).identity
+    (model / SINGLE).rename(model / "x.safetensors")
+    (model / SINGLE).symlink_to("x.safetensors")
+    (tmp_path / "link").symlink_to(model)
+    assert find_model(str(tmp_path / "link")).identity == expected
+
+
+@pytest.mark.parametrize("content", [
+    "[1]", "{}", '{"weight_map": {}}', '{"weight_map": ["a.safetensors"]}', '{"weight_map": {"x": 3}}', '{"weight_map": {"x": ""}}',
+    '{"weight_map": {"x": "a.safetensors"}, "metadata": 3}', "[" * 100_000, "",
+])  # fmt: skip
+def test_an_index_of_wrong_types_is_told(model: Path, content: str) -> None:
+    (model / SINGLE).rename(model / "a.safetensors")
+    (model / INDEX).write_text(content)
+    refused(model, rf"{INDEX} is no index of weights")
+
+
+def test_of_a_single_file_and_an_index_the_one_that_is_loaded_is_hashed(model: Path, tiny_model: Path) -> None:
+    weights = load_file(model / SINGLE)
+    other = {name: tensor + 1 for name, tensor in weights.items()}
+    save_file(other, model / "other.safetensors", {"format": "pt"})
+    homes = dict.fromkeys(other, "other.safetensors")
+    (model / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": homes}))
+    found = find_model(str(model))
+    assert found.identity == find_model(str(tiny_model)).identity
+    assert weight_files(model) == [model / SINGLE]
+    loaded = load_classifier(found, ("a", "b")).network.state_dict()[f"bert.{TENSOR}"]
+    assert torch.equal(loaded, weights[TENSOR]), "transformers took the single file"
+    save_file(other, model / SINGLE, {"format": "pt"})
+    assert find_model(str(model)).identity != found.identity
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["beside the model", "by itself"])
+def test_an_adapter_is_no_model_and_is_not_put_on_top_of_one(model: Path, whole: bool) -> None:
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModel
+
+    get_peft_model(AutoModel.from_pretrained(model), LoraConfig(init_lora_weights=False)).save_pretrained(model)
+    if not whole:
+        (model / "config.json").unlink()
+    refused(model, r"holds an adapter of .* \(adapter_config\.json\).*merge_and_unload.*method `peft`")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("transformers_weights", "other.safetensors", "names another file of weights"),
+        ("configuration_files", ["config.4.0.0.json"], "names other configs"),
+        ("fusion_config", {"x": 1}, "rebuild the architecture"),
+        (
+            "quantization_config",
+            {"quant_method": "awq", "bits": 4},
+            r"weights are quantised by awq \(quantization_config\)",
+        ),
+        ("quantization_config", "x", "weights are quantised"),
+        ("text_config", {"quantization_config": {"quant_method": "bitsandbytes"}}, "quantised by bitsandbytes"),
+    ],
+)
+def test_what_would_be_read_in_place_of_what_is_hashed_is_refused(
+    model: Path, field: str, value: Any, words: str
+) -> None:
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, field: value}))
+    shutil.copy(model / SINGLE, model / "other.safetensors")
+    (model / "config.4.0.0.json").write_text(json.dumps({**config, "auto_map": dict.fromkeys(CLASSES, "evil.Evil")}))
+    refused(model, rf"config\.json .*{words}")
+
+
+def test_parts_of_a_distributed_checkpoint_are_refused(model: Path) -> None:
+    shutil.copy(model / SINGLE, model / "shard-00000-model-00001-of-00001.safetensors")
+    refused(model, r"shard-00000-model-00001-of-00001\.safetensors is part of a distributed checkpoint")
+
+
+def test_a_tokenizer_is_made_of_files_in_its_folder(model: Path, tmp_path: Path) -> None:
+    file, text = model / "tokenizer_config.json", TrainingText("", lambda: iter(()))
+    config = json.loads(file.read_text())
+    other = tmp_path / "tokenizer.4.0.0.json"
+    shutil.copy(model / "tokenizer.json", other)
+    file.write_text(json.dumps({**config, "fast_tokenizer_files": [f"../{other.name}"]}))
+    with pytest.raises(ModelError, match=r"tokenizer_config\.json names files outside the folder"):
+        load_tokenizer(model)
+    file.write_text(json.dumps({**config, "fast_tokenizer_files": [other.name], "merges_file": "/etc/passwd"}))
+    shutil.copy(other, model / other.name)
+    before = find_tokenizer(str(model), ModelSource("model", "", str(model)), text).identity
+    (model / other.name).write_text(other.read_text() + " ")
+    after = find_tokenizer(str(model), ModelSource("model", "", str(model)), text).identity
+    assert before != after, "a file that is taken by its version is one of those that decide"
