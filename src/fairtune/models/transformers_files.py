@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from fairtune.errors import FairtuneError, ModelError, Stopped
 from fairtune.files import read_json
-from fairtune.models.folders import CONFIG, TOKENIZER, check_folder, check_model_folder, weight_files
+from fairtune.models.folders import CONFIG, GENERATION, TOKENIZER, check_folder, check_model_folder, weight_files
 
 SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 TIMES = 4
@@ -66,6 +66,13 @@ def read_tokenizer(folder: Path) -> Any:
         if (folder / CONFIG).is_file():
             read_config(folder, named)  # which may be the reason, and then says so
         raise
+
+
+def read_generation(folder: Path, what: str) -> None:
+    """Refuse settings of generation that cannot be read; a folder may have none."""
+    if (folder / GENERATION).is_file():
+        with told(f"{what}: its {GENERATION} cannot be used"):
+            GenerationConfig.from_pretrained(str(folder), local_files_only=True)
 
 
 def load_network(
