@@ -94,8 +94,8 @@ def load_network(
     failed = f"{what}: transformers cannot load it as {purpose}"
     if config is None:
         config = _own_config(kind, folder, what)
-    require_plausible(draw_empty(kind, config, f"{failed}, by its {CONFIG}"), files, what)
-    with told(f"{failed}, by its weights ({_few(files)})"):
+    require_plausible(draw_empty(kind, config, f"{failed}: {CONFIG}"), files, what)
+    with told(f"{failed}: {_few(files)}"):
         network, info = kind.from_pretrained(
             str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
         )
