@@ -22,24 +22,29 @@ def own_pipes() -> tuple[int, int]:
 
 
 @contextmanager
-def without_input() -> Iterator[None]:
-    """Nothing to read for a while, neither in the file nor of what was read ahead; then standard input goes on where it was.
+def undisturbed() -> Iterator[None]:
+    """A command's input and output for a while as if there were none; then they go on where they were.
 
-    For commands, not for the library: other threads of a user's process may be reading.
+    Libraries find nothing to read, neither in the file nor of what was read ahead, and what they print goes to standard error.
+    Not for use within a user's own process, in which other threads may be reading.
     """
     reader = sys.stdin
     try:
-        kept = os.dup(0)
-    except OSError:  # there is none
+        kept = os.dup(0), os.dup(1)
+    except OSError:  # there are none
         yield
         return
+    sys.stdout.flush()
     sys.stdin = io.StringIO()
     _empty(0)
+    os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 0)
-        os.close(kept)
+        sys.stdout.flush()
+        for place, file in enumerate(kept):
+            os.dup2(file, place)
+            os.close(file)
         sys.stdin = reader
 
 

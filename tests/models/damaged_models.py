@@ -49,7 +49,8 @@ def _config_field(folder: Path, draw: random.Random) -> str:
     content = json.loads(file.read_text(encoding="utf-8"))
     more = ("auto_map", "quantization_config", "text_config", "layer_types", "num_labels", "id2label", "dtype",
             "chunk_size_feed_forward", "pad_token_id", "is_decoder", "tie_word_embeddings", "attn_implementation",
-            "return_dict", "problem_type", "output_attentions", "pruned_heads", "transformers_weights", "configuration_files", "rope_parameters")  # fmt: skip
+            "return_dict", "problem_type",
+            "output_attentions", "pruned_heads", "transformers_weights", "configuration_files", "rope_parameters")  # fmt: skip
     key = draw.choice((*content, *more))
     content[key] = value = draw.choice(VALUES)
     file.write_text(json.dumps(content), encoding="utf-8")

@@ -145,6 +145,20 @@ def test_verbs_tell_it_and_nothing_else(model: Path, tiny_task: Any, tmp_path: P
     assert isinstance(done.exception, SystemExit)
 
 
+@pytest.mark.parametrize("verb", ["predict", "train"])
+def test_a_tokenizer_of_another_model_is_told(model: Path, tiny_task: Any, tmp_path: Path, verb: str) -> None:
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["film"] = 5000
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    words = {
+        "predict": ["predict", str(model), str(tiny_task.test)],
+        "train": ["train", str(tiny_task.train), "--model", str(model), "-o", str(tmp_path / "out")],
+    }
+    done = CliRunner().invoke(app, words[verb])
+    assert done.exit_code == 2, done.output
+    assert f"gives token 5,000, but it has embeddings for {len(VOCABULARY)} tokens only" in done.output
+
+
 def test_a_run_of_a_damaged_model_fails_with_the_reason(
     whole: Path, model: Path, tiny_task: Any, tmp_path: Path
 ) -> None:

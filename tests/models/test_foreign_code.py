@@ -176,10 +176,12 @@ os.write(told, repr((asked, os.read(given, 99))).encode())
 """
 ROWS = f"""
 import os, sys
-from fairtune.pipes import without_input
+from fairtune.pipes import undisturbed
 rows = sys.stdin
 first = rows.readline()
-with without_input():
+with undisturbed():
+    os.write(1, b"noise")
+    print("noise")
     {ASK.replace(chr(10), chr(10) + "    ")}
     at_file = os.read(0, 99)
 print(repr((asked, at_file + (first + rows.read()).encode())), end="")

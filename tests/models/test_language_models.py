@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,23 @@ def test_the_real_llama_is_proved_and_tells_a_story() -> None:
     batch = words("Once upon a time, there was a", return_tensors="pt")
     text = words.decode(loaded.network.generate(**batch, max_new_tokens=4, do_sample=False)[0])
     assert "little" in text
+
+
+def with_generation(tmp_path: Path, settings: dict[str, Any]) -> ModelSource:
+    build("gpt2").save_pretrained(tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+    return find_model(str(tmp_path))
+
+
+def test_settings_of_generation_that_would_not_be_saved_do_not_cost_a_run_its_model(tmp_path: Path) -> None:
+    loaded = load_language_model(with_generation(tmp_path, {"temperature": 0.3}))
+    assert "its generation_config.json is left out, as transformers would not save it" in loaded.notes[0]
+    loaded.network.save_pretrained(tmp_path / "saved")
+    kept = load_language_model(with_generation(tmp_path, {"temperature": 0.3, "do_sample": True}))
+    assert not kept.notes
+    assert kept.network.generation_config.temperature == 0.3
+
+
+def test_damaged_settings_of_generation_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"its generation_config\.json cannot be used: .*nonsense"):
+        load_language_model(with_generation(tmp_path, {"cache_implementation": "nonsense"}))

@@ -27,6 +27,7 @@ from fairtune.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
 from fairtune.ledger.environment import capture_environment
+from fairtune.models.embeddings import require_rows
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.modes import evaluating
 from fairtune.models.sources import ModelSource, find_model
@@ -186,6 +187,8 @@ def _prepared(
     accelerator = make_accelerator(device, train.precision)
     plan = {"seed": settings.seed, "methods": settings.methods, "train": {"attention": train.attention}}
     start = build_start(plan, source, names)
+    for split in encoded.values():
+        require_rows(start.loaded.network, split.tokens)
     _require_answers(start.model, encoded["train"], source)
     texts = TrainingTexts(data.splits["train"], tokenizer, train.longest)
     log = Heard()

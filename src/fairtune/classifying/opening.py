@@ -9,7 +9,7 @@ from typing import Any
 from fairtune.classifying.predicting import Predictor
 from fairtune.errors import ModelError, nearest
 from fairtune.models.sources import find_model
-from fairtune.pipes import without_input
+from fairtune.pipes import undisturbed
 
 SAVED, SUMS = "fairtune.json", "manifest.json"
 UNLIMITED = 4096
@@ -34,7 +34,7 @@ class Opened:
 
 
 def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> Opened:
-    """The classifier in a folder, or by a hub id; for a command, whose standard input nothing reads meanwhile.
+    """The classifier in a folder, or by a hub id; for a command, whose standard input and output are left alone.
 
     Raises:
         ModelError: it is not there, is damaged, or does not tell classes apart.
@@ -42,7 +42,7 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifying.process import find_device
 
     place = find_device(device)
-    with without_input():  # it may hold the rows to predict
+    with undisturbed():  # standard input may hold the rows, and standard output be for the answers
         return _opened(name, place, batch_tokens)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.errors import ModelError
+from fairtune.models.embeddings import require_rows
 from fairtune.models.modes import evaluating
 from fairtune.tasks.batches import Indices, collate, evaluation_batches
 from fairtune.tasks.encoding import Encoded
@@ -102,6 +103,7 @@ class Predictor:
         types = (
             np.concatenate([p.types for p in pieces if p.types is not None]) if pieces[0].types is not None else None
         )
+        require_rows(self.network, tokens)
         empty = np.flatnonzero(lengths == 0)  # of a tokenizer that puts nothing around a text
         if len(empty):
             places = lengths.cumsum()[empty]

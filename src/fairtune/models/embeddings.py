@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from accelerate.utils import extract_model_from_parallel
 from torch import nn
 from transformers import PreTrainedModel
@@ -32,6 +34,22 @@ def token_embeddings(model: nn.Module) -> nn.Module:
             f"{type(inner).__name__} has no token embeddings that `get_input_embeddings` knows; use a transformers model of text."
         )
     return found
+
+
+def require_rows(model: nn.Module, tokens: npt.NDArray[np.unsignedinteger[Any]]) -> None:
+    """Refuse tokens that a model has no embedding for, as another model's tokenizer gives them.
+
+    Raises:
+        ModelError: there are some.
+    """
+    if not isinstance(model, PreTrainedModel) or not len(tokens):
+        return
+    found, largest = _embeddings(_encoder(model)) or _embeddings(model), int(tokens.max())
+    if isinstance(found, nn.Embedding) and largest >= found.num_embeddings:
+        raise ModelError(
+            f"{type(model).__name__}: its tokenizer gives token {largest:,}, but it has embeddings for {found.num_embeddings:,} "
+            "tokens only; the tokenizer is not this model's."
+        )
 
 
 def _encoder(model: Any) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GenerationConfig, PreTrainedModel
 
 from fairtune.errors import ModelError
 from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
-from fairtune.models.folders import check_model_folder
+from fairtune.models.folders import GENERATION, check_model_folder
 from fairtune.models.freshness import notes_of_fresh
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
@@ -23,6 +23,7 @@ from fairtune.models.transformers_files import (
     load_network,
     make_config,
     read_config,
+    read_generation,
     read_tokenizer,
     told,
 )
@@ -105,8 +106,10 @@ def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> Loaded
 
 
 def _trained_language_model(source: ModelSource) -> LoadedModel:
-    folder = source.fetch()
-    network, info = load_network(AutoModelForCausalLM, folder, f"model '{source.name}'", "a language model")
+    folder, what = source.fetch(), f"model '{source.name}'"
+    check_model_folder(what, folder)
+    read_generation(folder, what)
+    network, info = load_network(AutoModelForCausalLM, folder, what, "a language model")
     require_causal(source, network)
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
@@ -114,7 +117,20 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
             f"model '{source.name}': its checkpoint is no language model: it has no weights for {len(missing)} tensors of "
             f"{type(network).__name__} ({', '.join(missing[:3])})."
         )
-    return LoadedModel(network, folder, frozenset(network.state_dict()))
+    return LoadedModel(network, folder, frozenset(network.state_dict()), notes=_made_savable(network, what))
+
+
+def _made_savable(network: Any, what: str) -> tuple[str, ...]:
+    """Leave out settings of generation that transformers loads but would not save, or a run ends without its model."""
+    try:
+        network.generation_config.validate(strict=True)
+    except ValueError as error:
+        network.generation_config = GenerationConfig.from_model_config(network.config)
+        reason = " ".join(str(error).split())[:200]
+        return (
+            f"{what}: its {GENERATION} is left out, as transformers would not save it ({reason}); training needs none of it.",
+        )
+    return ()
 
 
 def require_causal(source: ModelSource, network: PreTrainedModel) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from fairtune.errors import FairtuneError, ModelError, Stopped
 from fairtune.files import read_json
-from fairtune.models.folders import CONFIG, TOKENIZER, check_folder, check_model_folder, weight_files
+from fairtune.models.folders import CONFIG, GENERATION, TOKENIZER, check_folder, check_model_folder, weight_files
 
 SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 TIMES = 4
@@ -68,6 +68,13 @@ def read_tokenizer(folder: Path) -> Any:
         raise
 
 
+def read_generation(folder: Path, what: str) -> None:
+    """Refuse settings of generation that cannot be read; a folder may have none."""
+    if (folder / GENERATION).is_file():
+        with told(f"{what}: its {GENERATION} cannot be used"):
+            GenerationConfig.from_pretrained(str(folder), local_files_only=True)
+
+
 def load_network(
     kind: Any, folder: Path, what: str, purpose: str, config: Any = None, dtype: Any = torch.float32, **more: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
@@ -87,8 +94,8 @@ def load_network(
     failed = f"{what}: transformers cannot load it as {purpose}"
     if config is None:
         config = _own_config(kind, folder, what)
-    require_plausible(draw_empty(kind, config, f"{failed}, by its {CONFIG}"), files, what)
-    with told(f"{failed}, by its weights ({_few(files)})"):
+    require_plausible(draw_empty(kind, config, f"{failed}: {CONFIG}"), files, what)
+    with told(f"{failed}: {_few(files)}"):
         network, info = kind.from_pretrained(
             str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
         )
