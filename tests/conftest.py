@@ -10,6 +10,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,8 @@ def tiny_task(tmp_path_factory: pytest.TempPathFactory) -> TaskFiles:
     return TaskFiles(**files)
 
 
-@pytest.fixture
-def performed_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@contextmanager
+def performing_here() -> Iterator[None]:
     """Studies whose runs are performed in this process, for what comes before and after them.
 
     Starting a worker costs more than all the rest of a small study; what only workers can get wrong is tested in
@@ -138,6 +139,13 @@ def performed_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 self._listen("ended", job, {"type": "ended", "result": result})
 
     performing._task.cache_clear()  # a task of the same name may have other data in another test
-    monkeypatch.setattr(conducting, "LocalExecutor", Here)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conducting, "LocalExecutor", Here)
+        yield
     performing._task.cache_clear()
+
+
+@pytest.fixture
+def performed_here() -> Iterator[None]:
+    with performing_here():
+        yield

@@ -59,6 +59,12 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def stat_of(path: Path) -> list[int]:
+    """Size, times and place on the disk: a file in which these are the same is taken for unchanged."""
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
 def parse_json(content: str | bytes) -> Any:
     """The value that a JSON text holds.
 
@@ -113,7 +119,11 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 def _digest(value: Any) -> str:
     """sha256 of plain data, whatever the order of its keys and the spaces between them."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except RecursionError:  # a little less deep can be read than written
+        raise ValueError("is nested too deeply") from None
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sync_folder(folder: Path) -> None:

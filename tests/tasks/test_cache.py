@@ -14,7 +14,7 @@ import pytest
 from fairtune.errors import DataError
 from fairtune.tasks import cache
 from fairtune.tasks.cache import cached, content_hash, key_of
-from fairtune.tasks.sealing import SEAL
+from fairtune.tasks.seals import SEAL
 
 
 @pytest.fixture(autouse=True)

@@ -89,16 +89,15 @@ def _figures(folder: RunFolder, state: State) -> str | None:
             found = metrics_of(read_predictions(folder.predictions, split))
         except LedgerError as error:
             return str(error)
-        wrong = [name for name, value in told.items() if not _alike(value, found.get(name))]
+        wrong = [name for name, value in found.items() if name in told and not _alike(told[name], value)]
         if wrong:
-            return (
-                f"result.json says {wrong[0]} is {told[wrong[0]]} on {split}, its predictions say {found.get(wrong[0])}"
-            )
+            return f"result.json says {wrong[0]} is {told[wrong[0]]} on {split}, its predictions say {found[wrong[0]]}"
     return None
 
 
 def _alike(told: float | None, found: float | None) -> bool:
-    if told is None or found is None:  # JSON has no word for what is not a finite number
+    """Whether two figures are the same; JSON has no word for what is not a finite number."""
+    if told is None or found is None or not math.isfinite(found):
         return told is None and (found is None or not math.isfinite(found))
     return math.isclose(told, found, rel_tol=CLOSE, abs_tol=CLOSE)
 

@@ -15,7 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import read_json, read_sealed, sealed, sha256_of, write_atomically, write_json, write_sealed
+from fairtune.files import (
+    read_json,
+    read_sealed,
+    sealed,
+    sha256_of,
+    stat_of,
+    write_atomically,
+    write_json,
+    write_sealed,
+)
 from fairtune.ledger.folders import RunFolder, is_locked
 
 VERSION = 1
@@ -58,7 +67,7 @@ def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
     sums[folder.result.name] = hashlib.sha256(content).hexdigest()
     write_sealed(folder.manifest, {"version": VERSION, "key": key, "files": sums})
     write_atomically(folder.result, content)
-    _remember(folder, {name: _stat(folder.path / name) for name in sums})
+    _remember(folder, {name: stat_of(folder.path / name) for name in sums})
 
 
 def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = False, remember: bool = False) -> State:
@@ -166,7 +175,7 @@ def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember:
 
 def _content_change(folder: RunFolder, sums: dict[str, str], thorough: bool, remember: bool) -> str | None:
     known = {} if thorough else (read_json(folder.path / CHECKED) or {})
-    stats = {name: _stat(folder.path / name) for name in sums}
+    stats = {name: stat_of(folder.path / name) for name in sums}
     new = [name for name, stat in stats.items() if known.get(name) != stat]
     for name in new:
         if sha256_of(folder.path / name) != sums[name]:
@@ -188,11 +197,6 @@ def _recorded(folder: RunFolder) -> Iterator[str]:
 
 def _remember(folder: RunFolder, stats: dict[str, Stat]) -> None:
     write_json(folder.path / CHECKED, stats)
-
-
-def _stat(file: Path) -> Stat:
-    found = file.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def _named(folder: RunFolder, error: OSError) -> str:

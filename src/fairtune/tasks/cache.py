@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.errors import DataError
-from fairtune.files import sha256_of
-from fairtune.tasks.sealing import DamageError, check, read_note, seal, stat_of, write_note
+from fairtune.files import sha256_of, stat_of
+from fairtune.tasks.seals import DamageError, check, read_note, seal, write_note
 
 VARIABLE = "FAIRTUNE_CACHE"
 RACY = 2.0

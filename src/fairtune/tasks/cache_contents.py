@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairtune.errors import DataError
 from fairtune.tasks.cache import cache_folder, place_of
-from fairtune.tasks.sealing import DamageError, check, read_note
+from fairtune.tasks.seals import DamageError, check, read_note
 
 KINDS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
 """Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""

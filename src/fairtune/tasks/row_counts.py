@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from fairtune.tasks.cache import cache_folder, key_of, place_of
-from fairtune.tasks.sealing import DamageError, read_note, write_note
+from fairtune.tasks.seals import DamageError, read_note, write_note
 
 
 def remember_rows(file: Path, rows: int) -> None:

@@ -6,17 +6,15 @@ A seal holds for one place in the cache, named `<kind>/<key>`: a note that was m
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import read_json, sha256_of, write_json
+from fairtune.files import read_sealed, sha256_of, stat_of, write_sealed
 
 SEAL = "seal.json"
 """The file in an entry that says what its other files are."""
-OWN = "seal"
-"""The key under which a note carries its own hash."""
+PLACE = "place"
+"""The key under which a note says what it is about."""
 SMALL = 1 << 16
 """Bytes up to which a file is read again each time: the facts about an entry, on which all else depends, cost nothing to check."""
 
@@ -26,8 +24,8 @@ class DamageError(ValueError):
 
 
 def write_note(path: Path, place: str, content: dict[str, Any]) -> None:
-    """Write plain data with its own hash."""
-    write_json(path, {**content, OWN: _digest(place, content)})
+    """Write plain data, sealed for its place."""
+    write_sealed(path, {**content, PLACE: place})
 
 
 def read_note(path: Path, place: str) -> dict[str, Any]:
@@ -36,14 +34,16 @@ def read_note(path: Path, place: str) -> dict[str, Any]:
     Raises:
         DamageError: there is no such note, or it is not as it was written.
     """
-    found = read_json(path) if path.is_file() else None  # never a pipe, which would be waited for
-    if found is None:
-        raise DamageError(f"{path.name} is missing or cannot be read")
-    if OWN not in found:
-        raise DamageError(f"{path.name} carries no hash of itself: it was damaged, or written by an older version")
-    own = found.pop(OWN)
-    if own != _digest(place, found):
-        raise DamageError(f"{path.name} was changed")
+    if not path.is_file():  # never a pipe, which would be waited for
+        raise DamageError(f"{path.name} is missing")
+    try:
+        found = read_sealed(path)
+    except OSError as error:
+        raise DamageError(f"{path.name} cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise DamageError(f"{path.name} {error}") from None
+    if found.pop(PLACE, None) != place:
+        raise DamageError(f"{path.name} is that of another entry")
     return found
 
 
@@ -90,20 +90,6 @@ def check(folder: Path, place: str, thorough: bool = False) -> None:
             write_note(folder / SEAL, place, {"files": fresh})
 
 
-def stat_of(file: Path) -> list[int]:
-    """Size, times and place on the disk: a file in which these are the same is taken for unchanged."""
-    found = file.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-
-
 def _files(folder: Path) -> list[Path]:
     """What an entry consists of; not what systems put anywhere (.nfs..., .DS_Store) or killed writers left, which nobody reads."""
     return sorted(file for file in folder.iterdir() if file.name != SEAL and not file.name.startswith("."))
-
-
-def _digest(place: str, content: dict[str, Any]) -> str:
-    try:
-        text = json.dumps([place, content], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    except RecursionError:
-        raise DamageError("a note is nested too deeply") from None
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from fairtune.tasks import cache, sealing
+from fairtune.tasks import cache, seals
 from fairtune.tasks.cache import cached, content_hash
 from fairtune.tasks.cache_contents import Verified, discard, verify
 from fairtune.tasks.row_counts import known_rows, remember_rows
-from fairtune.tasks.sealing import SEAL
+from fairtune.tasks.seals import SEAL
 
 KEY, OTHER = "0" * 32, "1" * 32
-LARGE = b"large" * sealing.SMALL
+LARGE = b"large" * seals.SMALL
 """More than is read again each time."""
 
 
@@ -62,8 +62,8 @@ def other_data(folder: Path) -> None:
     (folder / "facts.json").write_text('{"rows": 4}')
     content = json.loads((folder / SEAL).read_bytes())
     facts = content["files"]["facts.json"]
-    facts["sha256"] = sealing.sha256_of(folder / "facts.json")
-    facts["stat"] = sealing.stat_of(folder / "facts.json")
+    facts["sha256"] = seals.sha256_of(folder / "facts.json")
+    facts["stat"] = seals.stat_of(folder / "facts.json")
     (folder / SEAL).write_text(json.dumps(content))
 
 
@@ -81,7 +81,7 @@ def another_entry(folder: Path) -> None:
 
 def resealed(files: dict[str, Any]) -> Callable[[Path], object]:
     """A seal that is closed, by somebody who knows how, and names impossible things."""
-    return lambda folder: sealing.write_note(folder / SEAL, f"tasks/{KEY}", {"files": files})
+    return lambda folder: seals.write_note(folder / SEAL, f"tasks/{KEY}", {"files": files})
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
@@ -140,18 +140,18 @@ def test_damage_is_found_by_verify_and_gone_when_it_is_discarded(damage: str) ->
 
 def test_a_byte_of_a_small_file_is_noticed_whatever_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = entry()
-    known = {path: sealing.stat_of(path) for path in folder.iterdir()}
+    known = {path: seals.stat_of(path) for path in folder.iterdir()}
     (folder / "facts.json").write_text('{"rows": 7}')
-    monkeypatch.setattr(sealing, "stat_of", lambda path: known.get(path) or [0, 0, 0, 0])
+    monkeypatch.setattr(seals, "stat_of", lambda path: known.get(path) or [0, 0, 0, 0])
     assert is_as_built(entry())
 
 
 def test_verify_reads_what_a_start_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large file that changed while its size and times stayed: only reading it shows that."""
     folder = entry()
-    known = {path: sealing.stat_of(path) for path in folder.iterdir()}
+    known = {path: seals.stat_of(path) for path in folder.iterdir()}
     (folder / "large.bin").write_bytes(b"L" + LARGE[1:])
-    monkeypatch.setattr(sealing, "stat_of", known.__getitem__)
+    monkeypatch.setattr(seals, "stat_of", known.__getitem__)
     assert entry() == folder
     assert not is_as_built(folder)
     (found,) = verify()
