@@ -58,13 +58,11 @@ def make_tokenizer() -> Any:
     )
 
 
-@pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a random BERT of two layers, without a head: config.json, model.safetensors, tokenizer files."""
+def make_tiny_model(folder: Path) -> Path:
+    """Fill a folder with a random BERT of two layers, without a head: config.json, model.safetensors, tokenizer files."""
     import torch
     from transformers import BertConfig, BertModel
 
-    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
     config = BertConfig(
         vocab_size=len(VOCABULARY),
         hidden_size=32,
@@ -78,6 +76,11 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         BertModel(config).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny-bert")
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,11 @@ class TaskFiles:
 
 @pytest.fixture(scope="session")
 def tiny_task(tmp_path_factory: pytest.TempPathFactory) -> TaskFiles:
+    return make_tiny_task(tmp_path_factory.mktemp("tasks"))
+
+
+def make_tiny_task(folder: Path) -> TaskFiles:
     """CSV files of a learnable task: 200 training, 60 validation and 60 test rows, columns `text` and `label`."""
-    folder = tmp_path_factory.mktemp("tasks")
     generator = random.Random(7)
     files = {}
     for split, size in (("train", 200), ("validation", 60), ("test", 60)):

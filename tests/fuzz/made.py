@@ -1,0 +1,69 @@
+"""What targets damage copies of, made once in each process."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fairtune.analysis.results import load_results
+from fairtune.execution.delta.exporting import export_delta
+from tests.conftest import TaskFiles, make_tiny_model, make_tiny_task
+from tests.execution.made_runs import make_run
+
+
+@cache
+def place() -> Path:
+    """A folder that goes with the process."""
+    folder = Path(tempfile.mkdtemp(prefix="fairtune-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def model() -> Path:
+    return make_tiny_model(place() / "tiny-bert")
+
+
+@cache
+def task() -> TaskFiles:
+    (place() / "task").mkdir()
+    return make_tiny_task(place() / "task")
+
+
+@cache
+def delta() -> Path:
+    run = make_run(place() / "of-delta", model(), task(), [{"orthogonal_qk": {"init": "normal"}}])
+    return Path(export_delta(run.path, place() / "delta").out)
+
+
+@cache
+def ledger() -> Path:
+    """A runs folder with a study of two arms and two seeds, really trained, and what it says."""
+    from fairtune.execution.conducting import conduct
+    from fairtune.monitor.terminal import QuietWatcher
+    from fairtune.study.loading import load_study
+    from fairtune.study.plan import make_plan
+    from tests.conftest import performing_here
+
+    source = {
+        "study": "toy",
+        "task": task().as_study(),
+        "model": str(model()),
+        "train": {"steps": 2, "batch_size": 8, "max_length": 16},
+        "seeds": 2,
+        "arms": {"baseline": {}, "guided": {"methods": [{"bpsom": {"hidden": 4, "grid": 3}}]}},
+        "execution": {"devices": "cpu"},
+    }
+    with performing_here():
+        conduct(make_plan(load_study(source)), place() / "runs", QuietWatcher())
+    return place() / "runs"
+
+
+@cache
+def figures() -> dict[tuple[str, int], Any]:
+    """What each run of the ledger scored."""
+    return {(run.arm, run.seed): run.metrics for run in load_results(ledger(), "toy").runs}

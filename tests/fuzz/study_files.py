@@ -1,0 +1,63 @@
+"""Study files and recipes with any damage: refused in words, or read; nothing else, and nothing slow."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairtune.execution.delta.recipe import read_recipe
+from fairtune.execution.delta.restoring import restore_delta
+from fairtune.study.loading import check_file
+from fairtune.study.plan import make_plan
+from tests.fuzz import made
+from tests.fuzz.outcomes import Outcome, judge, put
+from tests.fuzz.registering import target
+from tests.study.damaged_studies import HOSTILE_JSON, damaged
+
+SHIPPED = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
+
+
+@target("shipped studies", 120)
+def shipped(seed: int, folder: Path) -> Outcome | None:
+    before = SHIPPED[seed % len(SHIPPED)].read_text(encoding="utf-8")
+    file = put(folder / "s.yaml", damaged(before, seed))
+    return judge(file.name, before.encode(), file.read_bytes(), lambda: check_file(file))
+
+
+def _planned() -> dict[str, Any]:
+    return {
+        "study": "toy",
+        "task": made.task().as_study(),
+        "model": str(made.model()),
+        "train": {"steps": 3, "batch_size": 8, "max_length": 32, "warmup": 0.1},
+        "seeds": [3, 5],
+        "arms": {"baseline": {"lr": 1e-3}, "x": {"methods": [{"orthogonal_qk": {"layers": "0-1"}}, {"ema": {"decay": 0.9}}]}},
+        "compare": {"to": "baseline", "margin": "1.5%"},
+        "profiles": {"quick": {"train": {"steps": 1}, "arms": {"x": {"lr": 0.1}}}},
+    }  # fmt: skip
+
+
+@target("planned studies", 60)
+def planned(seed: int, folder: Path) -> Outcome | None:
+    before = yaml.safe_dump(_planned(), sort_keys=False)
+    file = put(folder / "s.yaml", damaged(before, 1000 + seed))
+    return judge(file.name, before.encode(), file.read_bytes(), lambda: make_plan(check_file(file)))
+
+
+@target("recipes", 100)
+def recipes(seed: int, folder: Path) -> Outcome | None:
+    shutil.copytree(made.delta(), folder / "delta")
+    file = folder / "delta" / "recipe.json"
+    before = file.read_text(encoding="utf-8")
+    file.write_bytes(damaged(before, seed, HOSTILE_JSON))
+
+    def use() -> None:
+        json.dumps(read_recipe(folder / "delta").model_dump(mode="json"), allow_nan=False)
+        if seed % 5 == 0:  # restoring takes longer than reading
+            restore_delta(folder / "delta", folder / "whole", str(made.model()))
+
+    return judge(file.name, before.encode(), file.read_bytes(), use)
