@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from accelerate.state import AcceleratorState, PartialState
-from transformers.utils import logging as transformers_logging
 
 from fairtune.classifying.refusals import SettingsError
 from fairtune.classifying.settings import WHERE
 from fairtune.errors import Stopped
+from fairtune.models.transformers_files import quiet_transformers
 from fairtune.study.problems import Problem
 from fairtune.training.seeding import random_state, restore_random_state
 
@@ -50,20 +50,6 @@ def borrowed_process(device: str) -> Iterator[None]:
                 state.update(before)
             torch.use_deterministic_algorithms(exact, warn_only=warn_only)
             torch.backends.cudnn.benchmark = benchmark
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """transformers without its bars and reports; afterwards as talkative as it was."""
-    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
 
 
 def find_device(wanted: str) -> str:

@@ -16,14 +16,14 @@ from typing import Any
 from fairtune import __version__
 from fairtune.classifying.model_card import model_card
 from fairtune.classifying.predicting import Predictor
-from fairtune.classifying.process import borrowed_process, quiet_transformers
+from fairtune.classifying.process import borrowed_process
 from fairtune.classifying.record import Record
 from fairtune.classifying.refusals import UnusableModel
 from fairtune.errors import ModelError
 from fairtune.files import read_json, sha256_of, sync_folder, write_json
 from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
 from fairtune.models.sources import ModelSource
-from fairtune.models.transformers_files import told
+from fairtune.models.transformers_files import quiet_transformers, told
 
 FACTS, SUMS, CARD = "fairtune.json", "manifest.json", "README.md"
 KIND, FORMAT = "text-classifier", 1

@@ -7,23 +7,20 @@ trained from scratch is drawn once more, from the same state of the generator.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 
 from fairtune.errors import RunFailure
 from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.declared import Declarations, Digests
-from fairtune.models.folders import weight_files
 from fairtune.models.loading import LoadedModel
 from fairtune.models.naming import checkpoint_name
-from fairtune.models.transformers_files import told
+from fairtune.models.references import CheckpointTensors, reference_of
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def digests_outside(loaded: LoadedModel) -> Digests:
     prefix = str(getattr(loaded.network, "base_model_prefix", ""))
     shared = _shared_names(loaded.network)
     found = {}
-    with _Checkpoint(cast(Path, loaded.folder)) as checkpoint:
+    with CheckpointTensors(cast(Path, loaded.folder)) as checkpoint:
         for name, tensor in loaded.network.state_dict().items():
             names = shared.get(name, [name])
             if names and not any(n in loaded.from_checkpoint and checkpoint.has(n, prefix) for n in names):
@@ -119,7 +116,7 @@ def make_card(
     trainable = {name for name, p in model.named_parameters() if p.requires_grad}
     shared = _shared_names(model)
     prefix = str(getattr(loaded.network, "base_model_prefix", ""))
-    with _reference(loaded) as checkpoint:
+    with reference_of(loaded) as checkpoint:
         for own_name, tensor in model.state_dict().items():
             names = _known_first(shared.get(own_name, [own_name]), loaded.from_checkpoint)
             if not names:
@@ -219,64 +216,3 @@ def _change(name: str, found: Tensor, reference: Tensor, trainable: bool | Liter
         cosine=float(torch.nn.functional.cosine_similarity(a, b, dim=0)),
         trainable=trainable,
     )
-
-
-def _reference(loaded: LoadedModel) -> _Checkpoint | _Rebuilt:
-    if loaded.rebuilt is not None:
-        return _Rebuilt(loaded.rebuilt)
-    return _Checkpoint(cast(Path, loaded.folder))
-
-
-class _Rebuilt:
-    """Tensors of a preset, drawn independently of those that are compared with them."""
-
-    def __init__(self, rebuild: Callable[[], Mapping[str, Tensor]]) -> None:
-        self._rebuild = rebuild
-
-    def __enter__(self) -> _Rebuilt:
-        self._tensors = self._rebuild()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._tensors = {}
-
-    def get(self, name: str, prefix: str) -> Tensor | None:  # noqa: ARG002 - a checkpoint's names need it
-        return self._tensors.get(name)
-
-
-class _Checkpoint:
-    """Tensors of a checkpoint's files by name, read one at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files = weight_files(folder)
-
-    def __enter__(self) -> _Checkpoint:
-        self._stack = ExitStack()
-        self._homes: dict[str, Any] = {}
-        for file in self._files:
-            with told(f"{file} is damaged"):
-                handle = self._stack.enter_context(safe_open(str(file), framework="pt"))
-            self._homes.update(dict.fromkeys(handle.keys(), handle))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _names(self, name: str, prefix: str) -> Iterator[str]:
-        """A base model's file lacks the prefix that a model with a head adds; old files have other names for norms and heads."""
-        old_head = name.replace("lm_head.", "embed_out.")
-        for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}", old_head):
-            yield candidate
-            if "LayerNorm." in candidate:
-                yield candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-                    "LayerNorm.bias", "LayerNorm.beta"
-                )
-
-    def has(self, name: str, prefix: str) -> bool:
-        return any(candidate in self._homes for candidate in self._names(name, prefix))
-
-    def get(self, name: str, prefix: str) -> Tensor | None:
-        for candidate in self._names(name, prefix):
-            if candidate in self._homes:
-                return self._homes[candidate].get_tensor(candidate)  # type: ignore[no-any-return]
-        return None

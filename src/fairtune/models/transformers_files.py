@@ -89,6 +89,8 @@ def load_network(
     Raises:
         ModelError: it cannot be; says which of its files is the reason.
     """
+    transformers_logging.set_verbosity_error()  # also for what comes after: the card tells what a load report tells
+    transformers_logging.disable_progress_bar()
     check_model_folder(what, folder)
     files = weight_files(folder, what)
     failed = f"{what}: transformers cannot load it as {purpose}"
@@ -165,18 +167,25 @@ def reason_of(error: BaseException) -> str:
     return text.rstrip(".:") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
-def quieten() -> None:
-    """transformers without its bars and reports: the card tells what its load report tells."""
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """transformers without its bars and reports; afterwards as talkative as it was."""
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
 
 
 @contextmanager
 def told(failed: str) -> Iterator[None]:
     """Whatever a library raises over a file that it cannot use, as one sentence; and none of its warnings."""
-    quieten()
     try:
-        with warnings.catch_warnings():
+        with quiet_transformers(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except (FairtuneError, Stopped, MemoryError, torch.OutOfMemoryError):
