@@ -202,12 +202,12 @@ def test_a_run_whose_plan_cannot_be_read_is_refused_with_the_way_out(closed: Run
         closed.check_plan(PLAN)
 
 
-@pytest.mark.parametrize("trace", ["result.json", "events.jsonl", "checkpoint", "predictions.parquet"])
+@pytest.mark.parametrize("trace", ["result.json", "model", "checkpoint", "predictions.parquet"])
 def test_an_unfinished_run_without_its_plan_is_refused_too(tmp_path: Path, trace: str) -> None:
     folder = run_folder(tmp_path, "s", "a", 0)
     folder.path.mkdir(parents=True)
     folder.check_plan(PLAN)
-    (folder.path / trace).mkdir() if trace == "checkpoint" else (folder.path / trace).touch()
+    (folder.path / trace / "step-1").mkdir(parents=True)
     with pytest.raises(LedgerError, match=rf"plan\.json is missing, but {trace} is there"):
         folder.check_plan(PLAN)
 

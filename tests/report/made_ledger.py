@@ -114,6 +114,7 @@ def make_study(
     write_study(runs / STUDY, plan)
     for run in planned:
         _record(made, run, arms[run["arm"]])
+    close_all(runs / STUDY)
     return made
 
 

@@ -20,7 +20,7 @@ from tests.hostile import ALL, CODES, MARKS, NAME, on_a_terminal, raw_codes
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.files import read_json, write_json
+from fairtune.files import read_json, write_sealed
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
 from fairtune.printable import printable
 from fairtune.report.figures import save_png
@@ -86,7 +86,7 @@ def hostile_ledger(runs: Path, monkeypatch: pytest.MonkeyPatch) -> MadeLedger:
     assert plan is not None
     plan["task"].update(name=ALL, labels=[ALL, f"{ALL} 2"], hashes={ALL: ALL})
     plan["model"]["name"] = ALL
-    write_json(file, plan)
+    write_sealed(file, plan)
     kept = 20
     ids = tuple(f"t{i}" for i in range(kept))
     test = Examples(ids, ((ALL,),) * kept, np.arange(kept) % 2, (NAME,) * kept, np.full(kept, 5, dtype=np.int32))
@@ -146,7 +146,7 @@ def test_samples_obey_nothing(make_text: Callable[..., MadeTextLedger]) -> None:
     assert plan is not None
     plan["tokenizer"]["name"] = ALL
     plan["task"]["name"] = ALL
-    write_json(made.runs / STUDY / "study.json", plan)
+    write_sealed(made.runs / STUDY / "study.json", plan)
     assert_harmless({kind: path.read_text(encoding="utf-8") for kind, path in write_report(made.results()).items()})
 
 
@@ -175,7 +175,7 @@ def test_status_of_all_studies_shows_a_folder_as_it_is(tmp_path: Path, monkeypat
     plan = read_json(runs / STUDY / "study.json")
     assert plan is not None
     (runs / STUDY).rename(runs / NAME)
-    write_json(runs / NAME / "study.json", {**plan, "study": NAME})
+    write_sealed(runs / NAME / "study.json", {**plan, "study": NAME})
     done = CliRunner().invoke(app, ["status", "--runs", str(runs)])
     assert done.exit_code == 0, done.output
     assert raw_codes(done.output) == []

@@ -99,8 +99,7 @@ class RunFolder:
         try:
             found = read_sealed(self.plan)
         except FileNotFoundError:
-            traces = (self.result, self.manifest, self.events, self.predictions, self.checkpoint, self.model)
-            left = next((trace.name for trace in traces if trace.exists()), None)
+            left = self.trace()
             if left is None:
                 return
             reason = f"its plan.json is missing, but {left} is there, so nothing says what was trained"
@@ -115,6 +114,13 @@ class RunFolder:
             f"{self.path}: {reason}. Nothing was changed. Move this folder away, or use another folder with --runs or another "
             "name for the study."
         )
+
+    def trace(self) -> str | None:
+        """The name of something in the folder that a run left and that could pass for another run's."""
+        kept = (self.result, self.manifest, self.predictions, self.model)
+        if any(self.checkpoint.glob("*")):
+            return self.checkpoint.name
+        return next((trace.name for trace in kept if trace.exists()), None)
 
     def write_plan(self, plan: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

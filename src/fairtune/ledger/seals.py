@@ -129,9 +129,9 @@ def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -
     try:
         plan = read_sealed(folder.plan)
     except FileNotFoundError:
-        traces = (folder.result, folder.manifest, folder.events, folder.checkpoint)
-        missing = State(DAMAGED, problem="plan.json is missing, so nothing says what was trained")
-        return missing if any(trace.exists() for trace in traces) else State(WAITING)
+        if folder.trace() is None:
+            return State(WAITING)
+        return State(DAMAGED, problem="plan.json is missing, so nothing says what was trained")
     except ValueError as error:
         return State(DAMAGED, problem=f"plan.json {error}")
     if key is not None and plan.get("key") != key:

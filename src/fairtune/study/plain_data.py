@@ -9,7 +9,11 @@ from typing import Any
 from fairtune.errors import shown
 from fairtune.study.yaml_tree import LONGEST_KEY, MOST_CHARACTERS, MOST_DIGITS, MOST_LEVELS, MOST_VALUES, Path
 
-_UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_CODES = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
+"""What no path and no encoding takes."""
+NAMES: tuple[Path, ...] = (("study",),)
+"""Values that become names of folders, as keys do. Elsewhere, as in a column's name, a code may stand: who prints writes it out."""
 _LARGEST = 10**MOST_DIGITS
 
 
@@ -22,25 +26,29 @@ def plain_copy(value: Any) -> Any:
     return _copied(value, 0, [0])
 
 
-def faults(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """What in the data could not stand in a study file, and where: texts with control characters, endless numbers."""
+def faults(value: Any, path: Path = (), strictly: bool = False) -> Iterator[tuple[Path, str]]:
+    """What in the data could not stand in a study file, and where: texts that no file can hold, endless numbers.
+
+    Args:
+        strictly: refuse every control character, as in a stranger's file; else only in what becomes a name.
+    """
     if isinstance(value, dict):
         for key, part in value.items():
             place = (*path, shown(key) if fault(key) else key)
             if reason := fault(key):
                 yield place, f"the key {reason}"
-            yield from faults(part, place)
+            yield from faults(part, place, strictly)
     elif isinstance(value, list | tuple):
         for position, part in enumerate(value):
-            yield from faults(part, (*path, position))
-    elif reason := fault(value):
+            yield from faults(part, (*path, position), strictly)
+    elif reason := fault(value, strictly or path in NAMES):
         yield path, f"found {shown(value)}, which {reason}"
 
 
-def fault(value: Any) -> str | None:
-    """Why a single value cannot stand in a study file; None if it can."""
+def fault(value: Any, strictly: bool = True) -> str | None:
+    """Why a single value cannot stand in a file of settings; None if it can."""
     if isinstance(value, str):
-        found = _UNWRITABLE.search(value)
+        found = (_CODES if strictly else _UNWRITABLE).search(value)
         if found is None:
             return None
         if "\ud800" <= found[0] <= "\udfff":

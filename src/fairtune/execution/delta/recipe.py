@@ -42,7 +42,7 @@ def _plain_name(name: str) -> str:
 
 def _plain_mapping(value: dict[str, Any]) -> dict[str, Any]:
     copied: dict[str, Any] = plain_copy(value)
-    for path, reason in faults(copied):
+    for path, reason in faults(copied, strictly=True):
         raise ValueError(f"{'.'.join(map(str, path))}: {reason}")
     return copied
 
