@@ -172,7 +172,10 @@ def test_a_damaged_cache_is_told(place: Path) -> None:  # noqa: ARG001
     answer = call("verify")
     assert answer.exit_code == 1
     assert "x.bin was changed" in answer.output
+    assert "--mend-cache" in answer.output
     assert call("verify", "toy").exit_code == 0, "the cache is none of a study's"
+    assert call("verify", "--mend-cache").exit_code == 0
+    assert not folder.exists()
 
 
 def test_wrong_input(place: Path) -> None:

@@ -18,24 +18,26 @@ from tests.fuzz.registering import target
 UNREAD = {".lock", ".checked.json"}
 
 
-def _look(runs: Path, unfinished: bool) -> None:
+def _look(runs: Path, file: Path, closed: bool, seed: int) -> None:
+    """Read the study as everybody does who reads one; the dearer readers take turns."""
     results = load_results(runs, "toy")
-    content = make_content(results)
     for run in results.runs:
-        name = f"{run.arm}/seed-{run.seed}"
-        if run.status == "finished":
-            assert run.metrics == made.figures()[run.arm, run.seed], f"{name} has other figures"
-        else:
-            told = [*content.exclusions, *content.unfinished, *content.failures]
-            assert any(name in text for text in told), f"{name} is left out without a word"
-    sound = verify_study(runs, "toy").sound
-    whole = all(run.status == "finished" for run in results.runs)
-    assert whole or unfinished or not sound, "verify calls sound what reports leave out"
-    rows = {(row.arm, row.seed) for row in refresh_index(runs)}
-    assert len(rows) >= len(results.runs) - 1, "one run hides others"
+        if run.status == "finished" and file.is_relative_to(run.folder.path):
+            assert run.metrics == made.figures()[run.arm, run.seed], "other figures"
+    lost = [f"{run.arm}/seed-{run.seed}" for run in results.runs if run.status != "finished"]
+    if seed % 3 == 0:
+        content = make_content(results)
+        told = [*content.exclusions, *content.unfinished, *content.failures]
+        assert all(any(name in text for text in told) for name in lost), f"{lost} left out without a word"
+    elif seed % 3 == 1:
+        assert not lost or not closed or not verify_study(runs, "toy").sound, (
+            "verify calls sound what reports leave out"
+        )
+    else:
+        assert len(refresh_index(runs)) >= len(results.runs) - 1, "one run hides others"
 
 
-@target("run folders", 120)
+@target("run folders", 100)
 def run_folders(seed: int, folder: Path) -> Outcome | None:
     dice, runs = random.Random(seed), folder / "runs"
     shutil.copytree(made.ledger(), runs, copy_function=shutil.copy2)
@@ -54,4 +56,4 @@ def run_folders(seed: int, folder: Path) -> Outcome | None:
     else:
         after = damaged(before, seed)
         file.write_bytes(after)
-    return judge(str(file.relative_to(runs)), before, after, lambda: _look(runs, unfinished))
+    return judge(str(file.relative_to(runs)), before, after, lambda: _look(runs, file, not unfinished, seed))

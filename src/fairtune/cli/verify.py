@@ -30,19 +30,30 @@ StudyName = Annotated[
 ]
 
 
+MendCache = Annotated[
+    bool, typer.Option("--mend-cache", help="Remove damaged entries of the cache, so that they are made again.")
+]
+
+
 @answers
-def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
+def verify(
+    study: StudyName = None, runs: Runs = Path("runs"), mend_cache: MendCache = False, as_json: AsJson = False
+) -> None:
     """Read everything on record from end to end and say what is sound.
 
     Each finished run was closed with the sha256 of its files; its scores are computed again from its predictions. The exit
-    code is 0 where all is as it was written, 1 where something is not. Nothing is changed.
+    code is 0 where all is as it was written, 1 where something is not. Runs are never changed.
     """
     from fairtune.analysis.verification import verify_study
     from fairtune.ledger.folders import study_names
+    from fairtune.tasks.cache_contents import discard
     from fairtune.tasks.cache_contents import verify as verify_cache
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
-    cache = verify_cache() if study is None else []
+    cache = verify_cache() if study is None or mend_cache else []
+    if mend_cache:
+        discard(entry for kind in cache for entry in kind.damaged)
+        cache = verify_cache()
     sound = all(one.sound for one in studies) and not any(kind.damaged for kind in cache)
     if as_json:
         kinds = {
@@ -75,4 +86,7 @@ def _show(studies: Sequence[CheckedStudy], cache: Sequence[Verified], runs: Path
     for problem in (problem for one in studies for problem in one.problems):
         out.print(f"not sound: {problem}", soft_wrap=True)
     for entry in damaged:
-        out.print(f"not sound: {entry.path}: {entry.why}; it is made again when it is needed", soft_wrap=True)
+        why = entry.why.removeprefix(f"{entry.path.name} ")
+        out.print(f"not sound: {entry.path}: {why}", soft_wrap=True)
+    if damaged:
+        out.print("Damaged entries of the cache are made again when they are needed; --mend-cache removes them now.")
