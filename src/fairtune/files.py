@@ -27,9 +27,14 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, text.encode("utf-8", "surrogatepass"))
 
 
+def aside_of(path: Path) -> Path:
+    """Where to write what gets a name once it is whole. Each writer has a place of its own, so that of two at once one wins whole."""
+    return path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{ASIDE}")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write aside, fsync, rename. Each writer has an aside of its own, so that of two at once one wins whole."""
-    aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{ASIDE}")
+    """Write aside, fsync, rename."""
+    aside = aside_of(path)
     try:
         with aside.open("xb") as handle:
             handle.write(content)

@@ -296,9 +296,10 @@ def test_a_pipe_that_is_closed_ends_it_quietly(piped: tuple[Piped, Piped, Path])
 
 def test_ctrl_c_keeps_the_rows_that_were_done(piped: tuple[Piped, Piped, Path]) -> None:
     _, running, out = piped
-    aside = out.with_name(".out.jsonl.writing")
     until = time.monotonic() + 120
-    while not (aside.exists() and aside.stat().st_size) and time.monotonic() < until:
+    while (
+        not any(aside.stat().st_size for aside in out.parent.glob(".out.jsonl.*.writing")) and time.monotonic() < until
+    ):
         time.sleep(0.05)
     running.process.send_signal(signal.SIGINT)
     partial = out.with_name("out.partial.jsonl")

@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 from fairtune.classifying.formulas import guarded
 from fairtune.classifying.streams import DELIMITERS, Records, ending
 from fairtune.errors import DataError
-from fairtune.files import finite
+from fairtune.files import aside_of, finite
 from fairtune.printable import LINES, printable, printable_json
 
 Columns = Mapping[str, Sequence[Any]]
@@ -72,7 +72,7 @@ class Sink:
                 raise DataError(
                     f"{self.file}: that is a folder; name a file in it, such as {self.file / 'answers.csv'}."
                 )
-            self._aside = self.file.with_name(f".{self.file.name}.writing")
+            self._aside = aside_of(self.file)
             try:
                 handle: Any = self._aside.open("wb")
             except OSError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fairtune.errors import LedgerError
-from fairtune.files import sync_folder
+from fairtune.files import aside_of, sync_folder
 
 
 def require_new(out: Path) -> None:
@@ -28,9 +28,8 @@ def new_folder(out: Path) -> Iterator[Path]:
         LedgerError: there is something of that name, or it cannot be written.
     """
     require_new(out)
-    aside = out.with_name(f".{out.name}.writing")
+    aside = aside_of(out)
     try:
-        shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         yield aside
         _sync(aside)
