@@ -28,7 +28,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def aside_of(path: Path) -> Path:
-    """Where to write what gets a name once it is whole. Each writer has a place of its own, so that of two at once one wins whole."""
+    """Where to write what gets a name once it is whole: a place of each writer's own, so that of two at once one wins whole."""
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{ASIDE}")
 
 
