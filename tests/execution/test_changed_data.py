@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from fairtune.errors import LedgerError
 from fairtune.execution.conducting import conduct
@@ -28,6 +29,18 @@ def test_data_that_changes_after_the_plan_fails_the_run_with_what_to_do(
     result = perform_here(make_job(plan, plan.runs[0], tmp_path / "runs"))
     assert result["status"] == "failed"
     assert "the task's data changed since the study was planned; run `fairtune run` again" in result["reason"]
+
+
+def test_a_model_that_changes_after_the_plan_fails_the_run_with_what_to_do(
+    tiny_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    plan = make_plan(load_study(study_of(folder, tiny_task, {"baseline": []})))
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    result = perform_here(make_job(plan, plan.runs[0], tmp_path / "runs"))
+    assert result["status"] == "failed"
+    assert "changed since the study was planned; run `fairtune run` again to plan anew" in result["reason"]
 
 
 def test_a_study_whose_data_changed_does_not_go_on_in_the_old_folder(

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtune.analysis.results import load_results
 from fairtune.execution.delta.exporting import export_delta
-from tests.conftest import TaskFiles, make_tiny_model, make_tiny_task
+from tests.conftest import VOCABULARY, TaskFiles, make_tiny_model, make_tiny_task, make_tokenizer
 from tests.execution.made_runs import make_run
 
 
@@ -26,6 +26,22 @@ def place() -> Path:
 @cache
 def model() -> Path:
     return make_tiny_model(place() / "tiny-bert")
+
+
+@cache
+def classifier() -> Path:
+    """A trained classifier, small enough to be loaded a hundred times."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        BertForSequenceClassification(config).save_pretrained(place() / "classifier")
+    make_tokenizer().save_pretrained(place() / "classifier")
+    return place() / "classifier"
 
 
 @cache

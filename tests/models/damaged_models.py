@@ -9,6 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairtune.classifying.predicting import Predictor
+from fairtune.execution.inspection import inspect_model
+from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.sources import find_model
+from fairtune.models.transformers_files import told
+
 HUGE = 10**12
 VALUES: tuple[Any, ...] = (
     None, True, 0, 1, -1, 3, 10**6, HUGE, -HUGE, 1e400, float("nan"), 0.5, "", "x", "0", "é\x1b[2J", [], [1], [[[]]], {},
@@ -16,6 +22,18 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 """What a field is set to; 1e400 is written as Infinity, which Python's JSON reads."""
 NOTHING = object()
+
+
+def use(folder: Path, inspected: bool) -> None:
+    """Use a model as inspecting and predicting do; inspecting takes longest."""
+    source = find_model(str(folder))
+    if inspected:
+        load_tokenizer.cache_clear()
+        inspect_model(source)
+    tokenizer = load_tokenizer.__wrapped__(folder)
+    network = load_classifier(source, ("a", "b"), tokenizer).network
+    with told("the folder: no text goes through it"):
+        Predictor(network, tokenizer, 8, "cpu").logits([("a good film",)])
 
 
 def damaged(folder: Path, seed: int) -> str:

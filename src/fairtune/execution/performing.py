@@ -30,7 +30,7 @@ from fairtune.ledger.seals import close_run
 from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
-from fairtune.models.sources import ModelSource
+from fairtune.models.sources import ModelSource, require_unchanged
 from fairtune.study.schema import Train
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.corpora import KIND as TEXT
@@ -199,6 +199,7 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     accelerator = make_accelerator(device, train.precision)
     source = ModelSource(**job.model)
+    require_unchanged(source)
     tokenizer = Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch()
     objective, labels = _objective(job, tokenizer, train, between)
 

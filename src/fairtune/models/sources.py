@@ -97,6 +97,22 @@ def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
     return _hub(name)
 
 
+def require_unchanged(source: ModelSource) -> None:
+    """Refuse a model in a folder whose config or weights are no longer those that were found there.
+
+    Raises:
+        ModelError: they are not, or the folder is gone.
+    """
+    if source.folder is None or source.hub_id is not None:
+        return  # a preset is drawn, and the hub's files are called by their content
+    found = _embedded() if source.identity == EMBEDDED_SHA256 else find_model(source.folder)
+    if found.identity != source.identity:
+        raise ModelError(
+            f"model '{source.name}': its files in {source.folder} changed since the study was planned; run `fairtune run` again to "
+            "plan anew."
+        )
+
+
 def with_vocabulary(source: ModelSource, size: int) -> ModelSource:
     """A preset for so many tokens."""
     return find_model({**(source.preset or {}), "vocab_size": size})
