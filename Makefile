@@ -12,8 +12,10 @@ HASHES ?= yes
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
 
+# A file's tests stay together, so that what they share is made once; in their order, since the longest come early. Four processes, as
+# those whose tests start processes wait for them.
 test: setup
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

@@ -215,8 +215,9 @@ def test_missing_and_damaged_samples_are_left_out_with_a_remark(make_text: MakeT
     assert samples is not None
     assert [list(found.by_arm) for found in samples.prompts] == [["baseline"]] * 2
     assert "oelm: " in samples.remarks[0]
-    assert all("seed 0" in told for told in (files(made)["html"], files(made)["markdown"]))
-    assert "Left out: oelm: " in files(made)["markdown"]
+    written = files(made)
+    assert all("seed 0" in told for told in (written["html"], written["markdown"]))
+    assert "Left out: oelm: " in written["markdown"]
 
 
 def test_hostile_samples_stay_text(make_text: MakeText) -> None:
