@@ -164,11 +164,12 @@ def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes
     assert any(newest.name in text and "model.safetensors" in text for text in warnings)
 
 
-def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Wholes) -> None:
+@pytest.mark.parametrize("content", [None, "{}", "[]", '{"files": {}}', "[" * 100_000])
+def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Wholes, content: str | None) -> None:
     whole, broken = wholes(), toy.job("broken")
     assert perform_apart(broken, kill_at=20) == KILLED
     for manifest in broken.run.checkpoint.glob("*/manifest.json"):
-        manifest.unlink()
+        manifest.unlink() if content is None else manifest.write_text(content)
     assert perform_apart(broken) == 0
     assert digests(broken.run.path) == digests(whole.run.path)
 

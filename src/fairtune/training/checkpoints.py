@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +13,9 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fairtune.files import sync_folder, write_json
+from fairtune.files import parse_json, read_sealed, sync_folder, write_json, write_sealed
 
-MANIFEST = "manifest.json"
+MANIFEST, STATE = "manifest.json", "state.json"
 Groups = Mapping[str, Mapping[str, Tensor]]
 
 
@@ -45,13 +44,13 @@ def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None
     try:
         for group, members in tensors.items():
             save_file(_unshared(members), aside / f"{group}.safetensors")
-        write_json(aside / "state.json", state)
+        write_json(aside / STATE, state)
         sums = {}
         for file in sorted(aside.iterdir()):
             with file.open("rb") as handle:
                 sums[file.name] = hashlib.file_digest(handle, "sha256").hexdigest()
                 os.fsync(handle.fileno())
-        write_json(aside / MANIFEST, sums)
+        write_sealed(aside / MANIFEST, {"files": sums})
         sync_folder(aside)
         if folder.exists():
             _remove(folder)
@@ -69,14 +68,16 @@ def read_state(folder: Path) -> Saved:
         Damaged: a file is missing, cut off or changed.
     """
     try:
-        sums: dict[str, str] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        sums: dict[str, str] = read_sealed(folder / MANIFEST)["files"]
         for name, expected in sums.items():
             with (folder / name).open("rb") as handle:
                 if hashlib.file_digest(handle, "sha256").hexdigest() != expected:
                     raise Damaged(f"{folder.name}: {name} is not what was written")
-        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        state = parse_json((folder / STATE).read_bytes())
+    except OSError as error:
         raise Damaged(f"{folder.name}: {error}") from None
+    except (ValueError, KeyError) as error:
+        raise Damaged(f"{folder.name}: {MANIFEST} {error}") from None
     files = [folder / name for name in sums if name.endswith(".safetensors")]
     return Saved({file.stem: load_file(file) for file in files}, state)
 
