@@ -34,7 +34,7 @@ class Trainee:
     def __post_init__(self) -> None:
         import torch
 
-        from fairtune.study.schema import Train
+        from fairtune.settings.sections import Train
         from fairtune.training.activations import use_fast_gelu
         from fairtune.training.dropout import use_fast_dropout
         from fairtune.training.optimizer import make_optimizer, parameter_groups

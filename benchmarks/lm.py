@@ -137,7 +137,7 @@ def taken(run: Any) -> tuple[Any, Any, list[Any]]:
     """A plain model with the run's weights, its blocks of tokens, and its batches as rows of them."""
     from transformers import GPT2LMHeadModel
 
-    from fairtune.training.seeding import derive
+    from fairtune.core.seeding import derive
 
     model = GPT2LMHeadModel(run.model.config)
     model.load_state_dict(run.model.state_dict())

@@ -231,7 +231,7 @@ def minisom_map(x: Any, start: Any) -> Callable[[], Any]:
     import torch
     from minisom import MiniSom
 
-    from fairtune.som.grid import Grid
+    from fairtune.core.grid import Grid
 
     radii, rates = schedules()
     steps = Grid.of(GRID).distances().reshape(GRID, GRID, GRID, GRID)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from fairtune.core.grid import Grid
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.records import EVENT, write_arrays
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import write_study
-from fairtune.som.grid import Grid
 
 STEPS = 5
 """Of an epoch."""

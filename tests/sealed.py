@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import read_json, write_sealed
+from fairtune.core.files import read_json, write_sealed
 from fairtune.ledger.folders import RunFolder, run_folders
 from fairtune.ledger.seals import close_run
 

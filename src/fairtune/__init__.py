@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from fairtune.core.version import __version__
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results, load_results
     from fairtune.api import run_study
-    from fairtune.classifier import TextClassifier
-    from fairtune.errors import FairtuneError
-    from fairtune.execution.delta.exporting import export_delta
-    from fairtune.execution.delta.restoring import restore_delta
+    from fairtune.classifier.text_classifier import TextClassifier
+    from fairtune.core.errors import FairtuneError
+    from fairtune.export.exporting import export_delta
+    from fairtune.export.restoring import restore_delta
     from fairtune.methods.adversarial.alone import adversarial_backward
     from fairtune.methods.augment.augmenter import augment_texts
     from fairtune.methods.bpsom.head import BPSOMHead
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "BPSOMHead": "fairtune.methods.bpsom.head",
     "EMA": "fairtune.methods.ema.average",
-    "FairtuneError": "fairtune.errors",
+    "FairtuneError": "fairtune.core.errors",
     "FocalLoss": "fairtune.methods.focal.loss",
     "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
     "Results": "fairtune.analysis.results",
     "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
-    "TextClassifier": "fairtune.classifier",
+    "TextClassifier": "fairtune.classifier.text_classifier",
     "adversarial_backward": "fairtune.methods.adversarial.alone",
     "augment_texts": "fairtune.methods.augment.augmenter",
-    "export_delta": "fairtune.execution.delta.exporting",
+    "export_delta": "fairtune.export.exporting",
     "layerwise_groups": "fairtune.methods.layerwise_lr.rates",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
@@ -49,7 +49,7 @@ _HOMES = {
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
     "rdrop_loss": "fairtune.methods.rdrop.loss",
     "register_attention": "fairtune.models.layouts",
-    "restore_delta": "fairtune.execution.delta.restoring",
+    "restore_delta": "fairtune.export.restoring",
     "run_study": "fairtune.api",
     "weighted_cross_entropy": "fairtune.methods.weighted_ce.loss",
 }
@@ -63,6 +63,7 @@ __all__ = [
     "Results",
     "Study",
     "TextClassifier",
+    "__version__",
     "adversarial_backward",
     "augment_texts",
     "export_delta",

@@ -9,10 +9,10 @@ import pytest
 from tests.made_maps import STEPS, made_run
 
 from fairtune.analysis.maps import map_passes, read_maps, seeds_with_maps, units_and_scores
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
+from fairtune.core.grid import Grid
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.records import write_arrays
-from fairtune.som.grid import Grid
 
 
 def test_passes_are_read_in_order_with_their_figures(tmp_path: Path) -> None:

@@ -12,16 +12,16 @@ import pytest
 from tests.sealed import close_again
 
 from fairtune.analysis.results import Results, load_results
-from fairtune.errors import LedgerError
-from fairtune.files import read_sealed, write_sealed
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import lock, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import write_study
+from fairtune.settings.metrics import classification_metrics
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
-from fairtune.tasks.metrics import classification_metrics
 
 ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
 ACCURACY = {"baseline": 0.80, "fast": 0.82, "oelm": 0.95}

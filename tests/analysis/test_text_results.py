@@ -14,7 +14,7 @@ from tests.sealed import close_again
 
 from fairtune.analysis.progress import steps_text
 from fairtune.analysis.results import Results, load_results
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import run_folder
 from fairtune.ledger.predictions import TextScores, read_predictions, write_predictions

@@ -15,7 +15,7 @@ from fairtune.analysis.resampling import bootstrap_variance
 from fairtune.analysis.statistics import paired_difference, summarise
 from fairtune.analysis.totals import Documents, metric_from_totals
 from fairtune.analysis.verdicts import judge
-from fairtune.tasks.metrics import METRICS, text_metrics
+from fairtune.settings.metrics import METRICS, text_metrics
 
 TEXT_METRICS = [name for name, facts in METRICS.items() if facts.kind == "language_model"]
 

@@ -15,7 +15,7 @@ from tests.sealed import close_again
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.files import read_sealed, write_sealed
+from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
 
 NAME = f"toy/oelm-freeze/seed-{SEED}"

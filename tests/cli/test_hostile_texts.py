@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 import yaml
 from markdown_it import MarkdownIt
-from tests.classifying.made_examples import make_model, make_texts
+from tests.classifier.made_examples import make_model, make_texts
 from tests.hostile import ALL, CODES, NAME, on_a_terminal, raw_codes
 from tests.made_maps import made_run
 from typer.testing import CliRunner
 
 from fairtune import TextClassifier
 from fairtune.cli.app import app
+from fairtune.core.grid import Grid
 from fairtune.report.maps import run_page
 from fairtune.report.maps.pictures import pictures
-from fairtune.som.grid import Grid
 
 LABELS = (f"one {ALL}", f"two {ALL}")
 TEXT, LABEL = f"text{NAME}", f"label{NAME}"

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 
 TINY_QK = 2 * 2 * (32 * 32 + 32)
 """Queries and keys of the tiny model: layers, parts, weights and biases."""

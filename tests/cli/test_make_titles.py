@@ -13,7 +13,7 @@ from tests.tasks.test_titles_making import correct_titles
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.study.file_task import FileTask
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.titles import kinds
 

@@ -46,7 +46,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier as fairtune saves it, of titles (column `title`) and their kinds (column `kind`)."""
     import pandas as pd
-    from tests.classifying.made_examples import make_model, make_texts, quick
+    from tests.classifier.made_examples import make_model, make_texts, quick
 
     folder = tmp_path_factory.mktemp("saved")
     texts, labels = make_texts(40)

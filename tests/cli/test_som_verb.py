@@ -13,8 +13,8 @@ from tests.made_maps import made_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.core.grid import Grid
 from fairtune.report.maps.pictures import Picture
-from fairtune.som.grid import Grid
 
 PICTURES = {
     "combined.png", "labels.png", "reliability.png", "u-matrix.png", "epochs.png", "epochs.gif", "use.png",

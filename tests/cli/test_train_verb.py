@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.classifying.made_examples import make_model, make_texts
+from tests.classifier.made_examples import make_model, make_texts
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -115,7 +115,7 @@ def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_ar
 
 
 def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairtune.errors import Stopped
+    from fairtune.core.errors import Stopped
     from fairtune.training.loop import TrainingRun
 
     class Interrupting(TrainingRun):
@@ -124,7 +124,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
                 raise Stopped
             super().advance()
 
-    monkeypatch.setattr("fairtune.classifying.fitting.TrainingRun", Interrupting)
+    monkeypatch.setattr("fairtune.classifier.fitting.TrainingRun", Interrupting)
     words = [table(tmp_path / "train.csv", 40), "--model", base, "--text", "title", "--label", "kind", *QUICK]
     done = call(*words, "-o", tmp_path / "mine")
     assert done.exit_code == 130

@@ -14,9 +14,9 @@ from tests.sealed import close_again
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.files import read_sealed, write_sealed
+from fairtune.core.cache import cached
+from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
-from fairtune.tasks.cache import cached
 
 
 def call(*words: object) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import Stopped
+from fairtune.core.errors import Stopped
 from fairtune.execution.job import Job, make_job
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
@@ -68,11 +68,11 @@ def toy(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> ToyStudy:
     return ToyStudy(toy_source(tiny_model, tiny_task), tmp_path)
 
 
-def perform_here(job: Job, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def perform_here(job: Job, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """A run in this process."""
     from fairtune.execution.performing import perform
 
-    return perform(job, "cpu", between, lambda _: None)
+    return perform(job, "cpu", check_stop, lambda _: None)
 
 
 def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
@@ -82,7 +82,7 @@ def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
     torch.set_num_threads(1)
     looks = 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal looks
         looks += 1
         if looks == kill_at:
@@ -90,7 +90,7 @@ def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
         if looks == stop_at:
             raise Stopped
 
-    perform_here(job, between)
+    perform_here(job, check_stop)
 
 
 def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = None) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.execution.conducting import conduct
 from fairtune.execution.job import make_job
 from fairtune.study.loading import load_study

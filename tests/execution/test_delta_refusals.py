@@ -13,10 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from fairtune.errors import LedgerError, ModelError
-from fairtune.execution.delta import exporting, restoring
-from fairtune.execution.delta.exporting import export_delta, export_model
-from fairtune.execution.delta.restoring import restore_delta
+from fairtune.core.errors import LedgerError, ModelError
+from fairtune.export import exporting, restoring
+from fairtune.export.exporting import export_delta, export_model
+from fairtune.export.restoring import restore_delta
 from fairtune.ledger.folders import RunFolder
 from fairtune.study.plan import PROTOCOL
 from tests.execution.made_runs import SEED, change_recipe, make_run

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import LedgerError
-from fairtune.execution.delta import rebuilding
-from fairtune.execution.delta.exporting import export_delta
-from fairtune.execution.delta.restoring import restore_delta
+from fairtune.core.errors import LedgerError
+from fairtune.export import rebuilding
+from fairtune.export.exporting import export_delta
+from fairtune.export.restoring import restore_delta
 from tests.execution.made_runs import change_recipe, make_run
 
 

@@ -17,10 +17,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from fairtune.analysis.records import metrics_of
-from fairtune.errors import LedgerError, Stopped
-from fairtune.execution.delta.exporting import export_delta, export_model
+from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job
 from fairtune.execution.performing import prepare
+from fairtune.export.exporting import export_delta, export_model
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions
 from fairtune.methods import registry
@@ -60,8 +60,8 @@ def finished(gpt: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
     return job
 
 
-def done(job: Job, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    result = perform_here(job, between)
+def done(job: Job, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    result = perform_here(job, check_stop)
     assert result["status"] == "finished", result
     return result
 
@@ -211,14 +211,14 @@ def test_stopped_anywhere_a_run_goes_on_to_the_same_bits(
 ) -> None:
     job, looks = job_of(study, tmp_path / "runs"), 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal looks
         looks += 1
         if looks == point:
             raise Stopped
 
     with pytest.raises(Stopped):
-        perform_here(job, between)
+        perform_here(job, check_stop)
     done(job)
     assert digests(job.run.path) == digests(finished.run.path)
 

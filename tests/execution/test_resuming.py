@@ -124,12 +124,12 @@ def test_a_cut_projection_is_saved_and_resumed_to_the_same_bits(toy: ToyStudy, t
 def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
     toy: ToyStudy, wholes: Wholes, point: int, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairtune.errors import Stopped
+    from fairtune.core.errors import Stopped
 
     whole, stopped = wholes(), toy.job("stopped")
     looks = 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal looks
         looks += 1
         if looks == point:
@@ -141,7 +141,7 @@ def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
         encoding._opened.clear()
         monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "empty"))
     with pytest.raises(Stopped):
-        perform_here(stopped, between)
+        perform_here(stopped, check_stop)
     before = [e for e in all_events(stopped.run.events) if e["event"] == "step"]
     assert bool(before) == (phase != "tokenising")
     perform_here(stopped)

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fairtune.errors import LedgerError, Stopped
+from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution import local
 from fairtune.execution.conducting import conduct
 from fairtune.execution.local import LocalExecutor
@@ -75,13 +75,13 @@ def test_a_run_whose_folder_is_deleted_says_so_and_does_not_come_back(toy: ToySt
     job = toy.job("runs", evaluate=100)
     looks = 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal looks
         looks += 1
         if looks == 12:
             shutil.rmtree(job.run.path.parent.parent)
 
-    result = perform_here(job, between)
+    result = perform_here(job, check_stop)
     assert result["status"] == "failed"
     assert (
         result["reason"] == "its folder was deleted or moved away while it was training, so nothing of it is recorded"
@@ -115,13 +115,13 @@ def test_a_run_is_never_taken_up_from_a_checkpoint_of_other_settings(toy: ToyStu
     def stopping(after: int) -> Any:
         looks = 0
 
-        def between() -> None:
+        def check_stop() -> None:
             nonlocal looks
             looks += 1
             if looks == after:
                 raise Stopped
 
-        return between
+        return check_stop
 
     for one in (other, job):
         with pytest.raises(Stopped):
@@ -161,6 +161,6 @@ def test_a_damaged_run_is_left_alone_and_the_others_are_run(toy: ToyStudy, tmp_p
 
 
 def test_a_worker_reads_nothing_but_its_jobs() -> None:
-    script = "import sys; from fairtune.pipes import own_pipes; own_pipes(); print(repr(input()))"
+    script = "import sys; from fairtune.core.pipes import own_pipes; own_pipes(); print(repr(input()))"
     done = subprocess.run([sys.executable, "-c", script], input="y\n", capture_output=True, text=True, check=False)
     assert "EOFError" in done.stderr

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from fairtune.classifying.labelled import read_labelled
-from fairtune.classifying.sinks import Sink
-from fairtune.classifying.streams import Source
+from fairtune.classifier.labelled import read_labelled
+from fairtune.classifier.sinks import Sink
+from fairtune.classifier.streams import Source
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.sources import read_rows
 from fairtune.tasks.titles.reading import read_titles

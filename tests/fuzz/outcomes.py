@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 
 PATIENCE = 20
 """Seconds after which something hangs."""

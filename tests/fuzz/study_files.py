@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from fairtune.execution.delta.recipe import read_recipe
-from fairtune.execution.delta.restoring import restore_delta
+from fairtune.export.recipe import read_recipe
+from fairtune.export.restoring import restore_delta
 from fairtune.study.loading import check_file
 from fairtune.study.plan import make_plan
 from tests.fuzz import made

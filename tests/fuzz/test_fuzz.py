@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from tests.fuzz.mutating import damaged, damaged_json
 from tests.fuzz.outcomes import judge
 from tests.fuzz.targets import TARGETS

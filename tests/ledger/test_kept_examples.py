@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.examples import AboutExamples, Examples, about_examples, read_examples, write_examples
 
 ONE = Examples(("t-1", "t-2"), (("a <b>",), ("c",)), np.array([0, 1]), ("long", None), np.array([4, 3], dtype=np.int32))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.records import read_records, write_arrays

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import LedgerError
-from fairtune.files import write_sealed
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import write_sealed
 from fairtune.ledger.folders import (
     is_locked,
     lock,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.errors import LedgerError
-from fairtune.files import read_sealed, write_json, write_sealed
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_sealed, write_json, write_sealed
 from fairtune.ledger import seals
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions, write_predictions
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairtune.errors import FairtuneError, ModelError
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.adversarial.alone import adversarial_backward
 from fairtune.methods.adversarial.balls import Ball, directions
 from tests.methods.attacked import ALL, by_hand, lengths, padded, recorded

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.adversarial.alone import adversarial_backward
 from fairtune.methods.adversarial.ascending import Ascending
 from fairtune.methods.adversarial.config import FGMConfig

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import DataError, FairtuneError
+from fairtune.core.errors import DataError, FairtuneError
 from fairtune.methods.augment.augmenter import Augmenter, augment_texts
 from fairtune.methods.augment.config import AugmentConfig
 from fairtune.methods.augment.method import Augment

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from transformers import AutoModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForSequenceClassification
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.bitfit.config import BitFitConfig
 from fairtune.methods.bitfit.method import BitFit, is_bias
 from fairtune.methods.registry import create_method, parse_method_use

@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import fairtune
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
 
 Array = NDArray[np.float64]

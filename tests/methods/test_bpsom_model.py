@@ -11,7 +11,7 @@ import torch
 import transformers as hf
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method
 from fairtune.methods.bpsom.folding import folded
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head

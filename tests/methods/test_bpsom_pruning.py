@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.pruning import prune, resize, units_to_keep
 

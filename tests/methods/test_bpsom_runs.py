@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairtune import export_delta, restore_delta
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import Record, read_records
 from fairtune.methods.arms import named_arms
@@ -215,7 +215,7 @@ def test_with_other_methods_it_is_pruned_stopped_and_goes_on_to_the_same_bits(
     class Killed(BaseException):
         pass
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal looks
         looks += 1
         if looks == 16:
@@ -223,7 +223,7 @@ def test_with_other_methods_it_is_pruned_stopped_and_goes_on_to_the_same_bits(
 
     broken = toy.job("broken", methods, **train)
     with pytest.raises(Killed):
-        perform_here(broken, between)
+        perform_here(broken, check_stop)
     assert perform_here(broken)["status"] == "finished"
     for name in ("model/model.safetensors", "predictions.parquet"):
         assert (broken.run.path / name).read_bytes() == (whole.path / name).read_bytes()

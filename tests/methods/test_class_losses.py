@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.base import TrainingData
 from fairtune.methods.label_smoothing.config import LabelSmoothingConfig
 from fairtune.methods.label_smoothing.method import LabelSmoothing

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import clashes, conflicts, parse_method_use, registered
 from fairtune.study.loading import load_study
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.execution.building import Start, build_start
 from fairtune.methods import registry
 from fairtune.methods.base import Method

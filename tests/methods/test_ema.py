@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from fairtune.errors import FairtuneError, ModelError
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import read_records
 from fairtune.methods.base import Moment
@@ -216,20 +216,20 @@ def test_decay_0_trains_and_scores_bit_for_bit_as_without(toy: ToyStudy) -> None
 
 
 def test_a_language_model_with_tied_embeddings_is_stopped_and_ends_with_the_same_bits(tmp_path: Path) -> None:
-    from fairtune.errors import Stopped
+    from fairtune.core.errors import Stopped
 
     study = study_of(make_model(tmp_path / "tiny-gpt"), tmp_path, steps=6, evaluate=3)
     methods = [{"layerwise_lr": {"decay": 0.5}}, {"ema": {"decay": 0.9}}]
     whole, broken = (job_of(study, tmp_path / name, methods) for name in ("whole", "broken"))
     looks = iter(range(1000))
 
-    def between() -> None:
+    def check_stop() -> None:
         if next(looks) == 6:
             raise Stopped
 
     assert perform_here(whole)["status"] == "finished"
     with pytest.raises(Stopped):
-        perform_here(broken, between)
+        perform_here(broken, check_stop)
     assert any(broken.run.checkpoint.glob("step-*")), "stopped in the middle of training"
     assert perform_here(broken)["status"] == "finished"
     assert digests(broken.run.path) == digests(whole.run.path)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.base import TrainingData
 from fairtune.methods.focal.config import FocalConfig
 from fairtune.methods.focal.loss import FocalLoss, focal_losses

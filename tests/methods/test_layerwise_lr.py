@@ -10,15 +10,15 @@ import pytest
 import torch
 from torch import nn
 
-from fairtune.errors import FairtuneError, ModelError
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.ledger.records import read_records
 from fairtune.methods.layerwise_lr.config import LayerwiseLRConfig
 from fairtune.methods.layerwise_lr.method import LayerwiseLR
 from fairtune.methods.layerwise_lr.rates import describe_rates, layerwise_groups
 from fairtune.methods.registry import create_method, is_control, parse_method_use
+from fairtune.settings.sections import Train
 from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
-from fairtune.study.schema import Train
 from fairtune.study.yaml_tree import parse_yaml
 from fairtune.training.optimizer import parameter_groups
 from tests.documented import examples, run_python

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.execution.performing import prepare
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.methods.registry import create_method, parse_method_use, registered

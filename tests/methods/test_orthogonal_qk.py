@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError, RunFailure
+from fairtune.core.errors import ModelError, RunFailure
 from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
 from fairtune.methods.registry import create_method, parse_method_use

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairtune.errors import ModelError, Stopped
+from fairtune.core.errors import ModelError, Stopped
 from fairtune.ledger.predictions import read_predictions
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
@@ -154,14 +154,14 @@ def interrupted(job: Any, looks: int) -> None:
     """Perform a run until it is asked to stop, then perform it to the end."""
     left = looks
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal left
         left -= 1
         if left == 0:
             raise Stopped
 
     with pytest.raises(Stopped):
-        perform_here(job, between)
+        perform_here(job, check_stop)
     assert perform_here(job)["status"] == "finished"
 
 

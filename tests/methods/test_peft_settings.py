@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import ConfigDict, TypeAdapter
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.peft import checking
 from fairtune.methods.peft.bounds import LARGEST
 from fairtune.methods.peft.config import PeftConfig

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div
 
-from fairtune.errors import DataError, RunFailure
+from fairtune.core.errors import DataError, RunFailure
 from fairtune.methods.focal.loss import FocalLoss
 from fairtune.methods.rdrop.config import RDropConfig
 from fairtune.methods.rdrop.loss import divergence, rdrop_loss, twice

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from fairtune import orthogonalize_qk, register_attention
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models import layouts
 from fairtune.models.attention import attention_layers
 from fairtune.models.probing import count_flops

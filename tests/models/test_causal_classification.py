@@ -13,7 +13,7 @@ import torch
 import transformers as hf
 from torch import Tensor
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
 from fairtune.models.heads import base_model

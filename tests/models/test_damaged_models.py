@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.loading import load_tokenizer
 from tests.conftest import VOCABULARY
 from tests.fuzz import made

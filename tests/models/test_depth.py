@@ -9,7 +9,7 @@ import torch
 import transformers as hf
 from torch import nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
 from fairtune.models.depth import Depths, find_depths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.sources import find_model
 
 

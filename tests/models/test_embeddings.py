@@ -10,7 +10,7 @@ import transformers as hf
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification
 from fairtune.models.embeddings import token_embeddings
 from tests.models.architectures import BUILDERS, build, inputs

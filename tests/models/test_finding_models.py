@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models import sources
 from fairtune.models.folders import weight_files
 from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model
@@ -168,7 +168,7 @@ def test_a_missing_embedded_package_says_how_to_get_it(monkeypatch: pytest.Monke
 
 FIND = """
 import sys
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.sources import find_model
 for name in sys.argv[1:]:
     try:

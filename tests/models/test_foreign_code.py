@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import fairtune
 from fairtune.cli.app import app
-from fairtune.errors import FairtuneError, ModelError
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.models.loading import load_classifier, load_language_model, load_tokenizer
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TrainingText, find_tokenizer
@@ -169,14 +169,14 @@ except EOFError:
 """
 PIPE = f"""
 import os
-from fairtune.pipes import own_pipes
+from fairtune.core.pipes import own_pipes
 given, told = own_pipes()
 {ASK}
 os.write(told, repr((asked, os.read(given, 99))).encode())
 """
 ROWS = f"""
 import os, sys
-from fairtune.pipes import undisturbed
+from fairtune.core.pipes import undisturbed
 rows = sys.stdin
 first = rows.readline()
 with undisturbed():

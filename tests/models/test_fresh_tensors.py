@@ -15,7 +15,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.loading import LoadedModel, load_classifier
 from fairtune.models.sources import find_model
 from tests.models import architectures
@@ -107,7 +107,7 @@ def test_a_run_has_the_note_among_its_warnings_and_in_its_card(
 
 
 def test_a_fit_has_the_note_too(poolerless: Path) -> None:
-    from tests.classifying.made_examples import make_texts, quick
+    from tests.classifier.made_examples import make_texts, quick
 
     fitted = quick(poolerless, epochs=1).fit(*make_texts(20))
     assert any(NOTE in note for note in fitted._record.notes)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.card import frozen_fingerprint, make_card
 from fairtune.models.loading import LoadedModel, load_classifier, load_language_model

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.accounting import count_parameters
 from fairtune.models.card import make_card

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.accounting import count_parameters
 from fairtune.models.attention import attention_layers
 from fairtune.models.loading import LoadedModel, load_classifier, load_tokenizer

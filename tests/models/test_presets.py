@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.presets import PRESETS, preset_config, preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 

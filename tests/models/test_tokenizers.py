@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import DataError, ModelError, Stopped
+from fairtune.core.errors import DataError, ModelError, Stopped
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import SMALLEST, TokenizerSource, TrainingText, find_tokenizer, fitted
@@ -250,7 +250,7 @@ def test_a_vocabulary_that_does_not_fit_is_refused_with_both_numbers(tiny_model:
 
 HUB = """
 import json, sys
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import TrainingText, find_tokenizer
 for name in sys.argv[1:]:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.folders import INDEX, SINGLE, weight_files
 from fairtune.models.loading import load_classifier, load_tokenizer
 from fairtune.models.sources import ModelSource, find_model

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from tests.hostile import ALL, STYLE, raw_codes
 
-from fairtune.console import Console as PlainConsole
+from fairtune.core.console import Console as PlainConsole
 from fairtune.execution.job import make_job
 from fairtune.monitor.terminal import LiveWatcher, PlainWatcher, QuietWatcher, make_watcher, outcome_text
 from fairtune.study.loading import load_study

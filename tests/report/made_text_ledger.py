@@ -14,7 +14,7 @@ from made_ledger import QK, STUDY, environment
 from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results
-from fairtune.files import write_json
+from fairtune.core.files import write_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import TextScores, write_predictions

@@ -20,9 +20,9 @@ from tests.hostile import ALL, CODES, MARKS, NAME, on_a_terminal, raw_codes
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.files import read_json, write_sealed
+from fairtune.core.files import read_json, write_sealed
+from fairtune.core.printable import printable
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
-from fairtune.printable import printable
 from fairtune.report.figures import save_png
 from fairtune.report.markdown_text import code, fenced, plain
 from fairtune.report.writing import write_report

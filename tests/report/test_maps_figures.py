@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from tests.made_maps import made_run
 
 from fairtune.analysis.maps import MapRecord, read_maps
+from fairtune.core.grid import Grid, Topology
 from fairtune.report.canvas import drawing
 from fairtune.report.maps.cells import extent, outlines, short_count
 from fairtune.report.maps.colours import class_colours, class_letters, faded, ink_on, strength
@@ -19,7 +20,6 @@ from fairtune.report.maps.label_map import letters_of
 from fairtune.report.maps.over_epochs import spread_out
 from fairtune.report.maps.planes import component_planes, planes_of
 from fairtune.report.maps.words import when
-from fairtune.som.grid import Grid, Topology
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from made_ledger import ArmSpec, MadeLedger, make_study
 from tests.made_maps import record_maps
 
-from fairtune.files import read_json, write_json
+from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ReportContent
 from fairtune.report.maps.markdown import map_lines
 from fairtune.report.maps.page_figures import map_figures

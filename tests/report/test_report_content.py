@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from made_ledger import QK, ArmSpec, MadeLedger
 
-from fairtune.files import read_json, write_json
+from fairtune.core.files import read_json, write_json
 from fairtune.ledger.events import EventLog
 from fairtune.report.content import ArmRow, Finding, ReportContent
 from fairtune.report.gathering import make_content

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_ledger import QK, ArmSpec, MadeLedger
 
-from fairtune.files import read_json, write_json
+from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ArmRow, ReportContent, Versus
 from fairtune.report.gathering import make_content
 from fairtune.report.writing import write_report

@@ -12,7 +12,7 @@ import pytest
 from made_ledger import ArmSpec, MadeLedger
 
 from fairtune.analysis.results import Results
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.report.figures import save_png
 from fairtune.report.writing import write_report
 

@@ -11,12 +11,12 @@ import pytest
 from made_card import made_card
 from made_ledger import QK, ArmSpec, MadeLedger
 
-from fairtune.files import read_json, write_json
+from fairtune.core.files import read_json, write_json
+from fairtune.core.numbers import error_size, significant, trains
 from fairtune.report.attention import LEVELS, head_maps, layer_rows, spread_curves
 from fairtune.report.content import ReportContent
 from fairtune.report.gathering import make_content
 from fairtune.report.html import HtmlExporter
-from fairtune.report.numbers import error_size, significant, trains
 from fairtune.report.spread_figure import spread_svg
 from fairtune.report.starting import CardSummary
 from fairtune.report.writing import write_report

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fairtune.report.scales import relative, scale_of
-from fairtune.tasks.metrics import METRICS
+from fairtune.settings.metrics import METRICS
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from fairtune.errors import ModelError
-from fairtune.som.grid import Grid
+from fairtune.core.errors import ModelError
+from fairtune.core.grid import Grid
 from fairtune.som.schedules import radius_at, rate_at
 
 
@@ -77,5 +77,5 @@ def test_an_unknown_topology_is_refused_with_the_nearest() -> None:
 
 
 def test_grid_and_schedules_import_no_torch() -> None:
-    code = "import sys, fairtune.som.grid, fairtune.som.schedules; sys.exit('torch' in sys.modules)"
+    code = "import sys, fairtune.core.grid, fairtune.som.schedules; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

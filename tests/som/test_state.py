@@ -9,7 +9,7 @@ import torch
 
 import fairtune
 from fairtune import SOM
-from fairtune.errors import DataError, FairtuneError, ModelError
+from fairtune.core.errors import DataError, FairtuneError, ModelError
 
 
 def test_the_start_is_drawn_around_one_half_by_the_seed() -> None:

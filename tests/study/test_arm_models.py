@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.execution.job import make_job
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan

@@ -16,11 +16,11 @@ from fairtune.analysis.results import load_results
 from fairtune.api import run_study
 from fairtune.cli.app import app
 from fairtune.models.sources import find_model
+from fairtune.settings.sections import Train
 from fairtune.study.fields import field_docs
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
-from fairtune.study.schema import Train
 from fairtune.tasks import load_task
 from fairtune.tasks.lengths import measure_lengths
 

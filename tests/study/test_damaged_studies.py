@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.study.loading import check_file
 from tests.study.damaged_studies import HOSTILE_YAML, damaged
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
+from fairtune.settings.sections import Train
 from fairtune.study.audit import control_of, differences
 from fairtune.study.loading import load_study
-from fairtune.study.plan import Plan, make_plan, steps_per_epoch, total_steps
-from fairtune.study.schema import Train
+from fairtune.study.plan import Plan, make_plan
 
 ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
 
@@ -184,8 +184,8 @@ def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[st
     ],
 )
 def test_steps_count_optimizer_steps(settings: dict[str, Any], examples: int, steps: int) -> None:
-    assert total_steps(Train(**settings), examples) == steps
+    assert Train(**settings).total_steps(examples) == steps
 
 
 def test_the_last_step_of_an_epoch_may_accumulate_fewer_batches() -> None:
-    assert steps_per_epoch(Train(batch_size=10, accumulate=4), 100) == 3
+    assert Train(batch_size=10, accumulate=4).steps_per_epoch(100) == 3

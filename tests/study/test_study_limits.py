@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import registered
+from fairtune.settings.sections import Train
+from fairtune.settings.values import (
+    LARGEST_SEED,
+    MOST_ARMS,
+    MOST_CLASSES,
+    MOST_RUNS,
+)
 from fairtune.study.loading import check_file, load_study
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import MOST_TOLD, StudyError
-from fairtune.study.schema import Train, study_json_schema
-from fairtune.study.values import LARGEST_SEED, MOST_ARMS, MOST_CLASSES, MOST_RUNS
+from fairtune.study.schema import study_json_schema
 from fairtune.tasks import splits
 
 BASE: dict[str, Any] = {"study": "s", "task": "movie-reviews", "model": "minilm", "arms": {"baseline": None}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import parse_method_use
 from fairtune.study.loading import check_file, load_study
 from fairtune.study.problems import StudyError

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from fairtune.methods.registry import registered
+from fairtune.settings.file_task import FileTask, Holdout
+from fairtune.settings.model import PresetModel, TrainedTokenizer
+from fairtune.settings.sections import Compare, Execution, Train
 from fairtune.study.fields import field_docs, fragment_at
-from fairtune.study.file_task import FileTask, Holdout
 from fairtune.study.loading import load_study
-from fairtune.study.model_schema import PresetModel, TrainedTokenizer
 from fairtune.study.problems import StudyError
-from fairtune.study.schema import Arm, Compare, Execution, Study, Train, study_json_schema
+from fairtune.study.schema import Arm, Study, study_json_schema
 
 SECTIONS = [Arm, Compare, Execution, FileTask, Holdout, PresetModel, Study, Train, TrainedTokenizer]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import formats, load_task
 
 HEADER = b"text,label\n"

@@ -11,7 +11,7 @@ import pytest
 from tests.tasks.made_mirror import write_split
 from tests.tasks.test_data_card import clean, distinct, mirrored
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.tasks import load_task, task_names

@@ -19,8 +19,8 @@ from made_mirror import write_split
 from made_tokenizers import STORIES
 from pyarrow import parquet
 
-from fairtune.errors import DataError
-from fairtune.study.file_task import FileTask
+from fairtune.core.errors import DataError
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks import corpora
 from fairtune.tasks.corpora import Corpus, corpus_names, load_corpus
 from fairtune.tasks.definitions import OPENWEBTEXT, TINYSTORIES, DataSet
@@ -238,7 +238,7 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
 
 READ = """
 import json, sys
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 corpus, found = load_corpus(sys.argv[1]), {}
 try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared
 from fairtune.tasks.hashing import normal_form

@@ -11,7 +11,13 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 
 from fairtune.analysis.totals import Classified, metric_from_totals
-from fairtune.tasks.metrics import METRICS, TITLES, classification_metrics, predicted_classes, text_metrics
+from fairtune.settings.metrics import (
+    METRICS,
+    TITLES,
+    classification_metrics,
+    predicted_classes,
+    text_metrics,
+)
 
 
 def scores_of(predicted: list[int], classes: int) -> np.ndarray:
@@ -116,5 +122,5 @@ def test_what_is_known_of_each_metric() -> None:
 
 
 def test_facts_of_metrics_need_neither_torch_nor_scikit_learn() -> None:
-    code = "import sys, fairtune.tasks.metrics; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
+    code = "import sys, fairtune.settings.metrics; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -17,10 +17,10 @@ import pyarrow.parquet
 import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
-from fairtune.classifying.labelled import read_labelled
-from fairtune.classifying.sinks import Sink
-from fairtune.classifying.streams import Source
-from fairtune.errors import DataError
+from fairtune.classifier.labelled import read_labelled
+from fairtune.classifier.sinks import Sink
+from fairtune.classifier.streams import Source
+from fairtune.core.errors import DataError
 from fairtune.tasks import formats
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.titles.reading import read_titles
@@ -77,7 +77,7 @@ def test_a_pipe_is_no_shard(tmp_path: Path) -> None:
 
 def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: Path) -> None:
     """`fairtune predict MODEL <(command) --format jsonl`"""
-    code = "import sys; from fairtune.classifying.streams import Source; print([r.rows for r in Source(sys.argv[1], 'jsonl')])"
+    code = "import sys; from fairtune.classifier.streams import Source; print([r.rows for r in Source(sys.argv[1], 'jsonl')])"
     script = f'{sys.executable} -c "{code}" <(echo \'{{"text": "from a pipe"}}\')'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
     assert done.stdout == "[[{'text': 'from a pipe'}]]\n"

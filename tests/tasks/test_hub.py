@@ -22,7 +22,7 @@ from fairtune.tasks.definitions import COLA, DEFINITIONS, MNLI, SST2, XNLI, Data
 Read = Callable[..., dict[str, Any]]
 READ = """
 import json, sys
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import load_task
 answers = {}
 for name in sys.argv[1:]:

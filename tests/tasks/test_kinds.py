@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 from tests.tasks.test_title_task import mirror  # noqa: F401
 
-from fairtune.errors import DataError
-from fairtune.study.file_task import FileTask
+from fairtune.core.errors import DataError
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.title_task import made_titles
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 from fairtune.models.sources import find_model
 from fairtune.tasks import load_task
 from fairtune.tasks.batches import training_batches

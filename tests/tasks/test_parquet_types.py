@@ -13,10 +13,10 @@ import pyarrow.parquet
 import pytest
 from tests.tasks.test_task_files import load
 
-from fairtune.classifying.labelled import read_labelled
-from fairtune.classifying.sinks import Sink
-from fairtune.classifying.streams import FIRST_ROWS, Source
-from fairtune.errors import DataError
+from fairtune.classifier.labelled import read_labelled
+from fairtune.classifier.sinks import Sink
+from fairtune.classifier.streams import FIRST_ROWS, Source
+from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 
 N = 40

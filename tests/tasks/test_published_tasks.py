@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from made_mirror import make_everything, make_inference, make_sst2, make_task, pairs, sentences, write_split
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import load_task, task_names
 from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS, Definition
 from fairtune.tasks.published import load_published

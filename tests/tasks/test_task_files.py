@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from fairtune.errors import DataError
-from fairtune.study.file_task import FileTask
+from fairtune.core.errors import DataError
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.task import Task
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from tests.documented import DOCS, examples
 
-from fairtune.study.file_task import FileTask
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks import corpora, packaged, published
 from fairtune.tasks.definitions import LANGUAGES, family_of
 from fairtune.tasks.describing import Description, descriptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.tasks.made_mirror import write_split
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import load_task, title_task
 
 FIELDS = ("graph", "speech", "protein", "market", "image", "storage", "query", "network", "grammar", "sensor")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks.titles import kinds, make_titles, read_titles, usable_titles
 from fairtune.tasks.titles.kinds import CORRECT, weigh
 from fairtune.tasks.titles.reading import comparable

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks.titles import read_titles
 from fairtune.tasks.titles.bibtex import bibtex_fields, plain_text
 

@@ -16,7 +16,7 @@ import pytest
 from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
 from tests.documented import examples, run_python
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import tokenizing
 from fairtune.tasks.blocks import FILE, TokenBlocks, token_blocks
 from fairtune.tasks.corpora import Corpus, Part
@@ -295,7 +295,7 @@ def test_two_processes_may_build_the_same_at_once(tmp_path: Path) -> None:
 def test_a_long_build_can_be_stopped() -> None:
     calls = 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal calls
         calls += 1
         if calls == 3:
@@ -303,7 +303,7 @@ def test_a_long_build_can_be_stopped() -> None:
 
     corpus = in_memory([[f"{story} {i}" for story in STORIES] for i in range(60)])
     with pytest.raises(KeyboardInterrupt):
-        token_blocks(corpus, "train", TOKENIZER, between=between)
+        token_blocks(corpus, "train", TOKENIZER, check_stop=check_stop)
     assert token_blocks(corpus, "train", TOKENIZER).counts.documents == 60 * len(STORIES)
 
 

@@ -151,14 +151,14 @@ def test_no_process_is_left_when_it_is_stopped(tiny_model: Path, monkeypatch: py
     before = {child.pid for child in psutil.Process().children()}
     calls = 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal calls
         calls += 1
         if calls == 8:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(tokenize(batches(texts(600), 10), load_tokenizer(tiny_model), between=between))
+        list(tokenize(batches(texts(600), 10), load_tokenizer(tiny_model), check_stop=check_stop))
     assert {child.pid for child in psutil.Process().children()} == before
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_mirror import make_everything, write_split
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks import load_task
 
 

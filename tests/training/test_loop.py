@@ -17,7 +17,7 @@ from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import read_records
 from fairtune.methods import registry
 from fairtune.methods.base import Method, Moment
-from fairtune.study.schema import Train
+from fairtune.settings.sections import Train
 from fairtune.training.optimizer import gradient_norm, parameter_groups, schedule, set_learning_rate, step_clipped
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairtune.errors import Stopped
+from fairtune.core.errors import Stopped
 from fairtune.training.memory import COUNTED
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 
@@ -63,13 +63,13 @@ def test_a_run_that_goes_on_knows_what_it_had(toy: ToyStudy) -> None:  # noqa: F
     perform_here(whole)
     looks = 0
 
-    def between() -> None:
+    def check_stop() -> None:
         nonlocal looks
         looks += 1
         if looks == 30:
             raise Stopped
 
     with pytest.raises(Stopped):
-        perform_here(stopped, between)
+        perform_here(stopped, check_stop)
     perform_here(stopped)
     assert memory_of(stopped) == memory_of(whole)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.errors import LedgerError, ModelError
+from fairtune.core.errors import LedgerError, ModelError
+from fairtune.core.grid import Grid
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder, run_folders
 from fairtune.ledger.records import EVENT, Record, read_records
-from fairtune.som.grid import Grid
 
 NAME = "bpsom"
 BINS = 20

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fairtune.analysis.records import RunRecord
 from fairtune.ledger.predictions import Predictions, read_predictions
-from fairtune.tasks.metrics import predicted_classes
+from fairtune.settings.metrics import predicted_classes
 
 Floats = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
 from fairtune.ledger.seals import DAMAGED, WAITING, State
-from fairtune.tasks.metrics import classification_metrics, text_metrics
+from fairtune.settings.metrics import classification_metrics, text_metrics
 
 SAME_EXAMPLES = (("ids", "labels"),)
 SAME_TEXT = (("ids", "bytes", "words"), ("tokens",))

@@ -19,12 +19,12 @@ from fairtune.analysis.records import RunRecord, difference_of
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
 from fairtune.analysis.totals import scored
 from fairtune.analysis.verdicts import Verdict, judge
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import require_study, run_folder, run_folders
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_study
 from fairtune.methods.registry import MethodUse, is_control, parse_method_use
-from fairtune.tasks.metrics import METRICS, TITLES
+from fairtune.settings.metrics import METRICS, TITLES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fairtune.analysis.resampling import bootstrap_variance
 from fairtune.analysis.totals import Scored
-from fairtune.tasks.metrics import TITLES
+from fairtune.settings.metrics import TITLES
 
 MOST_SEEDS = 200
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores
-from fairtune.tasks.metrics import METRICS, predicted_classes, text_figures
+from fairtune.settings.metrics import METRICS, predicted_classes, text_figures
 
 Floats = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]

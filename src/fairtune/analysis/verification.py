@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.analysis.records import metrics_of
-from fairtune.errors import LedgerError
-from fairtune.files import read_sealed
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES
 from fairtune.ledger.examples import about_examples
 from fairtune.ledger.folders import RunFolder, require_study, run_folders

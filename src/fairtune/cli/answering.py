@@ -12,10 +12,10 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from fairtune.console import Console
-from fairtune.errors import FairtuneError, Stopped
-from fairtune.files import finite
-from fairtune.printable import LINES, printable, printable_json
+from fairtune.core.console import Console
+from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.core.files import finite
+from fairtune.core.printable import LINES, printable, printable_json
 from fairtune.study.problems import StudyError
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130

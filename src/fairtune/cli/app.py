@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from fairtune import __version__
 from fairtune.cli import (
     export,
     inspect,
@@ -24,6 +23,7 @@ from fairtune.cli import (
 )
 from fairtune.cli.data import data
 from fairtune.cli.refusing import Verbs
+from fairtune.core.version import __version__
 from fairtune.study.fields import field_docs
 
 app = typer.Typer(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from fairtune.console import Console
+from fairtune.core.console import Console
 
 PLAIN_SECONDS = 30.0
 

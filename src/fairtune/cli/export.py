@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="A run folder, or study/arm/seed-n in --runs.", show_default=False)
@@ -39,8 +39,8 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Export a finished run's model: a copy of it, or with --delta only what training changed."""
-    from fairtune.execution.delta.exporting import export_delta, export_model
-    from fairtune.execution.delta.runs import find_run
+    from fairtune.export.exporting import export_delta, export_model
+    from fairtune.export.runs import find_run
 
     if model is not None and not delta:
         raise FairtuneError("--model says where the checkpoint of a delta is; a whole model needs none. Add --delta.")

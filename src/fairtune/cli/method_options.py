@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from fairtune.errors import nearest, one_of
+from fairtune.core.errors import nearest, one_of
 from fairtune.methods.arms import named_arms
 from fairtune.methods.registry import MethodUse, registered
-from fairtune.study.file_task import FileTask
+from fairtune.settings.file_task import FileTask
 from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
-from fairtune.errors import FairtuneError, nearest, one_of
+from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
 from fairtune.methods.registry import Registration, registered
 from fairtune.study.fields import method_docs

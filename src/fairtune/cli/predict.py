@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
-from fairtune.errors import DataError, FairtuneError, one_of
-from fairtune.study.values import DEVICE
+from fairtune.core.errors import DataError, FairtuneError, one_of
+from fairtune.settings.values import DEVICE
 from fairtune.tasks.formats import check_columns
 
 if TYPE_CHECKING:
-    from fairtune.classifying.answering import Outcome
-    from fairtune.classifying.opening import Opened
-    from fairtune.classifying.sinks import Sink
-    from fairtune.classifying.streams import Source
+    from fairtune.classifier.answering import Outcome
+    from fairtune.classifier.opening import Opened
+    from fairtune.classifier.sinks import Sink
+    from fairtune.classifier.streams import Source
 
 MOST_SHOWN = 3
 Model = Annotated[
@@ -105,8 +105,8 @@ def predict(
     Rows are answered some at a time, so a file may be larger than memory. OUT has its name when it is whole; after Ctrl-C or a
     bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
     """
-    from fairtune.classifying.sinks import Sink, quiet_standard_output
-    from fairtune.classifying.streams import Source
+    from fairtune.classifier.sinks import Sink, quiet_standard_output
+    from fairtune.classifier.streams import Source
 
     if as_json and out == "-":
         raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
@@ -142,8 +142,8 @@ def _predicted(
     model: str, source: Source, sink: Sink, columns: tuple[str | None, str | None, str | None],
     added: tuple[bool, str], device: str, batch_tokens: int | None,
 ) -> tuple[Outcome, Opened, str | None]:  # fmt: skip
-    from fairtune.classifying.answering import Asked, answer, text_columns
-    from fairtune.classifying.opening import open_classifier
+    from fairtune.classifier.answering import Asked, answer, text_columns
+    from fairtune.classifier.opening import open_classifier
     from fairtune.cli.counting import counting
 
     text, pair, label = columns
@@ -166,7 +166,7 @@ def _kept(sink: Sink) -> str:
 
 
 def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> dict[str, Any]:
-    from fairtune.classifying.figures import overall
+    from fairtune.classifier.figures import overall
 
     n = int(outcome.matrix.sum())
     return {

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from fairtune.printable import LINES, printable
+from fairtune.core.printable import LINES, printable
 
 
 class Verbs(TyperGroup):

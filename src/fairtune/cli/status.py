@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import study_names
 from fairtune.ledger.seals import run_facts
 

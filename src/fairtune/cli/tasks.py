@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
-from fairtune.errors import FairtuneError, one_of
+from fairtune.core.errors import FairtuneError, one_of
 from fairtune.tasks.catalogue import unknown
 from fairtune.tasks.definitions import ALIASES, LANGUAGES, family_of
 from fairtune.tasks.describing import LANGUAGE_MODEL, Description, descriptions

@@ -14,13 +14,13 @@ import typer
 
 from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
 from fairtune.cli.method_options import read_methods
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
 if TYPE_CHECKING:
-    from fairtune.classifier import TextClassifier
-    from fairtune.classifying.labelled import Labelled
+    from fairtune.classifier.labelled import Labelled
+    from fairtune.classifier.text_classifier import TextClassifier
 
 OWN = ("lr", "epochs", "batch_size", "max_length", "patience")
 """Fields of `train` that are options of their own."""
@@ -147,8 +147,8 @@ def train(
         "calibrate": calibrate, "device": device,
     }  # fmt: skip
 
-    from fairtune.classifying.labelled import read_labelled
-    from fairtune.classifying.saving import require_free
+    from fairtune.classifier.labelled import read_labelled
+    from fairtune.classifier.saving import require_free
     from fairtune.cli.trained import facts_of, show
 
     require_free(out.expanduser().resolve())  # before the work, not after it
@@ -177,7 +177,7 @@ def train(
 
 def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier, list[str], float]:
     """A classifier, also where Ctrl-C ended its training; what there is to know of it; and the seconds that it took."""
-    from fairtune.classifier import TextClassifier
+    from fairtune.classifier.text_classifier import TextClassifier
 
     classifier = TextClassifier(**parameters)
     began = time.perf_counter()

@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import console
-from fairtune.printable import printable, with_printable_texts
+from fairtune.core.printable import printable, with_printable_texts
 from fairtune.report.scales import scale_of
 
 if TYPE_CHECKING:
-    from fairtune.classifier import TextClassifier
-    from fairtune.classifying.labelled import Labelled
-    from fairtune.classifying.mistakes import Mistakes
+    from fairtune.classifier.labelled import Labelled
+    from fairtune.classifier.mistakes import Mistakes
+    from fairtune.classifier.text_classifier import TextClassifier
 
 MOST_CLASSES, MOST_MISTAKES, SHOWN = 12, 5, 60
 FIGURES = ("accuracy", "macro_f1", "f1", "mcc")

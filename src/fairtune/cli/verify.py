@@ -13,7 +13,7 @@ from fairtune.cli.answering import FAILED_RUN, AsJson, Runs, answers, console, p
 
 if TYPE_CHECKING:
     from fairtune.analysis.verification import CheckedStudy
-    from fairtune.tasks.cache_contents import Verified
+    from fairtune.core.cache_contents import Verified
 
 UNSOUND = FAILED_RUN
 STATES = {
@@ -45,9 +45,9 @@ def verify(
     code is 0 where all is as it was written, 1 where something is not. Runs are never changed.
     """
     from fairtune.analysis.verification import verify_study
+    from fairtune.core.cache_contents import discard
+    from fairtune.core.cache_contents import verify as verify_cache
     from fairtune.ledger.folders import study_names
-    from fairtune.tasks.cache_contents import discard
-    from fairtune.tasks.cache_contents import verify as verify_cache
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
     cache = verify_cache() if study is None or mend_cache else []

@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
+from fairtune.core.seeding import derive, seed_all
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.card import digests_outside, make_card
@@ -20,7 +21,6 @@ from fairtune.models.loading import LoadedModel, load_classifier, load_language_
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import told
-from fairtune.training.seeding import derive, seed_all
 
 
 @dataclass(frozen=True)

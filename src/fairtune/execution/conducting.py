@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairtune.errors import LedgerError, Stopped
+from fairtune.core.errors import LedgerError, Stopped
+from fairtune.core.files import remove_leftovers, write_sealed
 from fairtune.execution.examples import record_examples
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.local import LocalExecutor, Message, find_devices
-from fairtune.files import remove_leftovers, write_sealed
 from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import write_study
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.plan import Plan
 from fairtune.tasks.card_making import card_of
-from fairtune.tasks.corpora import KIND as TEXT
 
 
 class Watcher(Protocol):

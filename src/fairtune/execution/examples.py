@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fairtune.errors import Stopped
+from fairtune.core.cache import key_of
+from fairtune.core.errors import Stopped
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, write_examples
 from fairtune.study.plan import Plan
 from fairtune.tasks import Task, load_task
-from fairtune.tasks.cache import key_of
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
 from fairtune.tasks.tokenizing import BATCH, tokenize

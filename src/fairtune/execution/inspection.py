@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairtune.errors import DataError, ModelError, RunFailure
+from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.execution.building import build_start
 from fairtune.methods.registry import MethodUse
 from fairtune.models.attention import attention_layers
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource, with_vocabulary
-from fairtune.study.file_task import FileTask
-from fairtune.study.schema import Train
+from fairtune.settings.file_task import FileTask
+from fairtune.settings.sections import Train
 from fairtune.tasks import load_task
 from fairtune.tasks.encoding import encode
 from fairtune.training.classification import PROBED, to_device

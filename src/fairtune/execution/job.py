@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import write_sealed
+from fairtune.core.files import write_sealed
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.models.layouts import registered_layouts

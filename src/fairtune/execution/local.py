@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from fairtune.errors import LedgerError, Stopped
+from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job, failure, record_failure
 from fairtune.ledger.environment import gpus
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairtune.errors import FairtuneError, RunFailure, Stopped
+from fairtune.core.errors import FairtuneError, RunFailure, Stopped
+from fairtune.core.files import write_json, write_sealed
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.job import Job, failure, record_failure
-from fairtune.files import write_json, write_sealed
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
@@ -31,9 +31,9 @@ from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource, require_unchanged
-from fairtune.study.schema import Train
+from fairtune.settings.sections import Train
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.tasks import Task, load_task
-from fairtune.tasks.corpora import KIND as TEXT
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.task import SPLITS
@@ -56,7 +56,7 @@ LOOK_SECONDS = 5.0
 Report = Callable[[dict[str, Any]], None]
 
 
-def perform(job: Job, device: str, between: Callable[[], None], report: Report) -> dict[str, Any]:
+def perform(job: Job, device: str, check_stop: Callable[[], None], report: Report) -> dict[str, Any]:
     """Perform a run and record it. Returns its result, finished or failed.
 
     Raises:
@@ -68,7 +68,7 @@ def perform(job: Job, device: str, between: Callable[[], None], report: Report) 
     try:
         folder.begin(job.plan)
         log = EventLog(folder.events)
-        return _perform(job, folder, device, log, between, report)
+        return _perform(job, folder, device, log, check_stop, report)
     except Stopped:
         raise
     except Exception as error:
@@ -106,12 +106,12 @@ def _kind_of(error: BaseException) -> str:
 
 
 def _perform(
-    job: Job, folder: RunFolder, device: str, log: EventLog, between: Callable[[], None], report: Report
+    job: Job, folder: RunFolder, device: str, log: EventLog, check_stop: Callable[[], None], report: Report
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
     environment = capture_environment(device)
     write_sealed(folder.environment, environment)
-    ready = prepare(job, device, log, between)
+    ready = prepare(job, device, log, check_stop)
     run = ready.run
     write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
@@ -192,7 +192,7 @@ class Ready:
     tokenizer: Path
 
 
-def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -> Ready:
+def prepare(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> Ready:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
     take_layouts(job.attention)
     settings = job.plan["settings"]
@@ -201,9 +201,9 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     source = ModelSource(**job.model)
     require_unchanged(source)
     tokenizer = Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch()
-    objective, labels = _objective(job, tokenizer, train, between)
+    objective, labels = _objective(job, tokenizer, train, check_stop)
 
-    between()
+    check_stop()
     batch = objective.probe()
     start = build_start(settings, source, labels, batch, tokenizer)
     card = start.describe(batch)
@@ -213,25 +213,25 @@ def prepare(job: Job, device: str, log: EventLog, between: Callable[[], None]) -
     states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
-        states=states, keep=partial(write_arrays, job.run), checkpoint_every=job.checkpoint_every, between=between,
+        states=states, keep=partial(write_arrays, job.run), checkpoint_every=job.checkpoint_every, check_stop=check_stop,
     )  # fmt: skip
     return Ready(run, card, frozen, tokenizer)
 
 
 def _objective(
-    job: Job, tokenizer: Path, train: Train, between: Callable[[], None]
+    job: Job, tokenizer: Path, train: Train, check_stop: Callable[[], None]
 ) -> tuple[Objective, tuple[str, ...]]:
     """What is learned, and the labels that are told apart, of which a language model has none."""
     planned = job.plan["settings"]["task"]
     if planned.get("kind") == TEXT:
-        text = TextTask(load_corpus(job.task["spec"]), tokenizer, between)
+        text = TextTask(load_corpus(job.task["spec"]), tokenizer, check_stop)
         _require_same(text.fingerprint, planned)
         blocks = {split: text.blocks(split, train) for split in SPLITS}
         return LanguageModelling(blocks, train.longest, planned["metric"]), ()
     task = _task(json.dumps(job.task))
     _require_same(task.fingerprint, planned)
     words = load_tokenizer(tokenizer)
-    data = encode_task(task, words, train.longest, train.sizes, between)
+    data = encode_task(task, words, train.longest, train.sizes, check_stop)
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples)
     return Classification(data, task.metric, task.labels, texts), task.labels
 

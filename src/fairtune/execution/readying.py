@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairtune.core.cache import watched
+from fairtune.core.cache_contents import size_of
+from fairtune.settings.sections import Train
 from fairtune.study.grounds import named_model, text_of, tokenized
 from fairtune.study.plan import make_plan
-from fairtune.study.schema import Study, Train
+from fairtune.study.schema import Study
 from fairtune.tasks import load_task
-from fairtune.tasks.cache import watched
-from fairtune.tasks.cache_contents import size_of
 from fairtune.tasks.card_making import card_of
 from fairtune.tasks.corpora import is_text, load_corpus
 from fairtune.tasks.encoding import encode_task

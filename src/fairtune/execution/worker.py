@@ -15,11 +15,11 @@ import threading
 import time
 from typing import Any
 
-from fairtune.errors import FairtuneError, LedgerError, Stopped
+from fairtune.core.console import make_messages_printable
+from fairtune.core.errors import FairtuneError, LedgerError, Stopped
+from fairtune.core.pipes import own_pipes
 from fairtune.execution.job import Job
-from fairtune.foreign_messages import make_messages_printable
 from fairtune.ledger.folders import is_locked, lock
-from fairtune.pipes import own_pipes
 
 REPORT_SECONDS = 0.2
 LOCK_SECONDS = 60.0

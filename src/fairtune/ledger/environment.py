@@ -12,8 +12,8 @@ from typing import Any
 
 import psutil
 
-from fairtune import __version__
-from fairtune.files import read_sealed
+from fairtune.core.files import read_sealed
+from fairtune.core.version import __version__
 from fairtune.ledger.folders import RunFolder
 
 PACKAGES = (

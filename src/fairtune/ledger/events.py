@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import finite
+from fairtune.core.files import finite
 
 SYNC_SECONDS = 1.0
 SUM = b', "crc32": "'

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.errors import LedgerError
-from fairtune.files import parse_json, write_atomically
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import parse_json, write_atomically
 
 FILE = "examples.parquet"
 ABOUT = b"fairtune"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairtune.errors import LedgerError, nearest, one_of
+from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.ledger.folders import RunFolder, run_folders, study_folder, study_names
 
 SHOWN = 6

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import LedgerError, nearest, one_of
-from fairtune.files import read_sealed, remove_leftovers, write_sealed
+from fairtune.core.errors import LedgerError, nearest, one_of
+from fairtune.core.files import read_sealed, remove_leftovers, write_sealed
 
 SCRATCH = "checkpoint"
 LOCK_ATTEMPTS = 10

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from fairtune.errors import LedgerError
-from fairtune.files import write_atomically
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import write_atomically
 
 Counts = npt.NDArray[np.int64]
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from fairtune.errors import LedgerError
-from fairtune.files import write_atomically
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import write_atomically
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder
 

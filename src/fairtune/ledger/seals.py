@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import (
+from fairtune.core.files import (
     read_json,
     read_sealed,
     sealed,

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import LedgerError
-from fairtune.files import read_sealed, write_sealed
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_sealed, write_sealed
 
 NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 """What no reader can do without."""

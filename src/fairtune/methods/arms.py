@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from fairtune.methods.registry import MethodUse, clashes, conflicts, parse_method_use, registered
-from fairtune.study.values import ArmName
+from fairtune.settings.values import ArmName
 
 
 @dataclass(frozen=True)

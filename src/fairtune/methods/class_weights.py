@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from fairtune.errors import nearest, one_of, shown
-from fairtune.study.values import MOST_CLASSES
+from fairtune.core.errors import nearest, one_of, shown
+from fairtune.settings.values import MOST_CLASSES
 
 if TYPE_CHECKING:
     from fairtune.methods.base import TrainingData

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 
 
 def of_batch(logits: Tensor, labels: Tensor) -> Tensor:

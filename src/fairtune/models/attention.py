@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.declared import Declared
 from fairtune.models.fused import SplitProjection, is_projection, part_rows, rows_of
 from fairtune.models.layouts import AttentionLayout, layout_of

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.declared import Declarations, Digests
 from fairtune.models.loading import LoadedModel

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutputWithPast
 from transformers.utils.generic import can_return_tuple
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.heads import base_model
 from fairtune.models.modes import evaluating
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.heads import base_model
 from fairtune.models.modes import evaluating
 

@@ -10,7 +10,7 @@ from accelerate.utils import extract_model_from_parallel
 from torch import nn
 from transformers import PreTrainedModel
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.heads import base_model
 
 

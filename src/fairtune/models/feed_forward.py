@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.attention import block_numbers, block_of
 from fairtune.models.fused import is_projection
 

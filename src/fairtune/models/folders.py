@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import ModelError
-from fairtune.files import parse_json
+from fairtune.core.errors import ModelError
+from fairtune.core.files import parse_json
 
 CONFIG, TOKENIZER, GENERATION = "config.json", "tokenizer_config.json", "generation_config.json"
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"

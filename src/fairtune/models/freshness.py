@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import nn
 from transformers import PreTrainedModel
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.folders import CONFIG, weight_files
 from fairtune.models.heads import base_model
 from fairtune.models.transformers_files import tensor_shapes

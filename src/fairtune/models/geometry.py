@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.attention import AttentionLayer, Projection, attention_layers
 from fairtune.models.probing import Batch, Flops, Spread, count_flops, logit_spread
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 
 if TYPE_CHECKING:
     from torch import nn

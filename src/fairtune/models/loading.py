@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GenerationConfig, PreTrainedModel
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
 from fairtune.models.folders import GENERATION, check_model_folder
 from fairtune.models.freshness import notes_of_fresh

@@ -9,15 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.errors import ModelError, nearest, one_of, shown
-from fairtune.files import parse_json
+from fairtune.core.errors import (
+    ModelError,
+    nearest,
+    one_of,
+    shown,
+)
+from fairtune.core.files import parse_json
+from fairtune.settings.model import LARGEST_VOCABULARY, LONGEST_CONTEXT
 
 VERSION = 1
 """Raised whenever the same preset would become another model."""
 SETTINGS = ("vocab_size", "context", "dropout")
 """What a study may set of a preset."""
-LARGEST_VOCABULARY, LONGEST_CONTEXT = 1_000_000, 131_072
-"""Far beyond what models of a preset's size are trained with."""
 WRITTEN = re.compile(r"(?P<name>[^()]+)\((?P<settings>[^()]*)\)")
 
 

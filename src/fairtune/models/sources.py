@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import ModelError, nearest
-from fairtune.files import read_json, sha256_of
+from fairtune.core.errors import ModelError, nearest
+from fairtune.core.files import read_json, sha256_of
 from fairtune.models.folders import CONFIG, MissingWeights, check_model_folder, read_settings, weight_files
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 

@@ -8,10 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtune.errors import ModelError
-from fairtune.files import write_json
+from fairtune.core.cache import cached, key_of
+from fairtune.core.errors import ModelError
+from fairtune.core.files import write_json
 from fairtune.models.sources import ModelSource
-from fairtune.tasks.cache import cached, key_of
 
 VERSION = 1
 FACTS = "answer.json"

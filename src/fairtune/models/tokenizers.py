@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import DataError, ModelError
-from fairtune.files import read_json, write_json
+from fairtune.core.cache import cached, key_of
+from fairtune.core.errors import DataError, ModelError
+from fairtune.core.files import read_json, write_json
 from fairtune.models.folders import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
-from fairtune.tasks.cache import cached, key_of
 
 VERSION = 1
 """Raised whenever the same text would give another tokenizer."""
@@ -68,21 +68,21 @@ class TokenizerSource:
 
 
 def find_tokenizer(
-    spec: str | int | None, model: ModelSource, text: TrainingText, between: Callable[[], None] = lambda: None
+    spec: str | int | None, model: ModelSource, text: TrainingText, check_stop: Callable[[], None] = lambda: None
 ) -> TokenizerSource:
     """Find a model's tokenizer, or train one.
 
     Args:
         spec: None is the checkpoint's own; a text is a folder or a hub id with an optional @revision; a number is the size of
             the vocabulary of one to train.
-        between: called again and again, so that training can be stopped.
+        check_stop: called again and again, so that training can be stopped.
 
     Raises:
         ModelError: there is none, it cannot be loaded, or the size is too small.
         DataError: there is no text to train it on.
     """
     if isinstance(spec, int):
-        return _trained(spec, text, between)
+        return _trained(spec, text, check_stop)
     if spec is not None:
         folder = Path(spec).expanduser()
         if folder.is_dir():
@@ -183,20 +183,20 @@ def too_few(size: int) -> str:
     return f"{size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model"
 
 
-def _trained(size: int, text: TrainingText, between: Callable[[], None]) -> TokenizerSource:
+def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> TokenizerSource:
     if size < SMALLEST:
         raise ModelError(f"tokenizer: {too_few(size)}.")
 
     def build(folder: Path) -> None:
-        write_json(folder / FACTS, {"vocabulary": _train(size, text, between, folder)})
+        write_json(folder / FACTS, {"vocabulary": _train(size, text, check_stop, folder)})
 
-    folder = cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, between)
+    folder = cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, check_stop)
     reached = int(json.loads((folder / FACTS).read_bytes())["vocabulary"])
     name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
     return TokenizerSource(name, _identity(folder, _files(folder)), str(folder), reached)
 
 
-def _train(size: int, text: TrainingText, between: Callable[[], None], folder: Path) -> int:
+def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder: Path) -> int:
     """Train a byte-level BPE as GPT-2's: any text is tokens, and comes back from them."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -209,7 +209,7 @@ def _train(size: int, text: TrainingText, between: Callable[[], None], folder: P
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    read = _Beginning(text, between)
+    read = _Beginning(text, check_stop)
     tokenizer.train_from_iterator(read, trainer)
     if not read.characters:
         raise DataError("tokenizer: there is no training text to train it on; every document is blank or held out.")
@@ -222,12 +222,12 @@ def _train(size: int, text: TrainingText, between: Callable[[], None], folder: P
 class _Beginning:
     """The documents of a text, as far as a tokenizer is trained on them."""
 
-    def __init__(self, text: TrainingText, between: Callable[[], None]) -> None:
-        self.text, self.between, self.characters = text, between, 0
+    def __init__(self, text: TrainingText, check_stop: Callable[[], None]) -> None:
+        self.text, self.check_stop, self.characters = text, check_stop, 0
 
     def __iter__(self) -> Iterator[list[str]]:
         for documents in self.text.documents():
-            self.between()
+            self.check_stop()
             self.characters += sum(map(len, documents))
             yield documents
             if self.characters >= READ:

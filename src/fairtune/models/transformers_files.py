@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from fairtune.errors import FairtuneError, ModelError, Stopped
-from fairtune.files import read_json
+from fairtune.core.errors import FairtuneError, ModelError, Stopped
+from fairtune.core.files import read_json
 from fairtune.models.folders import CONFIG, GENERATION, TOKENIZER, check_folder, check_model_folder, weight_files
 
 SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}

@@ -16,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fairtune.console import Console
+from fairtune.core.console import Console
 from fairtune.execution.conducting import Watcher
 from fairtune.execution.job import Job
 from fairtune.execution.local import Message

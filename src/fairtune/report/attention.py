@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from fairtune.report.numbers import error_size, significant
+from fairtune.core.numbers import error_size, significant
 from fairtune.report.origin import CHECKPOINT, Origin
 
 PARTS = {"q": "query", "k": "key", "v": "value"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fairtune.core.numbers import ratio
 from fairtune.report.content import Header, Versus
-from fairtune.report.numbers import ratio
 from fairtune.report.spread import Spread
 from fairtune.report.starting import CardSummary
 

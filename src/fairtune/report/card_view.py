@@ -10,8 +10,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from fairtune.core.numbers import (
+    error_size,
+    megabytes,
+    millions,
+    ratio,
+    significant,
+)
 from fairtune.report.attention import LayerRow, layer_rows
-from fairtune.report.numbers import error_size, megabytes, millions, ratio, significant
 from fairtune.report.origin import FRESH, Origin, origin_of
 from fairtune.report.terminal import shown
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fairtune.core.numbers import DASH, ratio
 from fairtune.report.content import Versus
-from fairtune.report.numbers import DASH, ratio
 
 
 def expected_text(versus: Versus | None) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fairtune.analysis.results import Results
-from fairtune.errors import one_of
-from fairtune.files import read_sealed
-from fairtune.report.numbers import DASH, whole
+from fairtune.core.errors import one_of
+from fairtune.core.files import read_sealed
+from fairtune.core.numbers import DASH, whole
 from fairtune.tasks.card import DataCard, Lengths, SplitCard, as_percent
 
 TITLES = {"train": "training", "validation": "validation", "test": "test"}

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from fairtune.analysis.results import Results
-from fairtune.printable import with_printable_texts
+from fairtune.core.numbers import confidence
+from fairtune.core.printable import with_printable_texts
 from fairtune.report.axes import log_if_wide, symlog_if_wide
 from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.content import ArmRow, ReportContent, Versus
 from fairtune.report.gathering import make_content
-from fairtune.report.numbers import confidence
 from fairtune.report.palette import GREY, VERDICTS, arm_style
 from fairtune.report.scales import scale_of
 from fairtune.report.svg import svg_text

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairtune.analysis.ablations import left_out_method, step_factor
 from fairtune.analysis.results import Comparison, Results, RunRecord
+from fairtune.core.numbers import setting
 from fairtune.report.bounds import beats, bound_notes, expected_ratio, lowest_ratio
 from fairtune.report.content import ArmRow, Confound, Header, ReportContent, RunLine, TextFacts, Versus, Worth
 from fairtune.report.curves import learning_curve
@@ -16,7 +17,6 @@ from fairtune.report.data_section import read_data
 from fairtune.report.machine import describe_machine, was_busy
 from fairtune.report.maps.section import read_map_section
 from fairtune.report.mistakes.section import read_mistakes
-from fairtune.report.numbers import setting
 from fairtune.report.reading import reading_notes, starting_notes, timing_notes
 from fairtune.report.representation.section import read_representation
 from fairtune.report.samples import read_samples
@@ -24,7 +24,7 @@ from fairtune.report.sentences import findings
 from fairtune.report.spread import Spread, spread_of
 from fairtune.report.starting import CardSummary, read_card
 from fairtune.report.worth import rank, worth_of
-from fairtune.tasks.metrics import METRICS, TITLES
+from fairtune.settings.metrics import METRICS, TITLES
 
 PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
 

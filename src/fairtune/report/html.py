@@ -8,8 +8,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fairtune.analysis.progress import steps_text
-from fairtune.printable import LINES, printable, with_printable_texts
-from fairtune.report import costs, data_section, numbers, text_data, worth_words
+from fairtune.core import numbers
+from fairtune.core.printable import LINES, printable, with_printable_texts
+from fairtune.report import (
+    costs,
+    data_section,
+    text_data,
+    worth_words,
+)
 from fairtune.report.attention import head_maps, layer_rows
 from fairtune.report.content import ReportContent
 from fairtune.report.curve_figure import curves_svg
@@ -27,7 +33,7 @@ from fairtune.report.scales import relative, scale_of
 from fairtune.report.spread_figure import spread_svg
 
 FORMATS = (
-    numbers.between, numbers.p_value, numbers.significant, numbers.whole,
+    numbers.low_to_high, numbers.p_value, numbers.significant, numbers.whole,
     numbers.share, numbers.gigabytes, numbers.megabytes, numbers.millions, numbers.ratio, numbers.error_size,
     numbers.trains, numbers.confidence, scale_of, relative, steps_text, layer_rows, head_maps,
     data_section.split_rows, data_section.overlap_heads, data_section.overlap_rows, data_section.remarks,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from fairtune.files import finite
-from fairtune.printable import printable_json
+from fairtune.core.files import finite
+from fairtune.core.printable import printable_json
 from fairtune.report.content import ReportContent
 
 

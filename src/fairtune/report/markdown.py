@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fairtune.printable import printable
+from fairtune.core.numbers import (
+    DASH,
+    error_size,
+    gigabytes,
+    megabytes,
+    millions,
+    ratio,
+    share,
+    significant,
+    whole,
+)
+from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, ReportContent
 from fairtune.report.costs import expected_text
 from fairtune.report.data_markdown import data_lines, text_lines
@@ -12,7 +23,6 @@ from fairtune.report.maps.markdown import map_lines
 from fairtune.report.markdown_results import result_lines
 from fairtune.report.markdown_text import fenced, items, one_line, plain, section, table
 from fairtune.report.mistakes.markdown import mistake_lines
-from fairtune.report.numbers import DASH, error_size, gigabytes, megabytes, millions, ratio, share, significant, whole
 from fairtune.report.origin import Origin, origin_of
 from fairtune.report.representation.words import representation_caption, representation_remarks
 from fairtune.report.spread import Spread

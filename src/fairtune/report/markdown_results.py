@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtune.core.numbers import (
+    DASH,
+    confidence,
+    low_to_high,
+    p_value,
+)
 from fairtune.report.content import ArmRow, Header, ReportContent, Versus
 from fairtune.report.markdown_text import plain, section, table
-from fairtune.report.numbers import DASH, between, confidence, p_value
 from fairtune.report.scales import Scale, relative, scale_of
 
 
@@ -55,10 +60,10 @@ def difference_cells(header: Header, versus: Versus | None) -> list[str]:
 def _change(scale: Scale, versus: Versus) -> tuple[str, str]:
     base = versus.base
     difference = scale.signed(versus.difference, base)
-    interval = between(versus.low, versus.high, lambda end: scale.signed(end, base))
+    interval = low_to_high(versus.low, versus.high, lambda end: scale.signed(end, base))
     if not scale.plain:
         return difference, interval
-    ends = between(versus.low, versus.high, lambda end: relative(end, base))
+    ends = low_to_high(versus.low, versus.high, lambda end: relative(end, base))
     return f"{difference} ({relative(versus.difference, base)})", f"{interval} ({ends})"
 
 
@@ -69,7 +74,7 @@ def metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
         summary, scale = row.summaries.get(name), scale_of(name)
         known = summary is not None and summary.n
         cells.append(
-            f"{scale.value(summary.mean)} ({between(summary.low, summary.high, scale.value)})"
+            f"{scale.value(summary.mean)} ({low_to_high(summary.low, summary.high, scale.value)})"
             if known and summary
             else DASH
         )
@@ -83,7 +88,7 @@ def _result_heads(header: Header) -> list[str]:
 
 def _result_cells(header: Header, row: ArmRow) -> list[str]:
     own, scale = row.summaries[header.metric], scale_of(header.metric)
-    figures = [scale.value(own.mean), scale.value(own.sd, own.mean), between(own.low, own.high, scale.value)]
+    figures = [scale.value(own.mean), scale.value(own.sd, own.mean), low_to_high(own.low, own.high, scale.value)]
     return [plain(row.arm), str(own.n), *figures, *difference_cells(header, row.versus)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairtune.printable import printable
+from fairtune.core.printable import printable
 
 SIGNS = re.compile(r"[\\`*_{}\[\]<>|#~$&]|:(?=//)|(?<=www)\.")
 """What means something anywhere in a line; addresses become links by themselves."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtune.core.numbers import confidence, whole
 from fairtune.report.content import Header, Machine, TextFacts
-from fairtune.report.numbers import confidence, whole
 from fairtune.report.origin import origin_of
 from fairtune.report.scales import scale_of
 from fairtune.report.sentences import margin_text

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairtune.report.numbers import DASH, MINUS, percent, points
-from fairtune.tasks.metrics import METRICS
+from fairtune.core.numbers import (
+    DASH,
+    MINUS,
+    percent,
+    points,
+)
+from fairtune.settings.metrics import METRICS
 
 DIGITS, MOST_PLACES = 4, 6
 UNITS = {"percent": "%", "x100": "× 100", "plain": ""}

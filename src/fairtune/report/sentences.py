@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
+from fairtune.core.numbers import (
+    MINUS,
+    confidence,
+    low_to_high,
+    p_equals,
+)
 from fairtune.report.content import ArmRow, Finding, Header, Versus
-from fairtune.report.numbers import MINUS, between, confidence, p_equals
 from fairtune.report.scales import Scale, relative, scale_of
 
 REFERENCE = "reference"
@@ -45,7 +50,7 @@ def _reference_text(header: Header, row: ArmRow) -> str:
         return f"{told} in its one finished run; an interval takes two."
     if summary.low is None:
         return f"{told} (n = {summary.n}); there is no interval, since not every run's is a finite number."
-    interval = between(summary.low, summary.high, scale.value)
+    interval = low_to_high(summary.low, summary.high, scale.value)
     return f"{told} ({confidence(header.confidence)} interval {interval}, n = {summary.n})."
 
 
@@ -60,7 +65,7 @@ def versus_text(header: Header, versus: Versus) -> str:
 
 def _in_points(header: Header, versus: Versus, scale: Scale) -> str:
     other, difference, margin = versus.reference, scale.signed(versus.difference), scale.distance(versus.margin)
-    evidence = f"({_evidence(header, versus, between(versus.low, versus.high, scale.signed))})"
+    evidence = f"({_evidence(header, versus, low_to_high(versus.low, versus.high, scale.signed))})"
     by = f"by {scale.distance(versus.difference)} points {evidence}"
     return {
         BETTER: f"better than {other} {by}.",
@@ -78,7 +83,7 @@ def _in_its_unit(header: Header, versus: Versus, scale: Scale) -> str:
     higher = (versus.difference or 0) > 0
     change, interval = (
         relative(versus.difference, base),
-        between(versus.low, versus.high, lambda end: relative(end, base)),
+        low_to_high(versus.low, versus.high, lambda end: relative(end, base)),
     )
     evidence = f"{change.lstrip(f'+{MINUS}')}; {_evidence(header, versus, interval)}"
     by = f"{title} is {'higher' if higher else 'lower'} by {scale.distance(versus.difference, base)} ({evidence})"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.results import RunRecord
-from fairtune.files import read_json
+from fairtune.core.files import read_json
 
 NEEDED = {"same", "new", "unverified", "frozen", "changed", "parameters"}
 

@@ -13,11 +13,19 @@ from fairtune.analysis.progress import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
-from fairtune.printable import printable
+from fairtune.core.numbers import (
+    DASH,
+    MINUS,
+    confidence,
+    p_value,
+    share,
+    significant,
+    whole,
+)
+from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.costs import cost_text, expected_text
 from fairtune.report.gathering import arm_rows, like_with_like, make_header
-from fairtune.report.numbers import DASH, MINUS, confidence, p_value, share, significant, whole
 from fairtune.report.scales import Scale, relative, scale_of
 from fairtune.report.sentences import versus_text
 from fairtune.report.text_data import tokenizer_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairtune.core.numbers import DASH, significant, whole
 from fairtune.report.content import Header, TextFacts
 from fairtune.report.data_section import HASH, TITLES, DataSection
-from fairtune.report.numbers import DASH, significant, whole
 
 Row = tuple[str, ...]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from fairtune.analysis.progress import steps_text
 from fairtune.analysis.statistics import Summary
+from fairtune.core.numbers import DASH, low_to_high, whole
 from fairtune.report.content import ArmRow, Header, ReportContent
 from fairtune.report.markdown_results import difference_cells, difference_heads, fair_lines, metric_cells
 from fairtune.report.markdown_text import items, plain, section, table
-from fairtune.report.numbers import DASH, between, whole
 from fairtune.report.samples import Samples, samples_text
 from fairtune.report.scales import OF_TOKENS, Scale, scale_of
 
@@ -48,7 +48,7 @@ def summary_text(scale: Scale, summary: Summary | None) -> str:
     """A mean with its interval, where there is one."""
     if summary is None or not summary.n:
         return DASH
-    interval = "" if summary.low is None else f" ({between(summary.low, summary.high, scale.value)})"
+    interval = "" if summary.low is None else f" ({low_to_high(summary.low, summary.high, scale.value)})"
     return scale.value(summary.mean) + interval
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.numbers import confidence
 from fairtune.report.content import Header, ReportContent, Worth
 from fairtune.report.costs import cost_text
 from fairtune.report.markdown_text import items, plain, section, table
-from fairtune.report.numbers import confidence
 from fairtune.report.worth_words import (
     LEFT_OUT,
     TITLE,

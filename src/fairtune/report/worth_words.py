@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fairtune.core.numbers import DASH, confidence, low_to_high
 from fairtune.report.content import Header, ReportContent, Worth
-from fairtune.report.numbers import DASH, between, confidence
 from fairtune.report.scales import relative, scale_of
 
 TITLE, LEFT_OUT = "What each change is worth", "Left out"
@@ -19,8 +19,8 @@ def gain_cells(header: Header, one: Worth) -> tuple[str, str]:
         return DASH, DASH
     scale, base = scale_of(header.metric), one.versus.base
     if not scale.plain:
-        return scale.signed(one.gain), between(one.low, one.high, scale.signed)
-    return relative(one.gain, base), between(one.low, one.high, lambda end: relative(end, base))
+        return scale.signed(one.gain), low_to_high(one.low, one.high, scale.signed)
+    return relative(one.gain, base), low_to_high(one.low, one.high, lambda end: relative(end, base))
 
 
 def settings_text(one: Worth) -> str:

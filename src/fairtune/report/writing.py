@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from fairtune.analysis.results import Results
-from fairtune.errors import LedgerError
-from fairtune.files import remove_leftovers, write_atomically
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import remove_leftovers, write_atomically
 from fairtune.ledger.seals import run_state
 from fairtune.report.content import ReportContent
 from fairtune.report.gathering import make_content

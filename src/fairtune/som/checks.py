@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 
 
 def checked_rows(x: Tensor, prototypes: Tensor) -> Tensor:

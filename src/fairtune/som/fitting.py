@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from fairtune.errors import DataError, ModelError, one_of
+from fairtune.core.errors import DataError, ModelError, one_of
+from fairtune.core.grid import Grid
 from fairtune.som.checks import check_step, checked_classes, checked_rows
-from fairtune.som.grid import Grid
 from fairtune.som.schedules import radius_at, rate_at
 
 if TYPE_CHECKING:

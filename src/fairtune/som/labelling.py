@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.som.distances import first_nearest, winners_of
 from fairtune.som.measures import torn
 

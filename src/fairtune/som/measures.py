@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.som.checks import checked_rows
 from fairtune.som.distances import first_nearest, in_parts
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError, nearest, one_of
+from fairtune.core.errors import ModelError, nearest, one_of
+from fairtune.core.grid import Grid, Topology
 from fairtune.som.checks import check_step, checked_classes, checked_rows
 from fairtune.som.distances import (
     Winners,
@@ -20,7 +21,6 @@ from fairtune.som.distances import (
     winners_of,
 )
 from fairtune.som.fitting import fit_map
-from fairtune.som.grid import Grid, Topology
 from fairtune.som.labelling import Labelling
 from fairtune.som.measures import quantisation_error, topographic_error, u_matrix
 from fairtune.som.moves import move_batch, move_one_by_one

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
-from fairtune.study.schema import Study, Train
-from fairtune.study.values import AUTO
+from fairtune.settings.sections import Train
+from fairtune.settings.values import AUTO
+from fairtune.study.schema import Study
 from fairtune.tasks.lengths import COVERAGE, auto_length, heldout_counts, train_counts
 from fairtune.tasks.task import Task
 from fairtune.tasks.token_counts import Counts

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.errors import nearest, one_of, shown
+from fairtune.core.errors import nearest, one_of, shown
 from fairtune.study.arms import is_arm_list
 from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.source import Written

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.errors import nearest, one_of, shown
+from fairtune.core.errors import nearest, one_of, shown
 from fairtune.methods.arms import family_of, named_arms
 from fairtune.methods.registry import clashes, conflicts, registered
+from fairtune.settings.values import LONGEST_NAME, MOST_RUNS, NAME
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
-from fairtune.study.values import LONGEST_NAME, MOST_RUNS, NAME
 from fairtune.study.yaml_tree import Path
 
 NEAR = 0.8

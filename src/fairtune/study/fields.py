@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from fairtune.settings.values import NAME
 from fairtune.study.schema import study_json_schema
-from fairtune.study.values import NAME
 from fairtune.study.yaml_tree import Path
 
 Fragment = dict[str, Any]

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairtune.errors import FairtuneError
+from fairtune.core.errors import FairtuneError
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.suiting import Use, require_suited
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
+from fairtune.settings.model import TrainedTokenizer
 from fairtune.study.auto_length import block_lengths, resolve_lengths
-from fairtune.study.model_schema import TrainedTokenizer
 from fairtune.study.schema import Study
 from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.contamination import check_contamination

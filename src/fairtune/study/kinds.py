@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fairtune.methods.registry import registered
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.catalogue import task_names
-from fairtune.tasks.corpora import KIND as TEXT
 from fairtune.tasks.corpora import corpus_names, is_text
 from fairtune.tasks.definitions import ALIASES
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.presets import parse_preset, preset_name
 from fairtune.models.tokenizers import NO_TOKENIZER, SMALLEST, too_few
-from fairtune.study.model_schema import TrainedTokenizer
+from fairtune.settings.model import TrainedTokenizer
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path

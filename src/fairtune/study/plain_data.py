@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from fairtune.errors import shown
+from fairtune.core.errors import shown
 from fairtune.study.yaml_tree import LONGEST_KEY, MOST_CHARACTERS, MOST_DIGITS, MOST_LEVELS, MOST_VALUES, Path
 
 _CODES = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import random
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairtune import __version__
+from fairtune.core.version import __version__
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
+from fairtune.settings.sections import UNUSED
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.audit import Difference, differences
 from fairtune.study.grounds import Grounds, find_grounds
-from fairtune.study.schema import Study, Train
+from fairtune.study.schema import Study
 from fairtune.tasks import TaskFacts
-from fairtune.tasks.corpora import KIND as TEXT
 
 PROTOCOL = 3
 """Raised whenever the same settings would train differently; part of every signature."""
-
-UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention"}}
-"""Settings that mean nothing for a kind of task, so that no run of it has them."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ def make_plan(study: Study) -> Plan:
             "compare": _compared(study),
         }
     )
-    steps = {arm: total_steps(study.settings(arm), grounds.examples[arm]) for arm in study.arms}
+    steps = {arm: study.settings(arm).total_steps(grounds.examples[arm]) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings, model = keys[arm, seed], grounds.models[arm]
@@ -151,18 +148,6 @@ def _compared(study: Study) -> dict[str, Any]:
     """What verdicts compare; a target that is not stated is left out, as in plans from before there was one."""
     found = study.compare.model_dump(mode="json")
     return {name: value for name, value in found.items() if name != "target_loss" or value is not None}
-
-
-def total_steps(train: Train, examples: int) -> int:
-    """Optimizer steps of a run over so many training examples."""
-    if train.steps is not None:
-        return train.steps
-    return max(1, round(train.epochs * steps_per_epoch(train, examples)))
-
-
-def steps_per_epoch(train: Train, examples: int) -> int:
-    used = min(examples, train.examples or examples)
-    return math.ceil(math.ceil(used / train.batch_size) / train.accumulate)
 
 
 def _settings(grounds: Grounds, arm: str) -> dict[str, Any]:

@@ -7,9 +7,14 @@ from dataclasses import asdict, dataclass
 
 from pydantic_core import ErrorDetails
 
-from fairtune.errors import FairtuneError, nearest, one_of, shown
+from fairtune.core.errors import (
+    FairtuneError,
+    nearest,
+    one_of,
+    shown,
+)
+from fairtune.settings.values import LONGEST_NAME, RESERVED
 from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
-from fairtune.study.values import LONGEST_NAME, RESERVED
 from fairtune.study.yaml_tree import Path
 
 MOST_TOLD = 100

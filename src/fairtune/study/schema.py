@@ -2,125 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, create_model
 
 from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
-from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
-from fairtune.study.file_task import FileTask
-from fairtune.study.model_schema import Model, ModelName, PresetModel, Tokenizer
-from fairtune.study.section import Section
-from fairtune.study.token_counts import Tokens
-from fairtune.study.values import (
+from fairtune.settings.file_task import FileTask
+from fairtune.settings.model import (
+    Model,
+    ModelName,
+    PresetModel,
+    Tokenizer,
+)
+from fairtune.settings.sections import (
+    Compare,
+    Execution,
+    Train,
+    is_nullable,
+    optional_fields,
+)
+from fairtune.settings.values import (
     LONGEST_NAME,
     LONGEST_TEXT,
     MOST_ARMS,
     MOST_METHODS,
-    MOST_STEPS,
     ArmName,
-    Devices,
-    Evaluate,
-    Interval,
-    Margin,
-    MaxLength,
     Name,
-    Number,
+    Section,
     Seeds,
-    Warmup,
-    Whole,
 )
+from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
-LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
-MOST_EPOCHS, MOST_IN_A_STEP = 100_000, 1_000_000
 MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES = 100, 10_000, 50
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT)]
-
-
-class Train(Section):
-    """How a run is trained. Every field may also stand in an arm, for that arm alone."""
-
-    lr: Number = Field(2e-5, gt=0, le=LARGEST_RATE, description="Learning rate at the peak of the schedule.")
-    epochs: Number = Field(3, gt=0, le=MOST_EPOCHS, description="Passes over the training examples.")
-    steps: Whole | None = Field(None, ge=1, le=MOST_STEPS, description="Optimizer steps to train; replaces `epochs`.")
-    batch_size: Whole = Field(32, ge=1, le=MOST_IN_A_STEP, description="Examples in one forward and backward pass.")
-    accumulate: Whole = Field(
-        1, ge=1, le=MOST_IN_A_STEP, description="Batches whose gradients make one optimizer step."
-    )
-    examples: Whole | None = Field(
-        None,
-        ge=2,
-        le=MOST_STEPS,
-        description="Train on this many examples, a fixed stratified sample that all arms and seeds share.",
-    )
-    tokens: Tokens | None = Field(
-        None, description="Tokens of training text that a language model uses, from its beginning; null is all of it."
-    )
-    eval_examples: Whole | None = Field(
-        None,
-        ge=10,
-        le=MOST_STEPS,
-        description="Score at most this many examples of validation and of test, a fixed stratified sample of each.",
-    )
-    max_length: MaxLength = Field(
-        128,
-        description="Longest input in tokens; longer ones are truncated. auto is the smallest length that covers 95 % of the "
-        "training examples; `fairtune data lengths` shows it. For a language model, the tokens of a block: its context "
-        "if absent or auto.",
-    )
-    attention: Literal["causal", "bidirectional"] | None = Field(
-        None,
-        description="What the tokens of a GPT-like classifier see. causal: only earlier ones; bidirectional: all of them; null "
-        "is the model's own, causal unless it was saved as bidirectional.",
-    )
-    warmup: Warmup = Field(
-        0.1, ge=0, le=MOST_STEPS, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
-    )
-    schedule: Literal["linear", "cosine", "constant"] = Field(
-        "linear", description="Course of the learning rate after the warm-up; linear and cosine end at 0."
-    )
-    weight_decay: Number = Field(
-        0.01, ge=0, le=LARGEST_DECAY, description="AdamW's decay; never on biases and normalisation weights."
-    )
-    betas: tuple[Annotated[Number, Field(ge=0, lt=1)], Annotated[Number, Field(ge=0, lt=1)]] = Field(
-        (0.9, 0.999), description="AdamW's two averaging rates."
-    )
-    clip: Number | None = Field(
-        1.0, gt=0, le=LARGEST_NORM, description="Largest norm of the whole gradient; null does not clip."
-    )
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-        "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
-    )
-    evaluate: Evaluate = Field(
-        "epoch", description="Score the validation split after each epoch, or every so many steps."
-    )
-    patience: Whole | None = Field(
-        None,
-        ge=1,
-        le=MOST_STEPS,
-        description="Stop after this many evaluations without a better validation score; null never.",
-    )
-
-    @property
-    def sizes(self) -> dict[str, int | None]:
-        """How many examples of each split are used, where not all."""
-        return {"train": self.examples, "validation": self.eval_examples, "test": self.eval_examples}
-
-    @property
-    def longest(self) -> int:
-        """`max_length` as a number, which it is from the plan on."""
-        if isinstance(self.max_length, str):
-            raise ValueError("max_length: auto becomes a number when the study is planned")
-        return self.max_length
-
-
-def _optional(section: type[Section]) -> dict[str, Any]:
-    """The section's fields, each optional, for a place that overrides some of them."""
-    fields: dict[str, Any] = {}
-    for name, info in section.model_fields.items():
-        constraint: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
-        fields[name] = (constraint | None, Field(None, description=info.description))
-    return fields
 
 
 Method = Annotated[MethodUse, PlainValidator(parse_method_use), WithJsonSchema({})]
@@ -144,35 +58,7 @@ class _ArmBase(Section):
     )
 
 
-Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **_optional(Train))
-
-
-class Compare(Section):
-    """What the verdicts compare."""
-
-    to: str = Field("baseline", max_length=LONGEST_NAME, description="The arm that all others are compared to.")
-    margin: Margin | None = Field(
-        None,
-        description="Loss that would not matter: `1.5%` of the mean of the arm compared with, or a plain number in the "
-        "metric's own unit (0.01 is one point of accuracy).",
-    )
-    confidence: Number = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
-    target_loss: Number | None = Field(
-        None,
-        gt=0,
-        le=LARGEST_LOSS,
-        description="Report after how many steps a language model's validation loss is down to this.",
-    )
-
-
-class Execution(Section):
-    """Where and how runs happen; nothing here changes a result, so nothing here is part of a run's signature."""
-
-    devices: Devices = Field(
-        ("auto",), description="Where runs happen, one worker a device; auto takes every GPU there is."
-    )
-    checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
-    save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
+Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **optional_fields(Train))
 
 
 def _task_tag(value: Any) -> str:
@@ -237,7 +123,7 @@ class Study(Section):
     def settings(self, arm: str) -> Train:
         """The training settings of an arm: the study's, with the arm's own on top."""
         own = self.arms[arm].model_dump(exclude={"methods", "preset", "model"}, exclude_unset=True)
-        own = {name: value for name, value in own.items() if value is not None or _nullable(name)}
+        own = {name: value for name, value in own.items() if value is not None or is_nullable(name)}
         merged = {**self.train.model_dump(exclude_unset=True), **own}
         if "epochs" in own and "steps" not in own:
             merged.pop("steps", None)  # an arm's own budget replaces the study's
@@ -254,10 +140,6 @@ class Study(Section):
 
     def methods(self, arm: str) -> tuple[MethodUse, ...]:
         return tuple(self.arms[arm].methods)
-
-
-def _nullable(field: str) -> bool:
-    return type(None) in get_args(Train.model_fields[field].annotation)
 
 
 def study_json_schema() -> dict[str, Any]:

@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from fairtune.errors import FairtuneError, nearest, one_of, shown
-from fairtune.files import read_regular
+from fairtune.core.errors import (
+    FairtuneError,
+    nearest,
+    one_of,
+    shown,
+)
+from fairtune.core.files import read_regular
 from fairtune.study.plain_data import plain_copy
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml

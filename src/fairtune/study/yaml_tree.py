@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from fairtune.errors import shown
+from fairtune.core.errors import shown
 
 Path = tuple[str | int, ...]
 MOST_VALUES = 20_000

@@ -20,9 +20,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.errors import DataError
-from fairtune.files import write_json
-from fairtune.tasks.cache import cached, key_of
+from fairtune.core.cache import cached, key_of
+from fairtune.core.errors import DataError
+from fairtune.core.files import write_json
 from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
@@ -149,14 +149,14 @@ def token_blocks(
     split: str,
     tokenizer: Any,
     tokens: int | None = None,
-    between: Callable[[], None] = lambda: None,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> TokenBlocks:
     """A split of a corpus as tokens, from the cache where they are in it.
 
     Args:
         tokenizer: of transformers.
         tokens: stop after exactly so many, even within a document; None takes all.
-        between: called again and again, so that a long job can be stopped.
+        check_stop: called again and again, so that a long job can be stopped.
 
     Raises:
         DataError: the tokenizer has no EOS, there is no text, or it cannot be read.
@@ -171,14 +171,14 @@ def token_blocks(
     key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, bos, dtype.str, tokens])
 
     def build(folder: Path) -> None:
-        counts = _write(folder, corpus, split, whole, tokens, between, dtype, bos)
+        counts = _write(folder, corpus, split, whole, tokens, check_stop, dtype, bos)
         if not counts.documents:
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
         write_json(
             folder / FACTS, {**asdict(counts), "dtype": dtype.str, "eos": eos, "corpus": corpus.name, "split": split}
         )
 
-    folder = cached("blocks", key, build, between)
+    folder = cached("blocks", key, build, check_stop)
     facts = json.loads((folder / FACTS).read_bytes())
     counts = Counts(**{name: facts[name] for name in asdict(Counts())})
     sizes = np.memmap(folder / SIZES, SIZE, mode="r").reshape(-1, 3)
@@ -191,13 +191,13 @@ def _write(
     split: str,
     tokenizer: Any,
     limit: int | None,
-    between: Callable[[], None],
+    check_stop: Callable[[], None],
     dtype: Any,
     bos: int | None,
 ) -> Counts:
     counts, waiting = Counts(), deque[str]()
     documents = cast("Generator[list[str]]", corpus.documents(split))
-    pieces = tokenize(_batches(documents, waiting), tokenizer, special=False, between=between)
+    pieces = tokenize(_batches(documents, waiting), tokenizer, special=False, check_stop=check_stop)
     with (
         (folder / FILE).open("wb") as sink,
         (folder / SIZES).open("wb") as sizes,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.files import write_json
-from fairtune.study.file_task import FileTask
-from fairtune.tasks.cache import cached, key_of
+from fairtune.core.cache import cached, key_of
+from fairtune.core.files import write_json
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks.card import Contradiction, DataCard, Lengths, Overlap, SplitCard
 from fairtune.tasks.card_warnings import warnings_of
 from fairtune.tasks.catalogue import load_task

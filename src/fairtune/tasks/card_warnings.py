@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairtune.errors import one_of
+from fairtune.core.errors import one_of
 from fairtune.tasks.card import DataCard, Overlap, SplitCard, as_percent
 
 MOST_REPEATED = 0.01

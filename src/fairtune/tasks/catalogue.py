@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import DataError, nearest, one_of
-from fairtune.study.file_task import FileTask
+from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks import title_task
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TEXTS, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates

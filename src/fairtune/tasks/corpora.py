@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import DataError, nearest, one_of
-from fairtune.study.file_task import FileTask
-from fairtune.tasks.cache import key_of
+from fairtune.core.cache import key_of
+from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.settings.file_task import FileTask
+from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.definitions import TEXTS, PackageData, TextDefinition
 from fairtune.tasks.hashing import unit_hash
 from fairtune.tasks.sources import file_identity
@@ -24,7 +25,6 @@ HELD_OUT = 0.02
 """Share of the texts that is held out for each of validation and test, where a data set has a training split only ..."""
 HEAD = 50_000
 """... and the rows, from the first, among which they are looked for: to validate, nobody reads forty gigabytes."""
-KIND = "language_model"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def corpus_names() -> list[str]:
 
 def is_text(spec: str | FileTask) -> bool:
     """Whether a study's task is text for language models."""
-    return spec in corpus_names() if isinstance(spec, str) else spec.kind == KIND
+    return spec in corpus_names() if isinstance(spec, str) else spec.kind == LANGUAGE_MODEL
 
 
 def load_corpus(spec: str | FileTask | Mapping[str, Any]) -> Corpus:
@@ -112,13 +112,15 @@ def load_corpus(spec: str | FileTask | Mapping[str, Any]) -> Corpus:
             return _published(text)
     raise DataError(
         f"task '{spec}': not among the texts for language models; known: {one_of(corpus_names())}."
-        f"{nearest(spec, corpus_names())} For your own give a mapping with `kind: {KIND}` and `train`."
+        f"{nearest(spec, corpus_names())} For your own give a mapping with `kind: {LANGUAGE_MODEL}` and `train`."
     )
 
 
 def _from_files(spec: FileTask) -> Corpus:
-    if spec.kind != KIND:
-        raise DataError(f"task '{spec.name}': its kind is {spec.kind}; text for language models has `kind: {KIND}`.")
+    if spec.kind != LANGUAGE_MODEL:
+        raise DataError(
+            f"task '{spec.name}': its kind is {spec.kind}; text for language models has `kind: {LANGUAGE_MODEL}`."
+        )
     files = {split: Path(file) for split in SPLITS if (file := getattr(spec, split)) is not None}
     shares = tuple((split, getattr(spec.holdout, split)) for split in SPLITS if split not in files)
     if sum(share for _, share in shares) >= 1:

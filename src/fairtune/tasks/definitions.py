@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fairtune.study.file_task import Metric
+from fairtune.settings.file_task import Metric
 
 
 @dataclass(frozen=True)

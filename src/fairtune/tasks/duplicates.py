@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.errors import DataError, one_of
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.hashing import Hashes
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.rows import BATCH, open_table, write_batches

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.tasks.cache import cached, key_of
+from fairtune.core.cache import cached, key_of
 from fairtune.tasks.rows import open_table
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import SPLITS, Labels, Split, Task, Texts
@@ -64,10 +64,10 @@ class Encoded:
         )
 
 
-def encode(split: Split, tokenizer: Any, max_length: int, between: Callable[[], None] = lambda: None) -> Encoded:
+def encode(split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None] = lambda: None) -> Encoded:
     """A split as tokens, without the cache."""
     with tempfile.TemporaryDirectory() as folder:
-        _write(Path(folder), split, tokenizer, max_length, between)
+        _write(Path(folder), split, tokenizer, max_length, check_stop)
         return _open(Path(folder), tokenizer)  # stays mapped when the file's name is gone
 
 
@@ -79,13 +79,13 @@ def encode_task(
     tokenizer: Any,
     max_length: int,
     sizes: Mapping[str, int | None] | None = None,
-    between: Callable[[], None] = lambda: None,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> dict[str, Encoded]:
     """All splits as tokens, from the cache where they are in it.
 
     Args:
         sizes: how many examples of a split, where not all: its fixed sample.
-        between: called again and again, so that a long job can be stopped.
+        check_stop: called again and again, so that a long job can be stopped.
     """
     identity, found = [tokenizer_identity(tokenizer), tokenizer.pad_token_id], {}
     for name in SPLITS:
@@ -93,19 +93,19 @@ def encode_task(
         sampled = size if size is not None and size < len(split) else None
         key = key_of([VERSION, split.identity, sampled, identity, max_length])
         if key not in _opened:
-            folder = cached("tokens", key, _builder(split, size, tokenizer, max_length, between), between)
+            folder = cached("tokens", key, _builder(split, size, tokenizer, max_length, check_stop), check_stop)
             _opened[key] = _open(folder, tokenizer)
         found[name] = _opened[key]
     return found
 
 
 def _builder(
-    split: Split, size: int | None, tokenizer: Any, max_length: int, between: Callable[[], None]
+    split: Split, size: int | None, tokenizer: Any, max_length: int, check_stop: Callable[[], None]
 ) -> Callable[[Path], None]:
-    return lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, between)
+    return lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, check_stop)
 
 
-def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, between: Callable[[], None]) -> None:
+def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None]) -> None:
     """Tokenise into flat files as the tokens come; then make one Arrow batch of them, which needs no memory either."""
     import pyarrow as pa
 
@@ -113,7 +113,7 @@ def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, between:
     flat, kinds = folder / "tokens.flat", folder / "types.flat"
     lengths = [np.zeros(1, dtype=np.int64)]
     with flat.open("wb") as tokens, kinds.open("wb") as types:
-        for piece in tokenize(_batches(split), tokenizer, max_length, between=between):
+        for piece in tokenize(_batches(split), tokenizer, max_length, check_stop=check_stop):
             tokens.write(piece.tokens.astype(dtype, copy=False).data)
             if piece.types is not None:
                 types.write(piece.types.data)

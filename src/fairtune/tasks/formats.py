@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
-from fairtune.errors import DataError, nearest, one_of
-from fairtune.files import parse_json
+from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.core.files import parse_json
 from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain_values, require_plain
 
 LONGEST = 4 << 20

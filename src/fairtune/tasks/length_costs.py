@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.files import read_json
-from fairtune.study.schema import Train
+from fairtune.core.files import read_json
+from fairtune.settings.sections import Train
 from fairtune.tasks.batches import training_batches
 from fairtune.tasks.token_counts import Counts, Numbers
 

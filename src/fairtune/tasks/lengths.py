@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.models.sources import ModelSource
 from fairtune.tasks.length_costs import CostRatio, grouped_cost, model_products, padded_cost
 from fairtune.tasks.task import Task

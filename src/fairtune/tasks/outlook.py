@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtune.errors import DataError, one_of
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition, PackageData, TextDefinition
 from fairtune.tasks.row_counts import known_rows
 from fairtune.tasks.sources import package_file

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import DataError, Stopped
+from fairtune.core.errors import DataError, Stopped
 
 FEW = 256
 """Rows that Arrow makes at a time: a long text that a file holds once may stand in each of them."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairtune.files import write_json
-from fairtune.tasks.cache import cached, key_of
+from fairtune.core.cache import cached, key_of
+from fairtune.core.files import write_json
 from fairtune.tasks.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import SPLITS, Split, Task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks.definitions import Definition
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.rows import Rows

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.errors import DataError, one_of
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.formats import Chunk
 
 Indices = npt.NDArray[np.int64]

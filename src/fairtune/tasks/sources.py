@@ -6,8 +6,8 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fairtune.errors import DataError, one_of
-from fairtune.tasks.cache import content_hash, key_of
+from fairtune.core.cache import content_hash, key_of
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.formats import READERS, Chunk, NoColumnError, format_of, read_chunks, require_file
 from fairtune.tasks.rows import Rows, collect
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.errors import DataError, nearest, one_of
+from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
 from fairtune.tasks.rows import KIND, NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split

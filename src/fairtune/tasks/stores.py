@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairtune.errors import DataError, one_of
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition
 from fairtune.tasks.formats import check_columns
 from fairtune.tasks.row_counts import remember_rows

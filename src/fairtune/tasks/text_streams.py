@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtune.errors import DataError, one_of
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, PackageData
 from fairtune.tasks.formats import check_columns
 from fairtune.tasks.rows import checked_texts

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairtune.core.cache import key_of
+from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.blocks import TokenBlocks, token_blocks
-from fairtune.tasks.cache import key_of
-from fairtune.tasks.corpora import KIND, Corpus
+from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.task import SPLITS, TaskFacts
 
 if TYPE_CHECKING:
-    from fairtune.study.schema import Train
+    from fairtune.settings.sections import Train
 
 METRIC = "perplexity"
 
@@ -24,12 +25,12 @@ class TextTask:
 
     Args:
         tokenizer: the folder that it is in.
-        between: called again and again, so that a long job can be stopped.
+        check_stop: called again and again, so that a long job can be stopped.
     """
 
     corpus: Corpus
     tokenizer: Path
-    between: Callable[[], None] = lambda: None
+    check_stop: Callable[[], None] = lambda: None
 
     def blocks(self, split: str, train: Train) -> TokenBlocks:
         """A split as tokens, from the cache where they are in it; of the training split as many as the settings say."""
@@ -37,7 +38,7 @@ class TextTask:
 
         tokenizer = load_tokenizer(self.tokenizer, padding=False)
         limit = train.tokens if split == "train" else None
-        return token_blocks(self.corpus, split, tokenizer, limit, self.between)
+        return token_blocks(self.corpus, split, tokenizer, limit, self.check_stop)
 
     def examples(self, train: Train) -> int:
         """How many blocks there are to train on.
@@ -52,14 +53,14 @@ class TextTask:
     @property
     def fingerprint(self) -> str:
         """The identity of every document of every split."""
-        return key_of([KIND, *(self.corpus.identity(split) for split in SPLITS)])
+        return key_of([LANGUAGE_MODEL, *(self.corpus.identity(split) for split in SPLITS)])
 
     def facts(self, train: Train) -> TaskFacts:
         """What a plan records, with the counts that an arm of these settings has."""
         counts = {split: asdict(self.blocks(split, train).counts) for split in SPLITS}
         return TaskFacts(
             name=self.corpus.name,
-            kind=KIND,
+            kind=LANGUAGE_MODEL,
             metric=METRIC,
             labels=(),
             rows={split: int(found["documents"]) for split, found in counts.items()},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fairtune.errors import DataError, one_of
-from fairtune.files import sha256_of
+from fairtune.core.errors import DataError, one_of
+from fairtune.core.files import sha256_of
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.preparing import prepared
 from fairtune.tasks.sources import file_identity, read_rows

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.files import write_json
-from fairtune.tasks.cache import cached, content_hash, key_of
+from fairtune.core.cache import cached, content_hash, key_of
+from fairtune.core.files import write_json
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 from fairtune.tasks.tokenizing import BATCH, tokenize

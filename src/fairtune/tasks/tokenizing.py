@@ -93,7 +93,7 @@ def tokenize(
     tokenizer: Any,
     max_length: int | None = None,
     special: bool = True,
-    between: Callable[[], None] = lambda: None,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> Iterator[Piece]:
     """Examples as tokens, a piece for each batch.
 
@@ -101,7 +101,7 @@ def tokenize(
         tokenizer: of transformers.
         max_length: longer examples are cut, pairs longest first; None cuts nothing.
         special: add the special tokens that the model expects.
-        between: called before each batch, so that a long job can be stopped.
+        check_stop: called before each batch, so that a long job can be stopped.
     """
     columns = ([list(column) for column in zip(*batch, strict=True)] for batch in batches if len(batch))
     first = next(columns, None)
@@ -111,11 +111,11 @@ def tokenize(
     given = itertools.chain([first], columns)
     if not getattr(tokenizer, "is_fast", False):
         for batch in given:
-            between()
+            check_stop()
             yield _by_transformers(tokenizer, batch, max_length, special, pair)
         return
     settings = _settings(tokenizer, max_length, special, pair)
-    yield from _with_processes(given, settings, between)
+    yield from _with_processes(given, settings, check_stop)
 
 
 def encoder(
@@ -139,12 +139,12 @@ def _settings(tokenizer: Any, max_length: int | None, special: bool, pair: bool)
 
 
 def _with_processes(
-    batches: Iterator[list[list[str]]], settings: Settings, between: Callable[[], None]
+    batches: Iterator[list[list[str]]], settings: Settings, check_stop: Callable[[], None]
 ) -> Iterator[Piece]:
     """Begin here; where there is much to do, go on with a process for each core."""
     here, done = Encoder(settings), 0
     for batch in batches:
-        between()
+        check_stop()
         yield here.encode(batch)
         done += sum(len(text) for column in batch for text in column)
         if done > FEW_CHARACTERS:
@@ -156,7 +156,7 @@ def _with_processes(
     rest = itertools.chain([following], batches)
     if cores == 1:
         for batch in rest:
-            between()
+            check_stop()
             yield here.encode(batch)
         return
     idle: SimpleQueue[Process] = SimpleQueue()
@@ -175,12 +175,12 @@ def _with_processes(
     with ThreadPoolExecutor(cores) as threads:
         try:
             for batch in rest:
-                between()
+                check_stop()
                 waiting.append(threads.submit(work, batch))
                 if len(waiting) >= AHEAD * cores:
                     yield waiting.popleft().result()
             while waiting:
-                between()
+                check_stop()
                 yield waiting.popleft().result()
         finally:
             for future in waiting:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtune.pipes import own_pipes
+from fairtune.core.pipes import own_pipes
 
 if TYPE_CHECKING:
     from fairtune.tasks.tokenizing import Piece

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method
 from fairtune.tasks.encoding import Encoded, encode
 from fairtune.tasks.splits import fixed_sample

@@ -13,7 +13,13 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fairtune.files import parse_json, read_sealed, sync_folder, write_json, write_sealed
+from fairtune.core.files import (
+    parse_json,
+    read_sealed,
+    sync_folder,
+    write_json,
+    write_sealed,
+)
 
 MANIFEST, STATE = "manifest.json", "state.json"
 Groups = Mapping[str, Mapping[str, Tensor]]

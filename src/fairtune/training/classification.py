@@ -14,9 +14,9 @@ from torch import nn
 
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
+from fairtune.settings.metrics import classification_metrics
 from fairtune.tasks.batches import Indices, collate, evaluation_batches, training_batches
 from fairtune.tasks.encoding import Encoded
-from fairtune.tasks.metrics import classification_metrics
 from fairtune.training.changing_texts import TrainingTexts, that_change_texts
 from fairtune.training.evaluation import Evaluation, scoring
 
@@ -97,13 +97,18 @@ class Classification:
         return model(**batch)
 
     def evaluate(
-        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
+        self,
+        model: nn.Module,
+        split: str,
+        device: torch.device,
+        methods: Sequence[Method],
+        check_stop: Callable[[], None],
     ) -> Evaluation:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
         with scoring(model, methods):
             for rows in quick_batches(data, device):
-                between()
+                check_stop()
                 batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
                 logits = model(**batch).logits.float().cpu().numpy()
                 if scores is None:

@@ -6,7 +6,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 
 
 def make_accelerator(device: str, precision: str) -> Accelerator:

@@ -16,9 +16,9 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
+from fairtune.settings.metrics import text_metrics
 from fairtune.tasks.batches import Indices, fixed_order
 from fairtune.tasks.blocks import TokenBlocks
-from fairtune.tasks.metrics import text_metrics
 from fairtune.training.evaluation import Evaluation, scoring
 from fairtune.training.language_head import LanguageHead, language_head
 from fairtune.training.token_losses import IGNORED, linear_cross_entropy, token_losses
@@ -97,13 +97,18 @@ class LanguageModelling:
         return CausalLMOutputWithPast(loss=loss)
 
     def evaluate(
-        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
+        self,
+        model: nn.Module,
+        split: str,
+        device: torch.device,
+        methods: Sequence[Method],
+        check_stop: Callable[[], None],
     ) -> Evaluation:
         text = self.text[split]
         losses, hits = np.zeros(len(text.stream), np.float64), np.zeros(len(text.stream), np.int64)
         with scoring(model, methods):
             for spans in self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
-                between()
+                check_stop()
                 inputs, targets = _padded(text, spans)
                 nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
                 for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):

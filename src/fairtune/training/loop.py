@@ -16,15 +16,20 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
+from fairtune.core.seeding import (
+    derive,
+    random_state,
+    restore_random_state,
+    seed_all,
+)
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.methods.base import Batch, Method, Moment
-from fairtune.study.plan import steps_per_epoch, total_steps
-from fairtune.study.schema import Train
-from fairtune.study.values import INTERVAL_UNITS
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.sections import Train
+from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.batches import Indices
-from fairtune.tasks.metrics import METRICS
 from fairtune.training.activations import use_fast_gelu
 from fairtune.training.batch_pass import BatchPass
 from fairtune.training.clock import Clock
@@ -39,7 +44,6 @@ from fairtune.training.optimizer import (
     set_learning_rate,
     step_clipped,
 )
-from fairtune.training.seeding import derive, random_state, restore_random_state, seed_all
 from fairtune.training.states import RunStates
 
 TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
@@ -76,7 +80,7 @@ class TrainingRun:
         objective: what is learned, and how it is scored.
         states: where the state of the run is saved; a state found there is taken up.
         keep: takes the name, the step and the arrays of what a method records.
-        between: called at every safe point; raises `Stopped` if the run shall stop.
+        check_stop: called at every safe point; raises `Stopped` if the run shall stop.
 
     Attributes:
         consistent: whether the state may be saved; False only inside a training step.
@@ -96,14 +100,14 @@ class TrainingRun:
         states: RunStates,
         keep: Callable[[str, int, Mapping[str, Any]], None],
         checkpoint_every: int | str,
-        between: Callable[[], None],
+        check_stop: Callable[[], None],
     ) -> None:
         self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
-        self.accelerator, self.log, self.states, self.keep, self.between = accelerator, log, states, keep, between
+        self.accelerator, self.log, self.states, self.keep, self.check_stop = accelerator, log, states, keep, check_stop
         self.device = accelerator.device
         self.checkpoint_every = checkpoint_every
-        self.total_steps = total_steps(train, len(objective))
-        self.steps_per_epoch = steps_per_epoch(train, len(objective))
+        self.total_steps = train.total_steps(len(objective))
+        self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
@@ -130,7 +134,7 @@ class TrainingRun:
 
     def advance(self) -> None:
         """Do the next unit of work, then save the state if it is time to."""
-        self.between()
+        self.check_stop()
         restore_random_state(self.random)  # another run may have drawn since
         if self.progress.phase == TRAIN:
             self.consistent = False
@@ -274,7 +278,7 @@ class TrainingRun:
         return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
-        return self.objective.evaluate(self.model, split, self.device, self.methods, self.between)
+        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop)
 
     def _is_better(self, score: float, than: float) -> bool:
         return score < than if METRICS[self.objective.metric].lower_is_better else score > than
@@ -318,7 +322,7 @@ class TrainingRun:
 
     def _train_pass(self) -> Iterator[Batch]:
         for batch in self.objective.passing(self.device):
-            self.between()
+            self.check_stop()
             yield batch
 
     def _record(self, name: str, arrays: Mapping[str, Tensor], **figures: Any) -> None:

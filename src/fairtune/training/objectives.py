@@ -56,12 +56,17 @@ class Objective(Protocol):
         """The model's answer to a batch; it has a `loss`, the mean over the batch."""
 
     def evaluate(
-        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], between: Callable[[], None]
+        self,
+        model: nn.Module,
+        split: str,
+        device: torch.device,
+        methods: Sequence[Method],
+        check_stop: Callable[[], None],
     ) -> Evaluation:
         """Score a split: every example once.
 
         Args:
-            between: called before each batch, so that a long evaluation can be stopped.
+            check_stop: called before each batch, so that a long evaluation can be stopped.
         """
 
     def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method, ParamGroup
-from fairtune.study.schema import Train
+from fairtune.settings.sections import Train
 
 
 def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) -> list[ParamGroup]:

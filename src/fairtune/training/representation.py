@@ -40,7 +40,7 @@ def representation(run: TrainingRun) -> dict[str, npt.NDArray[Any]] | None:
     layer: nn.Module | None = None
     with scoring(run.model, run.methods):
         for places in quick_batches(data, run.device):
-            run.between()
+            run.check_stop()
             batch = {name: part for name, part in to_device(data, places, run.device).items() if name != "labels"}
             logits, answers = watched(run.model, batch, layer)
             found = seen_by_last_layer(logits, answers)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
+from fairtune.core.seeding import seed_all
 from fairtune.training.evaluation import scoring
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
-from fairtune.training.seeding import seed_all
 
 PROMPTS, PROMPT_TOKENS, NEW_TOKENS = 3, 16, 60
 TEMPERATURE, TOP_K = 0.8, 50
@@ -29,7 +29,7 @@ def continuations(run: TrainingRun, tokenizer: Any, prompts: list[str] | None) -
     found = []
     with scoring(model, run.methods), run.accelerator.autocast():
         for text in texts:
-            run.between()
+            run.check_stop()
             found.append({"prompt": text, "continuation": _continued(model, tokenizer, text, run)})
     return found
 

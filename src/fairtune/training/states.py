@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fairtune.errors import RunFailure
-from fairtune.files import read_json
+from fairtune.core.errors import RunFailure
+from fairtune.core.files import read_json
 from fairtune.methods.base import Method
 from fairtune.training.checkpoints import Damaged, Saved, keep_only, newest_valid, read_state, write_state
 from fairtune.training.evaluation import Evaluation

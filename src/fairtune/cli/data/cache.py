@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
-from fairtune.tasks.cache import VARIABLE, cache_folder
-from fairtune.tasks.cache_contents import clear, contents, size_text
+from fairtune.core.cache import VARIABLE, cache_folder
+from fairtune.core.cache_contents import clear, contents, size_text
 
 Clear = Annotated[bool, typer.Option("--clear", help="Take everything away that nobody builds just now.")]
 KINDS = {

@@ -9,8 +9,8 @@ import typer
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
 from fairtune.cli.method_options import read_task
-from fairtune.console import Console
-from fairtune.errors import DataError, one_of
+from fairtune.core.console import Console
+from fairtune.core.errors import DataError, one_of
 from fairtune.models.sources import find_model
 from fairtune.tasks import load_task
 from fairtune.tasks.lengths import COVERAGE, check_coverage, measure_lengths

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.answering import AsJson, answers, console, print_json
-from fairtune.errors import DataError
-from fairtune.printable import printable
+from fairtune.core.errors import DataError
+from fairtune.core.printable import printable
 from fairtune.tasks.titles import MadeTitle, kinds, make_titles, read_titles
 from fairtune.tasks.titles.kinds import CORRECT
 from fairtune.tasks.titles.making import ROWS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answers, console, print_json
+from fairtune.core.cache import cache_folder
+from fairtune.core.cache_contents import size_text
 from fairtune.study.loading import load_study
-from fairtune.tasks.cache import cache_folder
-from fairtune.tasks.cache_contents import size_text
 
 if TYPE_CHECKING:
     from fairtune.execution.readying import Step

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fairtune.errors import FairtuneError, nearest
+from fairtune.core.errors import FairtuneError, nearest
 from fairtune.methods.adversarial.ascending import Ascending
 from fairtune.methods.adversarial.config import AdversarialConfig, FGMConfig, FreeLBConfig, PGDConfig
 from fairtune.methods.adversarial.freelb import FreeLB

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fairtune.methods.registry import MethodConfig, MethodUse
-from fairtune.study.values import Number, Whole
+from fairtune.settings.values import Number, Whole
 
 Length = Annotated[Number, Field(ge=0, le=1e6)]
 Passes = Annotated[Whole, Field(ge=1, le=1000)]

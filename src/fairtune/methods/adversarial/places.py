@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.adversarial.lookups import NOT_LOOKED_UP, lookup, of_real_tokens, perturbed
 from fairtune.methods.base import Batch
 

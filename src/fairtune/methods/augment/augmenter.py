@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from fairtune.errors import DataError, FairtuneError
+from fairtune.core.errors import DataError, FairtuneError
 from fairtune.methods.augment.config import AugmentConfig
 from fairtune.methods.augment.functions import Function, ask, find_function
 from fairtune.methods.augment.words import changed

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fairtune.methods.augment.functions import FORM, name_of
 from fairtune.methods.registry import MethodConfig
-from fairtune.study.values import LONGEST_TEXT, Number
+from fairtune.settings.values import LONGEST_TEXT, Number
 
 Chance = Annotated[Number, Field(ge=0, le=1)]
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 
 FORM = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$"
 HINT = "define it with `def` at the top of a module, and give it or its name 'package.module:name'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method
 from fairtune.methods.bitfit.config import BitFitConfig
 from fairtune.models.heads import head_parameters

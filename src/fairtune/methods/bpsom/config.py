@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fairtune.methods.registry import MethodConfig, MethodUse
-from fairtune.study.values import MOST_STEPS, Number, Whole
+from fairtune.settings.values import MOST_STEPS, Number, Whole
 
 MOST_UNITS, MOST_CELLS, LARGEST_MAP = 10_000, 1000, 100_000_000
 """Of the hidden layer; of a side of the map; of the map's weights, units x cells."""

@@ -8,13 +8,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
+from fairtune.core.grid import Topology
+from fairtune.core.seeding import derive
 from fairtune.methods.bpsom.pull import pulled
 from fairtune.models.modes import evaluating
-from fairtune.som.grid import Topology
 from fairtune.som.labelling import Labelling
 from fairtune.som.som import SOM
-from fairtune.training.seeding import derive
 
 
 class BPSOMHead(nn.Module):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from fairtune.errors import DataError, ModelError, RunFailure
+from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.methods.base import Method, Moment, ParamGroup, Step
 from fairtune.methods.bpsom.config import BPSOMConfig
 from fairtune.methods.bpsom.folding import folded

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.models.causal import LastTokenClassifier, sees_ahead
 from fairtune.models.heads import base_model

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
 
 CUT = {"hidden.weight": 0, "hidden.bias": 0, "out.weight": 1}

@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_model, save_model
 from transformers import AutoModel
 
-from fairtune import __version__
-from fairtune.errors import ModelError
-from fairtune.files import write_json
+from fairtune.core.errors import ModelError
+from fairtune.core.files import write_json
+from fairtune.core.version import __version__
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, drop_pooler
 from fairtune.models.folders import CONFIG, check_folder, read_settings

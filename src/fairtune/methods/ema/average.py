@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import FairtuneError, ModelError
+from fairtune.core.errors import FairtuneError, ModelError
 
 PREFIX = "average."
 """What stands before a parameter's name in a saved state."""

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from fairtune.methods.class_weights import ALLOWED, SCHEMAS, Weights, is_number, problem, read
 from fairtune.methods.registry import MethodConfig
-from fairtune.study.values import Number
+from fairtune.settings.values import Number
 
 
 def _read_alpha(value: Any) -> float | Weights | None:

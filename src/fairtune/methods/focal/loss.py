@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, one_hot
 
-from fairtune.errors import DataError, ModelError
+from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.logits import of_batch, weights_of
 
 

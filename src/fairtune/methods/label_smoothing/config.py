@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from fairtune.methods.registry import MethodConfig
-from fairtune.study.values import Number
+from fairtune.settings.values import Number
 
 
 class LabelSmoothingConfig(MethodConfig):

@@ -15,9 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from fairtune.errors import shown
+from fairtune.core.errors import shown
 from fairtune.methods.registry import MethodConfig
-from fairtune.study.values import LONGEST_TEXT, Number
+from fairtune.settings.values import LONGEST_TEXT, Number
 
 MOST_GROUPS = 1000
 Multiplier = Annotated[Number, Field(gt=0, le=1e6)]

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from torch import nn
 
-from fairtune.errors import FairtuneError, ModelError
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.base import ParamGroup
 from fairtune.methods.layerwise_lr.config import LayerwiseLRConfig, RateGroup
 from fairtune.models.depth import find_depths

@@ -11,7 +11,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from fairtune.errors import FairtuneError, RunFailure
+from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.method import OrthogonalQK
 from fairtune.models.accounting import ParameterCount, count_parameters

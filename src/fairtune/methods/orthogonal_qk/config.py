@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairtune.methods.registry import MethodConfig
-from fairtune.study.values import Number, Seed, Whole
+from fairtune.settings.values import Number, Seed, Whole
 
 MOST_LAYERS = 1000
 _RANGE = r"^([0-9]{1,3})-([0-9]{1,3})$"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
+from fairtune.core.seeding import derive
 from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
@@ -15,7 +16,6 @@ from fairtune.models.attention import Projection, attention_layers, block_number
 from fairtune.models.declared import Declared
 from fairtune.models.feed_forward import FeedForward, feed_forward_weights
 from fairtune.models.fused import rows_of
-from fairtune.training.seeding import derive
 
 RANDOM = ("headwise_random", "global_random", "normal")
 

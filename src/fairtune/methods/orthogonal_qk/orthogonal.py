@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairtune.errors import ModelError, RunFailure
+from fairtune.core.errors import ModelError, RunFailure
 from fairtune.models.geometry import orthogonality_error
 
 TOLERANCE = 1e-5

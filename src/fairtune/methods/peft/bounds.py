@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtune.study.values import LARGEST_SEED, LONGEST_TEXT, MOST_STEPS
+from fairtune.settings.values import LARGEST_SEED, LONGEST_TEXT, MOST_STEPS
 
 LARGEST = 10_000
 """Ranks, widths, block sizes, tokens of a prompt."""

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fairtune.errors import shown
+from fairtune.core.errors import shown
 from fairtune.methods.peft.bounds import add_bounds, excess
 from fairtune.methods.peft.limits import UNFIT_KINDS, unfit_setting
 from fairtune.methods.peft.reading import UNKNOWN, Kind, KindField, library_folder, library_kinds

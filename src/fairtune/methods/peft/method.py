@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method, Moment, Step
 from fairtune.methods.peft.allocation import RankAllocation
 from fairtune.methods.peft.checking import NOT_INSTALLED, library_config

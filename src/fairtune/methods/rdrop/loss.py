@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.methods.logits import in_single, of_batch
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairtune.errors import RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Batch, Method, Moment
 from fairtune.methods.rdrop.config import RDropConfig
 from fairtune.methods.rdrop.loss import divergence, halves, twice

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtune.errors import ModelError
+from fairtune.core.errors import ModelError
 from fairtune.methods.logits import of_batch, weights_of
 
 

@@ -14,8 +14,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
+from fairtune.core.grid import Grid
 from fairtune.report.canvas import new_figure
-from fairtune.som.grid import Grid
 
 LINE, HATCH, EMPTY = "#9a9a9a", "#d4d4d4", "#f1f1f1"
 LEAST_FONT, MOST_FONT = 3.4, 9.0

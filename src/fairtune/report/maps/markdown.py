@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.numbers import DASH
 from fairtune.report.maps.section import REPORT_COLUMNS, ArmMaps, Column, MapsSection, shown_text
 from fairtune.report.markdown_text import code, items, plain, table
-from fairtune.report.numbers import DASH
 
 
 def map_lines(maps: MapsSection, study: str) -> Iterator[str]:
@@ -29,5 +29,5 @@ def _cell(arm: ArmMaps, column: Column) -> str:
     if spread is None:
         return DASH
     of = f" of {arm.units_at_start}" if column.name == "units" and arm.units_at_start is not None else ""
-    between = f" ({column.show(spread.low)} to {column.show(spread.high)})" if spread.n > 1 else ""
-    return f"{column.show(spread.median)}{of}{between}"
+    low_to_high = f" ({column.show(spread.low)} to {column.show(spread.high)})" if spread.n > 1 else ""
+    return f"{column.show(spread.median)}{of}{low_to_high}"

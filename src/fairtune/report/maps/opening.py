@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairtune.analysis.maps import map_passes, read_maps, seeds_with_maps, units_and_scores
-from fairtune.errors import LedgerError, one_of
+from fairtune.core.errors import LedgerError, one_of
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.finding import find_folder
 from fairtune.ledger.folders import RunFolder

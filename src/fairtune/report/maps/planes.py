@@ -16,13 +16,13 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from fairtune.analysis.maps import MapRecord
+from fairtune.core.grid import Grid
 from fairtune.report.canvas import new_figure
 from fairtune.report.maps.bars import shade_bar
 from fairtune.report.maps.cells import extent, outlines
 from fairtune.report.maps.colours import SHADES
 from fairtune.report.maps.words import when
 from fairtune.report.palette import VERMILION
-from fairtune.som.grid import Grid
 
 WIDTH, LEAST_WIDTH, WIDEST = 13.0, 7.5, 1.5
 """Of the figure, and of one plane, in inches."""

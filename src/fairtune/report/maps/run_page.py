@@ -9,9 +9,9 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fairtune.analysis.maps import MapRecord
-from fairtune.errors import LedgerError
-from fairtune.files import write_atomically
-from fairtune.printable import LINES, printable, with_printable_texts
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import write_atomically
+from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.maps.images import address, reduced
 from fairtune.report.maps.pictures import Picture, pictures
 from fairtune.report.maps.section import COLUMNS, RunMaps, best_pass

@@ -8,9 +8,9 @@ from statistics import median
 
 from fairtune.analysis.maps import MapPass, MapRecord, UnitsScore, map_passes, read_maps, units_and_scores
 from fairtune.analysis.results import Results, RunRecord
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
+from fairtune.core.numbers import share, significant, whole
 from fairtune.report.maps.words import threshold_text, when
-from fairtune.report.numbers import share, significant, whole
 from fairtune.report.spread import Spread, spread_of
 
 

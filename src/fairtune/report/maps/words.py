@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtune.analysis.maps import MapPass
-from fairtune.report.numbers import DASH
+from fairtune.core.numbers import DASH
 
 
 def when(one: MapPass, passes: Sequence[MapPass]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.numbers import DASH
 from fairtune.report.markdown_text import items, plain, table
 from fairtune.report.mistakes.content import Groups, MistakesSection
 from fairtune.report.mistakes.words import (
@@ -17,7 +18,6 @@ from fairtune.report.mistakes.words import (
     mistakes_intro,
     share_text,
 )
-from fairtune.report.numbers import DASH
 
 SHOWN = 5
 """Examples in a list; the page has more."""

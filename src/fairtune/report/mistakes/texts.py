@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, read_examples
 
 LONGEST = 240

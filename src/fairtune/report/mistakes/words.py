@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairtune.analysis.mistakes import Share
+from fairtune.core.numbers import DASH, confidence, share
 from fairtune.report.mistakes.content import ArmMistakes, Count, Groups, MistakesSection, ShownExample
-from fairtune.report.numbers import DASH, confidence, share
 
 MOST_CONFUSIONS = 3
 MOST_CLASSES = 15
@@ -40,8 +40,8 @@ def mistake_cells(section: MistakesSection, arm: ArmMistakes) -> list[str]:
 
 
 def count_text(count: Count) -> str:
-    between = f" ({count.low:,} to {count.high:,})" if count.low < count.high else ""
-    return f"{number(count.mean)}{between}"
+    low_to_high = f" ({count.low:,} to {count.high:,})" if count.low < count.high else ""
+    return f"{number(count.mean)}{low_to_high}"
 
 
 def number(value: float) -> str:

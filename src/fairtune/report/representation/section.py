@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.analysis.results import Results, RunRecord
-from fairtune.errors import LedgerError
+from fairtune.core.errors import LedgerError
 from fairtune.ledger.predictions import Predictions
 from fairtune.ledger.records import read_records
-from fairtune.tasks.metrics import predicted_classes
+from fairtune.settings.metrics import predicted_classes
 
 NAME = "representation"
 MOST_ARMS, MOST_EXAMPLES = 6, 500

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 
 ENTRY = re.compile(r"@\s*([A-Za-z]+)\s*([{(])")
 NAME = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")

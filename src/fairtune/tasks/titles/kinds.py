@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fairtune.errors import DataError, nearest, one_of
+from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.titles.draws import Draws
 
 Corrupt = Callable[[str, Draws], str | None]

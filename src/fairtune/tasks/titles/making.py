@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fairtune.errors import DataError
+from fairtune.core.errors import DataError
 from fairtune.tasks.titles.draws import Draws
 from fairtune.tasks.titles.kinds import CORRECT, Kind, kinds, weigh
 from fairtune.tasks.titles.looks import dress

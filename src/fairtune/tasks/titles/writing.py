@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from fairtune.errors import DataError, one_of
-from fairtune.files import write_atomically
+from fairtune.core.errors import DataError, one_of
+from fairtune.core.files import write_atomically
 from fairtune.tasks.titles.making import MadeTitle
 from fairtune.tasks.titles.reading import TABLES
 

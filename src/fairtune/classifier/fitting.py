@@ -1,0 +1,259 @@
+"""One training run in this process, by the same engine as a study's runs."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fairtune.classifier.calibration import find_temperature, fold_temperature
+from fairtune.classifier.figures import confusion, overall
+from fairtune.classifier.keeping import BestOnly, Heard, history_of
+from fairtune.classifier.process import Interrupt, borrowed_process, find_device
+from fairtune.classifier.reading import Data
+from fairtune.classifier.record import (
+    Record,
+    data_of,
+    settings_of,
+    signature_of,
+)
+from fairtune.classifier.refusals import (
+    FitFailure,
+    InputError,
+    SettingsError,
+    UnusableModel,
+)
+from fairtune.classifier.settings import WHERE, Settings
+from fairtune.classifier.showing import Watcher
+from fairtune.core.errors import ModelError, RunFailure, Stopped
+from fairtune.execution.building import build_start, plain_model
+from fairtune.execution.performing import reason_of
+from fairtune.ledger.environment import capture_environment
+from fairtune.models.embeddings import require_rows
+from fairtune.models.loading import load_tokenizer
+from fairtune.models.modes import evaluating
+from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.transformers_files import read_config, told
+from fairtune.settings.metrics import predicted_classes
+from fairtune.settings.values import AUTO
+from fairtune.study.problems import Problem
+from fairtune.tasks.encoding import Encoded, encode
+from fairtune.tasks.lengths import auto_length
+from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.task import Split
+from fairtune.tasks.token_counts import SAMPLE, count_of
+from fairtune.tasks.tokenizing import BATCH, tokenize
+from fairtune.training.changing_texts import TrainingTexts
+from fairtune.training.classification import Classification, to_device
+from fairtune.training.device import make_accelerator
+from fairtune.training.evaluation import Evaluation
+from fairtune.training.loop import SCORE, TrainingRun
+
+WIDE, SMALL_RATE, LARGE_RATE = 512, 1e-4, 2e-5
+NEVER = "100000h"
+FACTS = ("fairtune", "python", "system", "cpu", "device", "packages", "torch")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A classifier, trained."""
+
+    network: Any
+    tokenizer: Any
+    device: str
+    record: Record
+
+
+def train_classifier(settings: Settings, data: Data, watcher: Watcher, interrupt: Interrupt) -> Fitted:
+    """Train, select, calibrate. What the caller's process held before is there again afterwards.
+
+    Raises:
+        FairtuneError: something about the parameters, the texts or the model does not fit, or training cannot go on.
+        KeyboardInterrupt: Ctrl-C came before anything was learned.
+    """
+    device = find_device(settings.device)
+    with borrowed_process(device), tempfile.TemporaryDirectory(prefix="fairtune-fit-") as folder:
+        try:
+            return _train(settings, data, device, Path(folder), watcher, interrupt)
+        except ModelError as error:
+            raise UnusableModel(str(error)) from None
+        except RunFailure as error:
+            raise FitFailure(f"fit: {error}.") from None
+        except (RuntimeError, MemoryError, OSError) as error:
+            reason = reason_of(error)
+            if reason.startswith(type(error).__name__) or isinstance(error, FitFailure | UnusableModel):
+                raise  # not foreseen: a fault of fairtune's own, with its traceback
+            raise FitFailure(f"fit: {reason}.") from error
+
+
+def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: Watcher, interrupt: Interrupt) -> Fitted:
+    try:
+        source = find_model(settings.model).fetched()
+        tokenizer = load_tokenizer(source.fetch())
+        length = _length(settings, source, tokenizer, data.splits["train"], interrupt.look)
+        chosen = {"max_length": length, "lr": _rate(source) if settings.auto_lr else settings.train.lr}
+        settings = replace(settings, train=settings.train.model_copy(update=chosen))
+        _require_methods_fit(settings, data)
+        encoded = {
+            name: _encoded(split, name, tokenizer, length, interrupt.look) for name, split in data.splits.items()
+        }
+        run = _prepared(settings, data, source, tokenizer, encoded, device, folder, interrupt.look)
+    except Stopped:
+        raise KeyboardInterrupt from None
+    scores, partial = _advanced(run, watcher)
+    network = plain_model(run.accelerator.unwrap_model(run.model, keep_fp32_wrapper=False), list(run.methods)).eval()
+    calibration = None
+    if settings.calibrate and scores is not None:
+        calibration = find_temperature(scores, encoded["validation"].labels)
+        fold_temperature(network, calibration.temperature)
+    events = run.log.events if isinstance(run.log, Heard) else []
+    facts = data_of(data.classes, dict(data.splits), data.how)
+    everything = settings_of(settings, source, facts)
+    step = run.progress.best_step or 0
+    record = Record(
+        labels=data.classes.values,
+        width=data.width,
+        names=None if data.names is None else list(data.names),
+        max_length=length,
+        settings=everything,
+        data=facts,
+        history=[{**row, "best": row["step"] == step} for row in history_of(events, run.steps_per_epoch)],
+        step=step,
+        steps=run.total_steps,
+        epoch=math.ceil(step / run.steps_per_epoch),
+        partial=partial,
+        validation=None if scores is None else _figures(encoded["validation"], scores),
+        calibration=calibration,
+        environment=_environment(device),
+        notes=[*data.notes, *(event["text"] for event in events if event["event"] == "warning")],
+        signature=signature_of(everything, partial),
+        label=data.label,
+    )
+    run.optimizer.state.clear()  # what holds it may live on until Python next looks for cycles
+    return Fitted(network, tokenizer, device, record)
+
+
+def _length(
+    settings: Settings, source: ModelSource, tokenizer: Any, train: Split, check_stop: Callable[[], None]
+) -> int:
+    """`max_length` as a number, counted on the training texts where it is auto."""
+    wanted = settings.train.max_length
+    if wanted == AUTO:
+        chosen = fixed_sample(train, SAMPLE)
+        batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
+        pieces = tokenize(batches, tokenizer, check_stop=check_stop)
+        return auto_length(count_of(np.concatenate([piece.lengths for piece in pieces])), source.positions)
+    length = settings.train.longest
+    if source.positions is not None and length > source.positions:
+        reason = (
+            f"{length} is too long: model '{source.name}' has {source.positions} positions; lower it, or use 'auto'."
+        )
+        raise SettingsError([Problem(WHERE, "max_length", reason)])
+    return length
+
+
+def _rate(source: ModelSource) -> float:
+    """What `lr` is where it is auto: small models learn too little in a few epochs at the rate that suits large ones."""
+    config: Any = read_config(source.fetch(), f"model '{source.name}'").get_text_config()
+    return SMALL_RATE if getattr(config, "hidden_size", WIDE) < WIDE else LARGE_RATE
+
+
+def _require_methods_fit(settings: Settings, data: Data) -> None:
+    """Refuse a method that cannot work with so few examples, or such classes, and a metric that has no meaning here."""
+    found = [
+        Problem(WHERE, f"methods[{place}].{use.name}", problem)
+        for place, use in enumerate(settings.methods)
+        if (problem := use.config.data_problem(len(data.splits["train"]), data.classes.names))
+    ]
+    if settings.metric == "f1" and len(data.classes.values) != 2:
+        reason = f"f1 is for two classes, and there are {len(data.classes.values)}; use macro_f1, accuracy or mcc."
+        found.append(Problem(WHERE, "metric", reason))
+    if found:
+        raise SettingsError(found)
+
+
+def _encoded(split: Split, name: str, tokenizer: Any, length: int, check_stop: Callable[[], None]) -> Encoded:
+    found = encode(split, tokenizer, length, check_stop)
+    empty = np.flatnonzero(found.lengths == 0)
+    if len(empty):
+        raise InputError(
+            f"{name}: {len(empty):,} texts, the first of them {split.texts[int(empty[0])]!r}, are nothing to this model, whose "
+            "tokenizer adds no special tokens; remove them."
+        )
+    return found
+
+
+def _prepared(
+    settings: Settings, data: Data, source: ModelSource, tokenizer: Any, encoded: dict[str, Encoded], device: str,
+    folder: Path, check_stop: Callable[[], None],
+) -> TrainingRun:  # fmt: skip
+    train, names = settings.train, data.classes.names
+    accelerator = make_accelerator(device, train.precision)
+    plan = {"seed": settings.seed, "methods": settings.methods, "train": {"attention": train.attention}}
+    start = build_start(plan, source, names)
+    for split in encoded.values():
+        require_rows(start.loaded.network, split.tokens)
+    _require_answers(start.model, encoded["train"], source)
+    texts = TrainingTexts(data.splits["train"], tokenizer, train.longest)
+    log = Heard()
+    for note in start.notes:
+        log.write("warning", 0, text=note)
+    return TrainingRun(
+        model=start.model, methods=start.methods, objective=Classification(encoded, settings.metric, names, texts), train=train,
+        seed=settings.seed, accelerator=accelerator, log=log, states=BestOnly(folder, "fit", lambda _: None), keep=_forget,
+        checkpoint_every=NEVER, check_stop=check_stop,
+    )  # fmt: skip
+
+
+def _require_answers(model: nn.Module, data: Encoded, source: ModelSource) -> None:
+    """Refuse a model that no text goes through, whatever its files are."""
+    few = to_device(data, np.arange(min(2, len(data.lengths))), torch.device("cpu"))
+    with told(f"model '{source.name}': no text goes through it"), evaluating(model), torch.no_grad():
+        model(**few)
+
+
+def _advanced(run: TrainingRun, watcher: Watcher) -> tuple[Any, bool]:
+    """Train to the end, or until Ctrl-C: the best weights are in the model then. Returns their validation scores, and
+    whether training was interrupted."""
+    watcher.begin(run)
+    try:
+        while not run.done:
+            evaluations = run.progress.evaluations
+            run.advance()
+            watcher.step(run)
+            if run.progress.evaluations > evaluations and isinstance(run.log, Heard):
+                watcher.evaluated(run, history_of(run.log.events, run.steps_per_epoch)[-1])
+        return run.scores["validation"].arrays.get("scores"), False
+    except Stopped:
+        now = run.progress
+        if not now.step:
+            raise KeyboardInterrupt from None  # nothing is learned yet
+        if now.best_step is None:
+            now.best_step = now.step
+            run.states.save_best(run, Evaluation({}, {}))
+        return run.states.restore_best(run).arrays.get("scores"), now.phase != SCORE
+    finally:
+        watcher.end()
+
+
+@cache
+def _environment(device: str) -> dict[str, Any]:
+    """What does not change while the process lives."""
+    found = capture_environment(device)
+    return {name: found[name] for name in FACTS}
+
+
+def _figures(data: Encoded, scores: Any) -> list[dict[str, Any]]:
+    return overall(confusion(data.labels, predicted_classes(scores), scores.shape[1]))
+
+
+def _forget(name: str, step: int, arrays: Mapping[str, Any]) -> None:
+    """What methods record is for studies."""

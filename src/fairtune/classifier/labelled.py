@@ -1,0 +1,98 @@
+"""Texts and labels from files, as `TextClassifier` takes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairtune.classifier.answering import class_name
+from fairtune.classifier.inputs import is_missing
+from fairtune.classifier.streams import Records, Source
+from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.tasks.formats import check_columns, require_file
+from fairtune.tasks.rows import require_label
+from fairtune.tasks.sources import shards
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Some rows of a file."""
+
+    where: Path
+    texts: pd.DataFrame
+    labels: pd.Series
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def counts(self) -> Counter[str]:
+        return Counter(map(str, self.labels))
+
+    def shared(self, others: Labelled) -> int:
+        """How many of the rows have texts that other rows have too."""
+        known = set(others.texts.itertuples(index=False, name=None))
+        return sum(row in known for row in self.texts.itertuples(index=False, name=None))
+
+    def like(self, others: Labelled) -> Labelled:
+        """The same rows with the labels as another file writes them: a CSV's "1" is a JSON's 1.
+
+        Raises:
+            DataError: a label that is not there.
+        """
+        known = {class_name(value): value for value in others.labels}
+        for value in self.labels:
+            if class_name(value) not in known:
+                there = one_of(sorted(known)[:MOST_SHOWN])
+                raise DataError(
+                    f"{self.where}: the label '{value}' is not among those of {others.where}: {there}. "
+                    f"A classifier that never saw it cannot predict it.{nearest(str(value), known)}"
+                )
+        labels = [known[class_name(value)] for value in self.labels]
+        return replace(self, labels=pd.Series(labels, name=self.labels.name, dtype=object))
+
+
+def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
+    """The named columns of a file, or of a folder of files of one format.
+
+    Args:
+        texts: the column with the texts, or the two with pairs.
+
+    Raises:
+        DataError: something about the file, its columns or a row of it cannot be used; it is named.
+    """
+    require_file(path)
+    rows: list[tuple[str, ...]] = []
+    labels: list[Any] = []
+    for file in shards(path):
+        for records in Source(str(file)):
+            check_columns(records.where, records.columns, [*texts, label])
+            rows += records.texts(texts)
+            labels += _labels(records, label)
+    table = pd.DataFrame(rows, columns=list(texts), dtype=object)
+    return Labelled(path, table, pd.Series(labels, name=label, dtype=object))
+
+
+def _labels(records: Records, column: str) -> list[Any]:
+    found = []
+    for number, value in zip(records.numbers, records.values(column), strict=True):
+        if is_missing(value) or value == "":
+            raise DataError(f"{records.where}: row {number}: column '{column}' has no label; fill or remove the row.")
+        if isinstance(value, list | dict):
+            raise DataError(
+                f"{records.where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value."
+            )
+        if not isinstance(value, str | int | float):
+            raise DataError(
+                f"{records.where}: row {number}: column '{column}' holds {str(value)[:60]} ({type(value).__name__}); a label is a "
+                "text or a number: write it as one."
+            )
+        require_label(records.where, number, column, str(value))
+        found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return found

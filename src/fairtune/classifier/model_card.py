@@ -1,0 +1,186 @@
+"""The model card: a README.md that says what a classifier was made of, how well it does and how surely that is known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+from fairtune.classifier.record import Record
+from fairtune.core.printable import printable, printable_json
+from fairtune.report.markdown_text import code, fenced, items, plain, table
+from fairtune.settings.metrics import TITLES
+
+MOST_CLASSES = 50
+
+
+def model_card(record: Record, name: str) -> str:
+    """The card as Markdown, with the front matter that the hub reads.
+
+    Args:
+        name: of the folder.
+    """
+    sections = [
+        [_front_matter(record), "", f"# {plain(name)}", "", *_opening(record)],
+        ["## Use", "", *_use(record, name)],
+        ["## Data", "", *_data(record)],
+        ["## Training", "", *_training(record)],
+        ["## Validation", "", *_validation(record)],
+        *([["## Test", "", *_test(record.test)]] if record.test is not None else []),
+        ["## Probabilities", "", *_probabilities(record)],
+        ["## Limits", "", *items(_limits(record))],
+        ["## Origin", "", *_origin(record)],
+    ]
+    return printable("\n\n".join("\n".join(lines) for lines in sections), keep="\n") + "\n"
+
+
+def _front_matter(record: Record) -> str:
+    model = record.settings["model"]["name"]
+    fields: dict[str, Any] = {
+        "library_name": "transformers",
+        "pipeline_tag": "text-classification",
+        "tags": ["fairtune"],
+    }
+    if "/" in model:
+        fields["base_model"] = printable(model.partition("@")[0])
+    if record.validation is not None:
+        fields["metrics"] = ["accuracy", "f1", "matthews_correlation"]
+    return f"---\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)}---"
+
+
+def _opening(record: Record) -> list[str]:
+    what = "pairs of texts" if record.width == 2 else "texts"
+    labels = record.classes.names
+    named = ", ".join(plain(label) for label in labels[:MOST_CLASSES])
+    lines = [f"Tells {what} of {len(labels)} classes apart: {named}{' ...' if len(labels) > MOST_CLASSES else ''}."]
+    if record.partial:
+        lines += [
+            "",
+            f"**Partial: training was interrupted.** It has the weights of step {record.step:,}; {record.steps:,} were planned.",
+        ]
+    return lines
+
+
+def _use(record: Record, name: str) -> list[str]:
+    pair = record.width == 2
+    ours = '[("first text", "second text")]' if pair else '["a text", "another one"]'
+    theirs = '{"text": "first text", "text_pair": "second text"}' if pair else '["a text", "another one"]'
+    folder = printable_json(json.dumps(name, ensure_ascii=False))
+    return [
+        "```python",
+        "from fairtune import TextClassifier",
+        "",
+        f"classifier = TextClassifier.load({folder})",
+        f"classifier.predict_proba({ours})",
+        "```",
+        "",
+        "Or in plain transformers, with the same labels and probabilities:",
+        "",
+        "```python",
+        "from transformers import pipeline",
+        "",
+        f'classifier = pipeline("text-classification", model={folder}, truncation=True)',
+        f"classifier({theirs})",
+        "```",
+        "",
+        f"Texts are cut after {record.max_length} tokens, as in training; `truncation=True` does that in a pipeline.",
+    ]
+
+
+def _data(record: Record) -> list[str]:
+    counts, names = record.data["counts"], record.classes.names
+    totals = {split: sum(found.values()) for split, found in counts.items()}
+    shown = names[:MOST_CLASSES]
+    rows = [[plain(label), *(f"{counts[split][label]:,}" for split in counts)] for label in shown]
+    if len(names) > len(shown):
+        rest = [f"{sum(counts[split][label] for label in names[len(shown) :]):,}" for split in counts]
+        rows.append([f"{len(names) - len(shown)} more", *rest])
+    rows.append(["all", *(f"{total:,}" for total in totals.values())])
+    return [
+        *table(["class", *map(plain, counts)], rows),
+        "",
+        f"Validation split: {plain(record.data['held_out'])}.",
+        f"sha256 of labels, texts and split: {code(record.data['fingerprint'])}.",
+    ]
+
+
+def _training(record: Record) -> list[str]:
+    settings = record.settings
+    methods = [code(json.dumps(use, ensure_ascii=False)) for use in settings["methods"]] or ["none: plain fine-tuning"]
+    chosen = f"the best of validation by {TITLES[settings['metric']]}" if record.validation else "the last ones"
+    train = ", ".join(code(f"{name}: {_word(value)}") for name, value in settings["train"].items() if value is not None)
+    return items(
+        [
+            f"model: {plain(settings['model']['name'])}, {code(settings['model']['identity'])}",
+            f"methods: {'; '.join(methods)}",
+            f"settings: {train}",
+            f"seed: {settings['seed']}",
+            f"weights: of step {record.step:,} of {record.steps:,} (epoch {record.epoch}), {chosen}",
+        ]
+    )
+
+
+def _validation(record: Record) -> list[str]:
+    if record.validation is None:
+        return [
+            "None was measured: there was no validation split, or training was interrupted before its first evaluation."
+        ]
+    return [
+        *_figures(record.validation),
+        "",
+        "These examples also chose the epoch, so the figures lean to the good side: report on examples of your own that no fit has "
+        "seen. The intervals count the luck of examples, not that of the seed.",
+    ]
+
+
+def _test(test: dict[str, Any]) -> list[str]:
+    notes = " ".join(plain(note) for note in test["notes"])
+    told = f"On {plain(test['data'])}, after training. The intervals count the luck of examples, not that of the seed."
+    return [*_figures(test["figures"]), "", f"{told} {notes}".strip()]
+
+
+def _figures(figures: list[dict[str, Any]]) -> list[str]:
+    rows = [
+        [
+            TITLES[row["metric"]],
+            f"{100 * row['value']:.2f}",
+            f"{100 * row['low']:.2f} to {100 * row['high']:.2f}",
+            f"{row['n']:,}",
+        ]
+        for row in figures
+    ]
+    return list(table(["metric (× 100)", "value", "95 % interval", "n"], rows))
+
+
+def _probabilities(record: Record) -> list[str]:
+    found = record.calibration
+    if found is None:
+        return ["Not calibrated: a confidence of 0.9 need not mean that 9 of 10 are right."]
+    told = [
+        f"Calibrated by a temperature of {found.temperature:.4g}, which is folded into the last layer's weights. Measured on the "
+        f"{found.n:,} validation examples that it was found on, the expected calibration error (15 bins) went from "
+        f"{found.ece_before:.4f} to {found.ece_after:.4f} and the mean loss from {found.nll_before:.4f} to {found.nll_after:.4f}; "
+        "on other examples it gains less."
+    ]
+    return [*told, "", f"{plain(found.note[:1].upper() + found.note[1:])}."] if found.note else told
+
+
+def _limits(record: Record) -> list[str]:
+    known = [
+        f"Every text gets one of the {len(record.labels)} labels, also one that fits none of them.",
+        "It knows the kind of text that it was trained on; on other kinds nothing was measured.",
+    ]
+    return [*known, *(plain(note[:1].upper() + note[1:]) + "." * (not note.endswith(".")) for note in record.notes)]
+
+
+def _origin(record: Record) -> list[str]:
+    where = record.environment
+    packages = ", ".join(f"{name} {version}" for name, version in where["packages"].items())
+    machine = f"Python {where['python']} on {where['system']}, {where['cpu']}, device {where['device']}"
+    made = plain(f"Made by fairtune {where['fairtune']}; {machine}; {packages}.")
+    return [made, "", *fenced([record.signature])]
+
+
+def _word(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

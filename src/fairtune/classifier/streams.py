@@ -1,0 +1,288 @@
+"""Rows with all their columns, from a file or from standard input, some at a time: memory does not grow with the input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.core.files import parse_json
+from fairtune.tasks.formats import (
+    LONGEST,
+    PLAIN_COLUMN,
+    RowLines,
+    check_columns,
+    json_row,
+    open_file,
+    parquet_source,
+    require_file,
+    told_of,
+    whole_lines,
+    wrong_quotes,
+)
+from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain_values, python_values, require_plain
+from fairtune.tasks.rows import checked_texts
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+STDIN = "standard input"
+FIRST_ROWS, MOST_ROWS, MOST_CHARACTERS = 256, 4096, 4 << 20
+"""The first rows are few, so that the first answers come soon; then enough for batches of one length."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Some rows.
+
+    Args:
+        where: the file, for messages.
+        numbers: each row's number from 1, after any header; the line number in JSONL and plain text.
+        rows: the values by column.
+        batch: the same as Arrow has them, where the file is Parquet.
+    """
+
+    where: Path | str
+    numbers: list[int]
+    rows: list[Row]
+    batch: Any = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that a row has, in the order of their coming."""
+        return list(dict.fromkeys(itertools.chain.from_iterable(self.rows)))
+
+    def texts(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        """The texts in one or two columns.
+
+        Raises:
+            DataError: a row without the column, with nothing in it (an empty text is a text), or with what is no text.
+        """
+        return list(zip(*(self._texts(column) for column in columns), strict=True))
+
+    def values(self, column: str) -> list[Any]:
+        """What the rows have in a column, None where they do not have it.
+
+        Raises:
+            DataError: the column of a Parquet file is of a type that is neither text nor number.
+        """
+        if self.batch is None:
+            return [row.get(column) for row in self.rows]
+        require_plain(self.where, self.batch.schema, [column])
+        return plain_values(self.where, self.batch, column)
+
+    def _texts(self, column: str) -> list[str]:
+        for number, row in zip(self.numbers, self.rows, strict=True):
+            if column not in row:
+                check_columns(f"{self.where}: row {number}", list(row), [column])
+        values = self.values(column)
+        found: list[str] = []
+        texts = checked_texts(self.where, column, values, self.numbers)
+        for number, text in zip(self.numbers, texts, strict=True):
+            if text is None:
+                raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
+            found.append(text)
+        return found
+
+
+def input_format(source: str, given: str | None) -> str | None:
+    """How an input is read: as told, else by the file's ending; None is to look at its first line.
+
+    Raises:
+        DataError: no known format, or one that cannot be read from there.
+    """
+    if given is not None and given not in FORMATS:
+        raise DataError(f"--format {given}: unknown; allowed: {one_of(FORMATS)}.{nearest(given, FORMATS)}")
+    if source == "-":
+        if given == "parquet":
+            raise DataError("Parquet cannot be read from standard input, as its index is at the end; give the file.")
+        return given
+    return given or ending(Path(source), FORMATS, "say what it is with --format")
+
+
+def ending(file: Path, allowed: Sequence[str], otherwise: str) -> str:
+    """The format that a file's name ends in, without any .gz."""
+    name = file.with_suffix("") if file.suffix.lower() == ".gz" else file
+    kind = name.suffix.lower().removeprefix(".")
+    if kind not in allowed:
+        known = one_of(f".{one}" for one in allowed)
+        raise DataError(
+            f"{file}: unknown format '{name.suffix or file.name}'; allowed: {known}, also .gz. Or {otherwise}."
+        )
+    return kind
+
+
+class Source:
+    """An input: what it is called, its format, and its rows.
+
+    Args:
+        source: a file, or `-` for standard input.
+        given: the format, where the name does not tell.
+    """
+
+    def __init__(self, source: str, given: str | None = None) -> None:
+        kind = input_format(source, given)
+        self.where: Path | str = STDIN if source == "-" else Path(source)
+        if isinstance(self.where, Path):
+            if not _is_stream(self.where):
+                require_file(self.where)
+            elif kind == "parquet":
+                raise DataError(
+                    f"{self.where}: Parquet cannot be read from a pipe, as its index is at the end; give the file."
+                )
+            if self.where.is_dir():
+                raise DataError(f"{self.where}: that is a folder; give one file of rows, or `-` for standard input.")
+        self._lines: Iterable[str] = ()
+        self._open = ExitStack()
+        self.kind = kind or "txt"
+        if kind != "parquet":
+            with told_of(self.where):
+                self._lines = self._opened_lines()
+                if kind is None:
+                    self.kind = self._by_first_line()
+
+    def _opened_lines(self) -> Iterator[str]:
+        if isinstance(self.where, Path):
+            handle: IO[str] = self._open.enter_context(open_file(self.where))
+        else:
+            handle = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
+        return whole_lines(self.where, handle)
+
+    def _by_first_line(self) -> str:
+        first = list(itertools.islice(self._lines, 1))
+        self._lines = itertools.chain(first, self._lines)
+        try:
+            return "jsonl" if first and isinstance(parse_json(first[0]), dict) else "txt"
+        except ValueError:
+            return "txt"
+
+    def __iter__(self) -> Iterator[Records]:
+        """The rows, some at a time; once.
+
+        Raises:
+            DataError: a damaged row, a column that is there twice, no row at all.
+        """
+        with self._open, told_of(self.where):
+            if self.kind == "parquet":
+                assert isinstance(self.where, Path)
+                found = _parquet(self.where)
+            else:
+                found = _grouped(self.where, READERS[self.kind](self.where, iter(self._lines)))
+            empty = True
+            for records in found:
+                empty = False
+                yield records
+        if empty:
+            raise DataError(f"{self.where}: there are no rows.")
+
+
+def _is_stream(file: Path) -> bool:
+    """Whether a shell gave the name, of what another process writes: `<(zcat rows.csv.gz)` is called /dev/fd/63 or so."""
+    return file.exists() and file.is_relative_to("/dev")
+
+
+Numbered = Iterator[tuple[int, int, Row]]
+"""A row's number, its size in characters, and its values."""
+
+
+def _grouped(where: Path | str, rows: Numbered) -> Iterator[Records]:
+    numbers: list[int] = []
+    values: list[Row] = []
+    characters, most = 0, FIRST_ROWS
+    for number, size, row in rows:
+        numbers.append(number)
+        values.append(row)
+        characters += size
+        if len(numbers) >= most or characters >= MOST_CHARACTERS:
+            yield Records(where, numbers, values)
+            numbers, values, characters, most = [], [], 0, min(2 * most, MOST_ROWS)
+    if numbers:
+        yield Records(where, numbers, values)
+
+
+def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
+    csv.field_size_limit(LONGEST)
+    counted = RowLines(lines)
+    reader = csv.reader(counted, delimiter=delimiter, strict=True)
+    began = 1
+    try:
+        header = next(reader, None)
+        if header is None:
+            raise DataError(f"{where}: there are no rows, and no header either.")
+        no_column_twice(where, header)
+        began = reader.line_num + 1
+        for number, row in enumerate(reader, start=1):
+            counted.size = 0
+            if row:
+                if len(row) != len(header):
+                    raise DataError(
+                        f"{where}: row {number} (line {began}) has {len(row)} fields, the header has {len(header)}; "
+                        "quote texts that contain the separator, and close every quote."
+                    )
+                yield number, sum(map(len, row)), dict(zip(header, row, strict=True))
+            began = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{where}: {wrong_quotes(str(error), began, reader.line_num)}") from None
+
+
+def _jsonl(where: Path | str, lines: Iterator[str]) -> Numbered:
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, len(line), json_row(where, number, line)
+
+
+def _plain(where: Path | str, lines: Iterator[str]) -> Numbered:  # noqa: ARG001 - as the other readers
+    """A text a line; a blank line is an empty text, so that answers stand beside their lines."""
+    for number, line in enumerate(lines, start=1):
+        yield number, len(line), {PLAIN_COLUMN: line.rstrip("\r\n")}
+
+
+READERS: dict[str, Callable[[Path | str, Iterator[str]], Numbered]] = {
+    "csv": lambda where, lines: _table(where, lines, DELIMITERS["csv"]),
+    "tsv": lambda where, lines: _table(where, lines, DELIMITERS["tsv"]),
+    "jsonl": _jsonl,
+    "txt": _plain,
+}
+
+
+def _parquet(file: Path) -> Iterator[Records]:
+    """Rows as Arrow has them, and as Python does: a few at first, then more, but no more than memory should hold."""
+    waiting: list[Any] = []
+    done, most = 0, FIRST_ROWS
+    batches = parquet_batches(file, parquet_source(file), lambda schema: no_column_twice(file, schema.names))
+    for batch in itertools.chain(batches, [None]):
+        if batch is not None:
+            waiting.append(batch)
+        rows, size = sum(map(len, waiting)), sum(part.nbytes for part in waiting)
+        if rows and (batch is None or rows >= most or size >= MOST_CHARACTERS):
+            for part in _joined(waiting):
+                yield _records(file, done, part)
+                done += len(part)
+            waiting, most = [], min(2 * most, MOST_ROWS)
+
+
+def _joined(parts: list[Any]) -> list[Any]:
+    """The batches as one, where Arrow can make one of their types."""
+    import pyarrow as pa
+
+    try:
+        return list(pa.Table.from_batches(parts).combine_chunks().to_batches()) if len(parts) > 1 else parts
+    except pa.ArrowException:
+        return parts
+
+
+def _records(file: Path, done: int, batch: Any) -> Records:
+    names = batch.schema.names
+    columns = [python_values(file, batch, name) for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return Records(file, list(range(done + 1, done + 1 + len(batch))), rows, batch)

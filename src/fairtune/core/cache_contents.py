@@ -1,0 +1,211 @@
+"""What the cache holds, whether it is sound, and taking it away: never from under a process that builds it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairtune.core.cache import cache_folder, place_of
+from fairtune.core.cache_seals import DamageError, check, read_note
+from fairtune.core.errors import DataError
+
+KINDS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
+"""Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""
+OURS = re.compile(r"[0-9a-f]{32}(\.json|\.[0-9a-z-]+(\.old)?\.tmp)?")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Entries of one kind: folders that were built, or notes about files.
+
+    Args:
+        unfinished: builds that are under way, or were killed.
+        size: of all that, in bytes.
+    """
+
+    name: str
+    entries: int
+    unfinished: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What was taken away, and what was left since somebody builds it."""
+
+    entries: int
+    size: int
+    busy: int
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """An entry or a note that is not as it was written.
+
+    Args:
+        why: how that shows, in a few words.
+    """
+
+    path: Path
+    why: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found of one kind of entry.
+
+    Args:
+        sound: entries whose every byte is as it was sealed.
+    """
+
+    name: str
+    sound: int
+    damaged: tuple[Damaged, ...]
+
+
+def contents() -> list[Kind]:
+    """The kinds of entry in the cache, by name."""
+    found = []
+    for folder in _kinds():
+        paths = _paths(folder)
+        unfinished = [path for path in paths if path.suffix == ".tmp"]
+        size = sum(map(size_of, paths))
+        if paths:
+            found.append(Kind(folder.name, len(paths) - len(unfinished), len(unfinished), size))
+    return found
+
+
+def verify(check_stop: Callable[[], None] = lambda: None) -> list[Verified]:
+    """Read every entry in full and compare it with its seal; nothing is changed, and no damage raises an error.
+
+    Unfinished builds are no entries yet, and an entry that goes away meanwhile is not counted.
+
+    Args:
+        check_stop: called before each entry, so that a long check can be shown or stopped.
+    """
+    found = []
+    for name in KINDS:
+        sound, damaged = 0, []
+        for path in _entries(cache_folder() / name):
+            check_stop()
+            why = _damage(path)
+            if os.path.lexists(path):
+                sound += why is None
+                damaged += [Damaged(path, why)] if why is not None else []
+        if sound or damaged:
+            found.append(Verified(name, sound, tuple(damaged)))
+    return found
+
+
+def discard(damaged: Iterable[Damaged]) -> int:
+    """Take damaged entries away, so that they are made again when they are needed; returns how many went.
+
+    What somebody is just building anew, and what cannot be removed, stays.
+    """
+    gone = 0
+    for one in damaged:
+        with contextlib.suppress(OSError), _lock_of(one.path) as free:
+            if free and _damage(one.path) is not None:
+                _remove(one.path)
+                gone += 1
+    return gone
+
+
+def clear() -> Cleared:
+    """Take away every entry that nobody builds just now. Who has one open keeps it until done."""
+    entries = size = busy = 0
+    try:
+        for folder in _kinds():
+            for path in _paths(folder):
+                with _lock_of(path) as free:
+                    if free and path.exists():
+                        size += size_of(path)
+                        entries += path.suffix != ".tmp"
+                        _remove(path)
+                    elif not free:
+                        busy += path.suffix == ".tmp"
+    except OSError as error:
+        raise DataError(f"{cache_folder()}: cannot be cleared: {error.strerror or error} ({error.filename}).") from None
+    return Cleared(entries, size, busy)
+
+
+def size_of(path: Path) -> int:
+    """Bytes in a file or a folder; 0 of what has gone meanwhile."""
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            return sum(size_of(inside) for inside in path.iterdir())
+        return path.stat().st_size
+    return 0
+
+
+def size_text(size: int) -> str:
+    """Bytes in the unit that fits."""
+    for unit, most in (("B", 1e3), ("kB", 1e6), ("MB", 1e9)):
+        if size < most:
+            return f"{size / (most / 1e3):.{0 if unit == 'B' else 1}f} {unit}"
+    return f"{size / 1e9:.1f} GB"
+
+
+def _kinds() -> list[Path]:
+    return [folder for name in KINDS if (folder := cache_folder() / name).is_dir()]
+
+
+def _paths(kind: Path) -> list[Path]:
+    """Entries and unfinished builds. Locks are no entries: they stay, since a process may wait for one."""
+    return sorted(path for path in kind.iterdir() if OURS.fullmatch(path.name))
+
+
+def _entries(kind: Path) -> list[Path]:
+    """Entries, none where there is no such folder or it cannot be looked into."""
+    try:
+        return [path for path in _paths(kind) if path.suffix != ".tmp"]
+    except OSError:
+        return []
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with an entry or a note, or None."""
+    try:
+        if path.suffix == ".json":
+            read_note(path, place_of(path))
+        else:
+            check(path, place_of(path), thorough=True)
+    except DamageError as error:
+        return str(error)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    return None
+
+
+@contextlib.contextmanager
+def _lock_of(path: Path) -> Iterator[bool]:
+    """Whether nobody builds this entry; nobody begins to, meanwhile."""
+    if path.is_file():
+        yield True
+        return
+    with path.with_name(f"{path.name.partition('.')[0]}.lock").open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            pass  # a file system without locks
+        yield True
+
+
+def _remove(path: Path) -> None:
+    """An entry goes at once, so that nobody finds half of it."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    if path.suffix != ".tmp":
+        path = path.rename(path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"))
+    shutil.rmtree(path)

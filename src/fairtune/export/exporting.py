@@ -1,0 +1,204 @@
+"""From a run to its delta, tried out before it is handed over; or to a copy of its whole model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from fairtune.core.errors import LedgerError, ModelError
+from fairtune.core.version import __version__
+from fairtune.export.placing import new_folder, require_new
+from fairtune.export.rebuilding import (
+    content_sha256,
+    find_checkpoint,
+    rebuild_start,
+    require_identity,
+)
+from fairtune.export.recipe import (
+    FORMAT,
+    RECIPE,
+    TENSORS,
+    Checkpoint,
+    Recipe,
+    told,
+    write_recipe,
+)
+from fairtune.export.restoring import machine, write_whole
+from fairtune.export.runs import FinishedRun, find_run
+from fairtune.export.tensors import (
+    copied,
+    file_digests,
+    named_tensors,
+    same_bits,
+)
+from fairtune.models.folders import weight_files
+from fairtune.models.sources import ModelSource, file_sha256
+from fairtune.models.transformers_files import load_network
+from fairtune.study.plan import PROTOCOL
+
+WHOLE = "Export it without --delta."
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A delta that was written.
+
+    Args:
+        stored: tensors in delta.safetensors.
+        tensors: of the whole model, as training held them.
+        delta_bytes: of both files.
+        rebuilt_otherwise: frozen tensors that had to be stored all the same, since this machine rebuilds them with other bits.
+    """
+
+    run: str
+    out: str
+    stored: int
+    tensors: int
+    model_bytes: int
+    delta_bytes: int
+    rebuilt_otherwise: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        return self.delta_bytes / self.model_bytes
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "share": self.share}
+
+
+def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", model: str | None = None) -> Exported:
+    """Write what training changed in a run's model, and the recipe for the rest; then prove that it restores.
+
+    Args:
+        run: a run folder, or `study/arm/seed-n` in `runs`.
+        out: a folder that does not exist yet.
+        model: where the run's checkpoint is, if it was moved.
+
+    Raises:
+        FairtuneError: the run has nothing to export, its checkpoint is gone, or the folder cannot be written.
+    """
+    found, place = find_run(run, Path(runs)), Path(out)
+    require_new(place)
+    settings = found.plan["settings"]
+    if settings.get("protocol") != PROTOCOL:
+        raise LedgerError(
+            f"run {found.name} was made under protocol {settings.get('protocol')}; this fairtune ({__version__}) has protocol "
+            f"{PROTOCOL} and would build another start. {WHOLE}"
+        )
+    if "tokenizer" in settings:
+        raise LedgerError(
+            f"run {found.name} has a tokenizer of its study ({settings['tokenizer']['name']}), as language models and presets do; "
+            f"a delta is taken against a checkpoint with its own. {WHOLE}"
+        )
+    labels = _labels(found)
+    source = _checkpoint(found, model)
+    tensors, count, frozen = _changed(found, source, labels)
+    with new_folder(place) as aside:
+        save_file(tensors, aside / TENSORS, {"format": "pt"})
+        try:
+            recipe = _recipe(found, source, labels, tensors, file_sha256(aside / TENSORS))
+        except ValidationError as error:
+            raise LedgerError(f"run {found.name} has no delta: {told(error)}. {WHOLE}") from None
+        write_recipe(aside, recipe)
+        size = sum((aside / name).stat().st_size for name in (TENSORS, RECIPE))
+        wrong = write_whole(recipe, tensors, source, aside / "trial")
+        if wrong:
+            raise LedgerError(
+                f"run {found.name} cannot be restored from a delta: {wrong[0]} would differ in bits. {WHOLE}"
+            )
+        shutil.rmtree(aside / "trial")
+    stored_frozen = tuple(name for name in tensors if name in frozen)
+    return Exported(found.name, str(place), len(tensors), count, recipe.model_bytes, size, stored_frozen)
+
+
+def export_model(run: str | Path, out: str | Path, runs: str | Path = "runs") -> int:
+    """Copy a run's whole model, tokenizer and all; returns the size of the copy in bytes."""
+    found = find_run(run, Path(runs))
+    with new_folder(Path(out)) as aside:
+        shutil.copytree(found.model, aside, dirs_exist_ok=True)
+        return sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
+
+
+def _labels(run: FinishedRun) -> tuple[str, ...]:
+    """The label names in the order of the model's outputs."""
+    if (run.model / "adapter_config.json").is_file():
+        raise LedgerError(f"run {run.name} kept only its adapter, which is a delta already. {WHOLE}")
+    try:
+        names = json.loads((run.model / "config.json").read_text(encoding="utf-8"))["id2label"]
+        return tuple(str(names[key]) for key in sorted(names, key=int))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise LedgerError(f"{run.model} is damaged: its config.json names no labels (id2label).") from None
+
+
+def _checkpoint(run: FinishedRun, given: str | None) -> ModelSource:
+    """The checkpoint, where the user says, where the study's plan had it, or by its name."""
+    wanted = run.plan["settings"]["model"]
+    source = find_checkpoint(wanted["name"], wanted["identity"], given or run.checkpoint_folder())
+    require_identity(source, wanted["identity"])
+    return source
+
+
+def _changed(
+    run: FinishedRun, source: ModelSource, labels: tuple[str, ...]
+) -> tuple[dict[str, Tensor], int, frozenset[str]]:
+    """Tensors of the run's model that are not those of its start; how many there are in all; which were frozen."""
+    network, frozen = rebuild_start(run.plan["settings"], source, labels)
+    before = copied(named_tensors(network))
+    trained = _load(type(network), run)
+    try:
+        network.load_state_dict(trained.state_dict())
+    except RuntimeError:
+        raise LedgerError(
+            f"the model of run {run.name} is built otherwise than what it started from. {WHOLE}"
+        ) from None
+    after = named_tensors(network)
+    return (
+        copied({name: tensor for name, tensor in after.items() if not same_bits(tensor, before[name])}),
+        len(after),
+        frozen,
+    )
+
+
+def _load(kind: type[PreTrainedModel], run: FinishedRun) -> PreTrainedModel:
+    """The run's model by plain transformers, which knows of shards, tied weights and renamed tensors."""
+    try:
+        network, info = load_network(kind, run.model, str(run.model), "what it started from", dtype="auto")
+    except ModelError as error:
+        raise LedgerError(f"{run.model} is damaged: {str(error).removeprefix(f'{run.model}: ')}") from None
+    if info["missing_keys"]:
+        raise LedgerError(f"{run.model} is damaged: it lacks {sorted(info['missing_keys'])[0]}.")
+    return network
+
+
+def _recipe(
+    run: FinishedRun, source: ModelSource, labels: tuple[str, ...], tensors: dict[str, Tensor], delta_sha256: str
+) -> Recipe:
+    wanted = run.plan["settings"]["model"]
+    return Recipe(
+        format=FORMAT,
+        fairtune=__version__,
+        protocol=PROTOCOL,
+        signature=run.plan["signature"],
+        checkpoint=Checkpoint(
+            name=wanted["name"],
+            identity=wanted["identity"],
+            sha256=content_sha256(source),
+            hub_id=source.hub_id,
+            revision=source.revision,
+        ),
+        labels=labels,
+        settings=run.plan["settings"],
+        delta_sha256=delta_sha256,
+        stored=tuple(sorted(tensors)),
+        model=file_digests(run.model),
+        model_bytes=sum(file.stat().st_size for file in weight_files(run.model)),
+        made_with=machine(),
+    )

@@ -1,0 +1,80 @@
+"""A task made of the user's own files, as a study file has it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from fairtune.core.errors import one_of
+from fairtune.settings.values import (
+    MOST_CLASSES,
+    Column,
+    Columns,
+    Name,
+    Number,
+    Place,
+    Section,
+)
+
+Metric = Literal["accuracy", "macro_f1", "f1", "mcc"]
+
+
+class Holdout(Section):
+    """Shares of the training file held out, by a hash of each text, for splits that have no file of their own."""
+
+    validation: Number = Field(0.1, gt=0, lt=1, description="Share that selects the best checkpoint.")
+    test: Number = Field(0.2, gt=0, lt=1, description="Share that is reported.")
+
+
+class FileTask(Section):
+    """A task made of the user's own files: CSV, TSV, JSONL, Parquet or plain text, each also .gz, or folders of such files."""
+
+    name: Name = Field("files", description="What reports call the task.")
+    kind: Literal["classify", "language_model"] = Field(
+        "classify", description="Whether texts are classified, or are the text that a language model learns."
+    )
+    train: Place = Field(
+        description="File or folder with the training examples; relative paths start at the study file."
+    )
+    validation: Place | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
+    test: Place | None = Field(None, description="File that is reported; held out if absent.")
+    text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
+    label: Column = Field("label", description="Column with the label.")
+    labels: tuple[Column, ...] | None = Field(
+        None,
+        min_length=2,
+        max_length=MOST_CLASSES,
+        description="Label values in order of their class number; found in the data if absent.",
+    )
+    kinds: Column | None = Field(
+        None,
+        min_length=1,
+        description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
+        "Nothing is trained on it. A file may lack it, if not all do that validation and test come from.",
+    )
+    metric: Metric = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
+    holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _labels_as_text(cls, value: Any) -> Any:
+        return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> FileTask:
+        if self.kind == "language_model":
+            given = [field for field in ("label", "labels", "kinds", "metric") if field in self.model_fields_set]
+            if given:
+                raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
+            if len(self.text) > 1:
+                raise ValueError(f"text: found {one_of(self.text)}; a language model reads one column")
+            return self
+        for split in ("train", "validation", "test"):
+            file = str(getattr(self, split) or "").lower().removesuffix(".gz")
+            if file.endswith(".txt"):
+                raise ValueError(
+                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet, for a language "
+                    "model say `kind: language_model`"
+                )
+        return self

@@ -1,0 +1,54 @@
+"""A model that is trained from scratch, and a tokenizer that is trained for it, as a study file has them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag
+
+from fairtune.settings.values import (
+    LONGEST_NAME,
+    Number,
+    Place,
+    Section,
+    Whole,
+)
+
+LARGEST_VOCABULARY, LONGEST_CONTEXT = 1_000_000, 131_072
+"""Far beyond what models of a preset's size are trained with."""
+
+
+class PresetModel(Section):
+    """A model with fresh weights, of a size that has a name."""
+
+    preset: str = Field(
+        min_length=1,
+        max_length=LONGEST_NAME,
+        description="Its name, such as gpt-mini; `fairtune inspect NAME` shows it.",
+    )
+    vocab_size: Whole | None = Field(
+        None, ge=1, le=LARGEST_VOCABULARY, description="Rows of its embedding; null takes what the tokenizer needs."
+    )
+    context: Whole | None = Field(
+        None, ge=8, le=LONGEST_CONTEXT, description="Positions, the longest input in tokens; null takes the preset's."
+    )
+    dropout: Number | None = Field(None, ge=0, lt=1, description="Chance to drop, everywhere; null takes the preset's.")
+
+
+class TrainedTokenizer(Section):
+    """A tokenizer of the study's own: a byte-level BPE."""
+
+    train: Whole = Field(
+        ge=1, le=LARGEST_VOCABULARY, description="Size of the vocabulary that is learned from the training text."
+    )
+
+
+def _tag(value: object) -> str:
+    return "<name>" if isinstance(value, str) else "<fields>"
+
+
+ModelName = Place
+Model = Annotated[Annotated[ModelName, Tag("<name>")] | Annotated[PresetModel, Tag("<fields>")], Discriminator(_tag)]
+Tokenizer = Annotated[
+    Annotated[ModelName, Tag("<name>")] | Annotated[TrainedTokenizer, Tag("<fields>")], Discriminator(_tag)
+]

@@ -1,0 +1,163 @@
+"""The sections of a study file that stand alone: how runs are trained, compared and carried out.
+
+Each field carries its help text once; `--help`, the JSON schema, the docs and the messages are made from it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
+
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
+from fairtune.settings.values import (
+    LONGEST_NAME,
+    MOST_STEPS,
+    Devices,
+    Evaluate,
+    Interval,
+    Margin,
+    MaxLength,
+    Number,
+    Section,
+    Tokens,
+    Warmup,
+    Whole,
+)
+
+LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
+MOST_EPOCHS, MOST_IN_A_STEP = 100_000, 1_000_000
+
+
+UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention"}}
+"""Settings that mean nothing for a kind of task, so that no run of it has them."""
+
+
+class Train(Section):
+    """How a run is trained. Every field may also stand in an arm, for that arm alone."""
+
+    lr: Number = Field(2e-5, gt=0, le=LARGEST_RATE, description="Learning rate at the peak of the schedule.")
+    epochs: Number = Field(3, gt=0, le=MOST_EPOCHS, description="Passes over the training examples.")
+    steps: Whole | None = Field(None, ge=1, le=MOST_STEPS, description="Optimizer steps to train; replaces `epochs`.")
+    batch_size: Whole = Field(32, ge=1, le=MOST_IN_A_STEP, description="Examples in one forward and backward pass.")
+    accumulate: Whole = Field(
+        1, ge=1, le=MOST_IN_A_STEP, description="Batches whose gradients make one optimizer step."
+    )
+    examples: Whole | None = Field(
+        None,
+        ge=2,
+        le=MOST_STEPS,
+        description="Train on this many examples, a fixed stratified sample that all arms and seeds share.",
+    )
+    tokens: Tokens | None = Field(
+        None, description="Tokens of training text that a language model uses, from its beginning; null is all of it."
+    )
+    eval_examples: Whole | None = Field(
+        None,
+        ge=10,
+        le=MOST_STEPS,
+        description="Score at most this many examples of validation and of test, a fixed stratified sample of each.",
+    )
+    max_length: MaxLength = Field(
+        128,
+        description="Longest input in tokens; longer ones are truncated. auto is the smallest length that covers 95 % of the "
+        "training examples; `fairtune data lengths` shows it. For a language model, the tokens of a block: its context "
+        "if absent or auto.",
+    )
+    attention: Literal["causal", "bidirectional"] | None = Field(
+        None,
+        description="What the tokens of a GPT-like classifier see. causal: only earlier ones; bidirectional: all of them; null "
+        "is the model's own, causal unless it was saved as bidirectional.",
+    )
+    warmup: Warmup = Field(
+        0.1, ge=0, le=MOST_STEPS, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
+    )
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        "linear", description="Course of the learning rate after the warm-up; linear and cosine end at 0."
+    )
+    weight_decay: Number = Field(
+        0.01, ge=0, le=LARGEST_DECAY, description="AdamW's decay; never on biases and normalisation weights."
+    )
+    betas: tuple[Annotated[Number, Field(ge=0, lt=1)], Annotated[Number, Field(ge=0, lt=1)]] = Field(
+        (0.9, 0.999), description="AdamW's two averaging rates."
+    )
+    clip: Number | None = Field(
+        1.0, gt=0, le=LARGEST_NORM, description="Largest norm of the whole gradient; null does not clip."
+    )
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
+    )
+    evaluate: Evaluate = Field(
+        "epoch", description="Score the validation split after each epoch, or every so many steps."
+    )
+    patience: Whole | None = Field(
+        None,
+        ge=1,
+        le=MOST_STEPS,
+        description="Stop after this many evaluations without a better validation score; null never.",
+    )
+
+    @property
+    def sizes(self) -> dict[str, int | None]:
+        """How many examples of each split are used, where not all."""
+        return {"train": self.examples, "validation": self.eval_examples, "test": self.eval_examples}
+
+    @property
+    def longest(self) -> int:
+        """`max_length` as a number, which it is from the plan on."""
+        if isinstance(self.max_length, str):
+            raise ValueError("max_length: auto becomes a number when the study is planned")
+        return self.max_length
+
+    def steps_per_epoch(self, examples: int) -> int:
+        """Optimizer steps of one pass over so many training examples."""
+        used = min(examples, self.examples or examples)
+        return math.ceil(math.ceil(used / self.batch_size) / self.accumulate)
+
+    def total_steps(self, examples: int) -> int:
+        """Optimizer steps of a run over so many training examples."""
+        if self.steps is not None:
+            return self.steps
+        return max(1, round(self.epochs * self.steps_per_epoch(examples)))
+
+
+def optional_fields(section: type[Section]) -> dict[str, Any]:
+    """The section's fields, each optional, for a place that overrides some of them."""
+    fields: dict[str, Any] = {}
+    for name, info in section.model_fields.items():
+        constraint: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+        fields[name] = (constraint | None, Field(None, description=info.description))
+    return fields
+
+
+def is_nullable(field: str) -> bool:
+    return type(None) in get_args(Train.model_fields[field].annotation)
+
+
+class Compare(Section):
+    """What the verdicts compare."""
+
+    to: str = Field("baseline", max_length=LONGEST_NAME, description="The arm that all others are compared to.")
+    margin: Margin | None = Field(
+        None,
+        description="Loss that would not matter: `1.5%` of the mean of the arm compared with, or a plain number in the "
+        "metric's own unit (0.01 is one point of accuracy).",
+    )
+    confidence: Number = Field(0.95, gt=0.5, lt=1, description="Confidence of every interval and verdict.")
+    target_loss: Number | None = Field(
+        None,
+        gt=0,
+        le=LARGEST_LOSS,
+        description="Report after how many steps a language model's validation loss is down to this.",
+    )
+
+
+class Execution(Section):
+    """Where and how runs happen; nothing here changes a result, so nothing here is part of a run's signature."""
+
+    devices: Devices = Field(
+        ("auto",), description="Where runs happen, one worker a device; auto takes every GPU there is."
+    )
+    checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
+    save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")

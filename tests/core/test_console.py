@@ -1,0 +1,69 @@
+"""The console: what is shown is what was given, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Group
+from rich.progress import Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from fairtune.core.console import Console
+from tests.hostile import ALL, CODES, MARKS, STYLE, raw_codes
+
+
+def shown(*things: object, terminal: bool = False, width: int = 2000) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    for thing in things:
+        console.print(thing)
+    return STYLE.sub("", out.getvalue())
+
+
+def table(text: str) -> Table:
+    found = Table(text, title=text, caption=text)
+    found.add_column(Text(text))
+    found.add_row(text, Text(text, style="red"))
+    found.add_row(Text.assemble((text, "bold"), text), Group(text, Text(text)))
+    return found
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("text", CODES.values(), ids=CODES)
+def test_no_code_of_a_text_comes_through(text: str, terminal: bool) -> None:
+    told = shown(text, Text(text), Text.assemble(("a", "bold"), text), table(text), terminal=terminal)
+    assert raw_codes(told) == []
+    assert shown(text).strip() == text.encode("unicode_escape").decode().replace("\\\\", "\\").strip()
+
+
+@pytest.mark.parametrize("text", [mark for mark in MARKS if "\n" not in mark])
+def test_no_text_is_markup_or_emoji(text: str) -> None:
+    assert shown(text) == f"{text}\n"
+    assert shown(table(text)).count(text) == 10
+
+
+@pytest.mark.parametrize("width", [20, 41, 100])
+def test_a_narrow_table_keeps_its_width_and_loses_no_text(width: int) -> None:
+    text = "\x1b[2J" * 5 + "end"
+    assert max(map(len, shown(table(text), width=width).splitlines())) <= width
+    grid = Table.grid()
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(text))
+    told = shown(grid, width=width)
+    assert "".join(told.split()) == r"\x1b[2J" * 5 + "end"
+    assert max(map(len, told.splitlines())) <= width
+
+
+def test_bars_have_names_as_they_are() -> None:
+    out = io.StringIO()
+    columns = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[note]}", markup=False)
+    console = Console(file=out, width=4000, force_terminal=True, color_system=None)
+    with Progress(*columns, console=console) as bars:
+        bars.add_task(ALL, note="[/x]")
+        bars.console.print(f"{ALL}: failed: [/red]")
+    told = STYLE.sub("", out.getvalue().replace("\r", ""))
+    assert raw_codes(told) == []
+    assert ": failed: [/red]" in told
+    assert " [/x]" in told

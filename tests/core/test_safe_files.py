@@ -1,0 +1,167 @@
+"""Files that a crash leaves old or new, never half; predictions that come back bit for bit."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import (
+    finite,
+    read_json,
+    remove_leftovers,
+    write_atomically,
+    write_json,
+)
+from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions
+
+
+def test_json_comes_back(tmp_path: Path) -> None:
+    value = {"a": [1, 2.5, None, True], "é": {"b": "“text”"}}
+    write_json(tmp_path / "x.json", value)
+    assert read_json(tmp_path / "x.json") == value
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "nothing is left aside"
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_crash_in_the_middle_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    file = tmp_path / "x.json"
+    write_json(file, {"old": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full) if failing == "fsync" else monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_json(file, {"new": 2})
+    monkeypatch.undo()
+    assert read_json(file) == {"old": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
+
+
+def test_a_disk_that_really_takes_no_more_leaves_nothing_half(tmp_path: Path) -> None:
+    write_json(tmp_path / "x.json", {"old": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # the kernel itself refuses what goes beyond
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_json(tmp_path / "x.json", {"new": "2" * 1000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert read_json(tmp_path / "x.json") == {"old": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
+
+
+def test_many_writers_of_one_file_never_tear_each_other(tmp_path: Path) -> None:
+    file, contents = tmp_path / "x", [bytes([65 + i]) * (20_000 + i) for i in range(6)]
+    file.write_bytes(contents[0])
+    torn: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            found = file.read_bytes()
+            if found not in contents:
+                torn.append(len(found))
+
+    def write(content: bytes) -> None:
+        for _ in range(40):
+            write_atomically(file, content)
+
+    with ThreadPoolExecutor() as pool:
+        reader = pool.submit(read)
+        try:
+            list(pool.map(write, contents))  # raises what a writer raised
+        finally:
+            done.set()
+        reader.result()
+    assert not torn
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".x.json.0123.writing", "x.json", ".lock", "a.writing"):
+        (tmp_path / name).write_text("{}")
+    remove_leftovers(tmp_path, older_than=3600)
+    assert len(list(tmp_path.iterdir())) == 4, "another writer may be at work"
+    remove_leftovers(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "a.writing", "x.json"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "", "[1", "\xff", "[]", "null"])
+def test_what_holds_no_mapping_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text, encoding="latin-1")
+    assert read_json(tmp_path / "x.json") is None
+
+
+def test_numbers_that_json_has_no_word_for_become_null(tmp_path: Path) -> None:
+    nan, inf = float("nan"), float("inf")
+    write_json(tmp_path / "x.json", {"a": nan, "b": [inf, -inf, 1.0], "c": {"d": (nan,)}})
+    text = (tmp_path / "x.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": [None, None, 1.0], "c": {"d": [None]}}
+    assert finite({1: 2.0}) == {"1": 2.0}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[1]", b"\xff\xfe", b"null"])
+def test_reading_what_is_no_mapping_gives_none(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "x.json").write_bytes(content)
+    assert read_json(tmp_path / "x.json") is None
+
+
+def test_writing_bytes_replaces_whole_files(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "x", b"long content")
+    write_atomically(tmp_path / "x", b"short")
+    assert (tmp_path / "x").read_bytes() == b"short"
+
+
+def make_predictions(n: int, split: str, classes: int = 3) -> Predictions:
+    generator = np.random.default_rng(n)
+    scores = generator.normal(size=(n, classes)).astype(np.float32) * np.float32(1e-3)
+    return Predictions(tuple(f"{split}-é{i}" for i in range(n)), generator.integers(0, classes, n), scores)
+
+
+def test_predictions_come_back_bit_for_bit(tmp_path: Path) -> None:
+    parts = {"validation": make_predictions(7, "validation"), "test": make_predictions(501, "test")}
+    write_predictions(tmp_path / "p.parquet", parts)
+    for split, part in parts.items():
+        found = read_predictions(tmp_path / "p.parquet", split)
+        assert found.ids == part.ids
+        assert np.array_equal(found.labels, part.labels)
+        assert found.scores.dtype == np.float32
+        assert found.scores.tobytes() == part.scores.tobytes()
+    assert len(read_predictions(tmp_path / "p.parquet", "train").ids) == 0
+
+
+def test_a_full_disk_keeps_the_old_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "p.parquet"
+    write_predictions(file, {"test": make_predictions(5, "test")})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_predictions(file, {"test": make_predictions(6, "test")})
+    monkeypatch.undo()
+    assert len(read_predictions(file, "test").ids) == 5
+    assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing more"])
+def test_predictions_that_cannot_be_read_are_told(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "p.parquet"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(LedgerError, match=r"p\.parquet: these predictions cannot be read"):
+        read_predictions(file, "test")
