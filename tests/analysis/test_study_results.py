@@ -289,3 +289,11 @@ def test_reading_results_writes_nothing(ledger: Ledger) -> None:
     before = {p: p.stat().st_mtime_ns for p in ledger.runs.rglob("*")}
     ledger.results().table()
     assert {p: p.stat().st_mtime_ns for p in ledger.runs.rglob("*")} == before
+
+
+def test_a_plan_of_an_earlier_version_is_told_how_to_be_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    write_study(folder, {"plan": "0", "arms": {"baseline": {"methods": [], "train": {}}}, "runs": []})
+    with pytest.raises(LedgerError, match="earlier fairtune.*Run the study again: finished runs are kept"):
+        load_results(tmp_path, "old")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.planned import planned_arms
 from tests.sealed import close_again
 
 from fairtune.analysis.progress import steps_text
@@ -35,7 +36,7 @@ class TextLedger:
         train = {"lr": 3e-4}
         plan = {
             "task": {"name": "stories", "kind": "language_model", "metric": "perplexity"},
-            "arms": {arm: {"methods": [], "train": train} for arm in LOSS},
+            "arms": planned_arms({arm: ([], train) for arm in LOSS}, "baseline"),
             "compare": {"to": "baseline", "margin": "5%", "confidence": 0.95, "target_loss": 2.15, **(compare or {})},
             "runs": [
                 {"arm": arm, "seed": seed, "position": 0, "key": f"{arm}-{seed}"}

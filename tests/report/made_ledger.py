@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 from made_card import made_card
+from tests.planned import planned_arms
 from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results
@@ -100,7 +101,7 @@ def make_study(
         "model": {"name": "minilm", "identity": "5" * 64, "folder": "/secret/place", "hub_id": None, "revision": None},
         "order": "crossover",
         "seeds": list(seeds),
-        "arms": {arm: {"methods": spec.methods, "train": {**TRAIN, "lr": spec.lr}} for arm, spec in arms.items()},
+        "arms": planned_arms({arm: (spec.methods, {**TRAIN, "lr": spec.lr}) for arm, spec in arms.items()}, base),
         "compare": {"to": base, "margin": margin, "confidence": 0.95},
         "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
         "runs": planned,

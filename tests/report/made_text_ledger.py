@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 from made_card import made_card
 from made_ledger import QK, STUDY, environment
+from tests.planned import planned_arms
 from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results
@@ -121,7 +122,7 @@ def make_text_study(
         },
         "tokenizer": {"name": "bpe-2000", "identity": "6" * 64, "folder": "/secret/place", "vocabulary": 2000},
         "order": "crossover", "seeds": list(seeds),
-        "arms": {arm: {"methods": spec.methods, "train": {**TRAIN, "lr": spec.lr}} for arm, spec in arms.items()},
+        "arms": planned_arms({arm: (spec.methods, {**TRAIN, "lr": spec.lr}) for arm, spec in arms.items()}, base),
         "compare": {"to": base, "margin": margin, "confidence": 0.95, "target_loss": target_loss},
         "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
         "runs": planned,

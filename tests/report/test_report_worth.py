@@ -140,11 +140,13 @@ def test_no_expectation_where_a_step_does_other_work(two_passes: MadeLedger) -> 
     assert found["twice"].expected is None
 
 
-def test_a_method_nobody_knows_leaves_no_expectation(content: ReportContent, two_passes: MadeLedger) -> None:
+def test_a_method_that_is_not_installed_here_is_expected_to_cost_what_the_plan_says(
+    content: ReportContent, two_passes: MadeLedger
+) -> None:
     results = two_passes.results()
     results.plan["arms"]["twice"]["methods"] = [{"from_another_version": {}}]
     found = {row.arm: row.versus for row in make_content(results).rows if row.versus}
-    assert found["twice"].expected is None
+    assert found["twice"].expected == 2.0
     assert content.ranking
 
 

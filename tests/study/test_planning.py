@@ -12,7 +12,7 @@ import pytest
 from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.sections import Train
-from fairtune.study.audit import control_of, differences
+from fairtune.study.audit import controls_of, differences
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 
@@ -164,7 +164,7 @@ def test_the_audit_lists_every_difference_that_is_no_method_and_names_the_contro
 def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[str, Any]) -> None:
     study = load_study({**source, "arms": {"baseline": {"lr": 2e-5}, "oelm": {"methods": ["orthogonal_qk"]}}})
     assert differences(study) == (), "a default written out is no difference"
-    assert control_of(study, "oelm") == "baseline"
+    assert controls_of(study) == {"baseline": None, "oelm": "baseline"}
 
 
 @pytest.mark.parametrize(
@@ -189,3 +189,44 @@ def test_steps_count_optimizer_steps(settings: dict[str, Any], examples: int, st
 
 def test_the_last_step_of_an_epoch_may_accumulate_fewer_batches() -> None:
     assert Train(batch_size=10, accumulate=4).steps_per_epoch(100) == 3
+
+
+SOM = {"bpsom": {"grid": 5}}
+OBSERVER = {"bpsom": {"grid": 5, "alpha": 0, "prune": None}}
+
+
+@pytest.mark.parametrize(
+    ("arms", "to", "controls"),
+    [
+        (ARMS, "baseline", {"baseline": None, "fast": None, "oelm": "fast"}),
+        (
+            {**ARMS, "som": {"lr": 1e-4, "methods": [SOM]}, "look": {"lr": 1e-4, "methods": [OBSERVER]}},
+            "baseline",
+            {"baseline": None, "fast": None, "oelm": "fast", "som": "look", "look": "fast"},
+        ),
+        (
+            {"look": {"methods": [OBSERVER]}, "som": {"methods": [SOM]}, "plain": {"methods": []}},
+            "look",
+            {"look": "plain", "som": "look", "plain": None},
+        ),
+        ({"a": {"methods": ["fgm"]}, "b": {"methods": ["pgd"]}}, "a", {"a": None, "b": None}),
+    ],
+)
+def test_the_plan_decides_each_arms_control_and_the_audit_says_the_same(
+    source: dict[str, Any], arms: dict[str, Any], to: str, controls: dict[str, str | None]
+) -> None:
+    made = plan({**source, "arms": arms, "compare": {"to": to}})
+    assert {arm: facts["control"] for arm, facts in made.as_json()["arms"].items()} == controls
+    for difference in made.differences:
+        own = controls[difference.arm] if made.study.methods(difference.arm) else difference.arm
+        assert difference.control == own
+
+
+def test_the_plan_says_which_arms_are_idle_and_what_a_step_costs(source: dict[str, Any]) -> None:
+    arms = {"baseline": {}, "look": {"methods": [OBSERVER]}, "both": {"methods": ["fgm", OBSERVER]}}
+    found = plan({**source, "arms": arms}).as_json()["arms"]
+    assert {arm: (facts["idle"], facts["step_factor"]) for arm, facts in found.items()} == {
+        "baseline": (False, 1.0),
+        "look": (True, 1.0),
+        "both": (False, 2.0),
+    }

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results
 
 
-def step_factor(results: Results, arm: str) -> float | None:
-    """How many times as long a step takes with the arm's methods, counted in passes; None if one is not known here."""
-    methods = results.methods(arm)
-    return None if methods is None else prod(use.config.step_factor for use in methods)
+def step_factor(results: Results, arm: str) -> float:
+    """How many times as long a step takes with the arm's methods, counted in passes, as the plan has it."""
+    return float(results.plan["arms"][arm]["step_factor"])
 
 
 def left_out_pairs(results: Results) -> list[tuple[str, str]]:
@@ -34,4 +32,4 @@ def left_out_method(results: Results, arm: str, other: str) -> str | None:
     if not whole or not part or len(whole) != len(part) + 1:
         return None
     places = [place for place in range(len(whole)) if whole[:place] + whole[place + 1 :] == part]
-    return whole[places[0]].name if places else None
+    return next(iter(whole[places[0]])) if places else None

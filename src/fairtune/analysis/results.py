@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
 
 from fairtune.analysis.ablations import left_out_pairs
 from fairtune.analysis.progress import steps_to_loss
@@ -23,7 +21,6 @@ from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import require_study, run_folder, run_folders
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_study
-from fairtune.methods.registry import MethodUse, is_control, parse_method_use
 from fairtune.settings.metrics import METRICS, TITLES
 
 if TYPE_CHECKING:
@@ -56,6 +53,11 @@ class Results:
         self.runs_folder = Path(runs)
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
+        if any("control" not in arm for arm in self.plan["arms"].values()):
+            raise LedgerError(
+                f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
+                "Run the study again: finished runs are kept, only the plan is written anew."
+            )
 
     @property
     def kind(self) -> str:
@@ -157,7 +159,7 @@ class Results:
     def comparisons(self) -> list[Comparison]:
         """Each arm against the reference, then like with like where the study has a fairer arm to compare with."""
         pairs = [(arm, self.reference) for arm in self.arms if arm != self.reference]
-        pairs += [(arm, control) for arm in self.arms if (control := self._control(arm)) is not None]
+        pairs += [(arm, control) for arm in self.arms if (control := self.control(arm)) not in (None, self.reference)]
         return self.compared(pairs)
 
     @cached_property
@@ -179,31 +181,18 @@ class Results:
         wanted = (arm, reference or self.reference)
         return next((c for c in self.comparisons if (c.arm, c.reference) == wanted), None)
 
-    def _control(self, arm: str) -> str | None:
-        """The fairest arm to compare with, if it is not the reference: this arm's very settings without the effect of its methods.
-
-        That is the arm in which they only look on; else one without methods, where the reference has other settings.
-        """
-        arms = self.plan["arms"]
-        alike = [a for a in arms if a != arm and self.settings(a) == self.settings(arm)]
-        own = self.methods(arm)
-        idle = [a for a in alike if own and (theirs := self.methods(a)) and is_control(theirs, own)]
-        if idle:
-            return None if self.reference in idle else idle[0]
-        if not arms[arm]["methods"] or self.settings(arm) == self.settings(self.reference):
-            return None
-        return next((a for a in alike if not arms[a]["methods"]), None)
+    def control(self, arm: str) -> str | None:
+        """The fairest arm to compare with, as the plan has it: this arm's very settings without the effect of its methods."""
+        control: str | None = self.plan["arms"][arm]["control"]
+        return control
 
     def settings(self, arm: str) -> dict[str, Any]:
         """What an arm has besides its methods."""
         return dict(self.plan["arms"][arm]["train"])
 
-    def methods(self, arm: str) -> list[MethodUse] | None:
-        """An arm's methods; None if one is not known here, as in the ledger of another version."""
-        try:
-            return [parse_method_use(use) for use in self.plan["arms"][arm]["methods"]]
-        except (ValidationError, PydanticCustomError):
-            return None
+    def methods(self, arm: str) -> list[dict[str, Any]]:
+        """An arm's methods, each by its name with all its settings."""
+        return list(self.plan["arms"][arm]["methods"])
 
     def _confounds(self, arm: str, other: str) -> tuple[str, ...]:
         a, b = self.settings(arm), self.settings(other)

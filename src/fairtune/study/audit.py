@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairtune.study.controls import ArmSettings, find_controls
 from fairtune.study.schema import Study
 
 
@@ -13,7 +14,8 @@ class Difference:
     """A setting in which an arm differs from the arm it is compared to.
 
     Args:
-        control: an arm without methods that has exactly this arm's settings, if the study has one.
+        control: the fair comparison, if the study has it: this arm's settings without the effect of its methods; an arm without
+            methods is its own.
     """
 
     arm: str
@@ -25,36 +27,31 @@ class Difference:
 
     def __str__(self) -> str:
         ours, theirs = _text(self.setting, self.value), _text(self.setting, self.reference_value)
-        told = f"{self.arm}: {self.setting} is {ours}, {self.reference} has {theirs}"
+        found = f"{self.arm}: {self.setting} is {ours}, {self.reference} has {theirs}"
         if self.control == self.arm:
-            return f"{told}; this arm is itself the control for that"
+            return f"{found}; this arm is itself the control for that"
         if self.control:
-            return f"{told}; like with like: compare with {self.control}"
-        return f"{told}; no arm without methods has these settings, so method and setting cannot be told apart"
+            return f"{found}; like with like: compare with {self.control}"
+        return f"{found}; no arm without methods has these settings, so method and setting cannot be told apart"
 
 
 def differences(study: Study) -> tuple[Difference, ...]:
     """All differences from the reference arm that are not methods."""
-    reference = study.compare.to
-    settings = {arm: _settings(study, arm) for arm in study.arms}
-    base = settings[reference]
+    reference, controls = study.compare.to, controls_of(study)
+    base = _settings(study, reference)
     found = []
-    for arm, own in settings.items():
+    for arm in study.arms:
+        own = _settings(study, arm)
+        control = controls[arm] if study.methods(arm) else arm
         changed = [setting for setting, value in own.items() if value != base[setting]]
-        control = _control(study, settings, arm) if changed else None
         found += [Difference(arm, reference, setting, own[setting], base[setting], control) for setting in changed]
     return tuple(found)
 
 
-def control_of(study: Study, arm: str) -> str | None:
-    """The control of one arm, if the study has it."""
-    return _control(study, {arm: _settings(study, arm) for arm in study.arms}, arm)
-
-
-def _control(study: Study, settings: dict[str, dict[str, Any]], arm: str) -> str | None:
-    """The arm without methods whose settings are exactly this arm's: the fair comparison. The reference if it fits."""
-    candidates = (study.compare.to, *study.arms)
-    return next((c for c in candidates if not study.methods(c) and settings[c] == settings[arm]), None)
+def controls_of(study: Study) -> dict[str, str | None]:
+    """The control of each arm."""
+    arms = {arm: ArmSettings(_settings(study, arm), study.methods(arm)) for arm in study.arms}
+    return find_controls(arms, study.compare.to)
 
 
 def _settings(study: Study, arm: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.audit import Difference, differences
+from fairtune.study.audit import Difference, controls_of, differences
 from fairtune.study.grounds import Grounds, find_grounds
 from fairtune.study.schema import Study
 from fairtune.tasks import TaskFacts
@@ -56,6 +57,7 @@ class Plan:
         notes: what a reader of its results must be told.
         lengths: what `max_length` became where it was not a number, and why.
         models: what each arm starts from.
+        controls: of each arm, the arm that it is fairest to compare with; None where there is none.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
     """
 
@@ -64,6 +66,7 @@ class Plan:
     models: dict[str, ModelSource]
     runs: tuple[PlannedRun, ...]
     differences: tuple[Difference, ...]
+    controls: dict[str, str | None]
     hash: str
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
@@ -96,9 +99,13 @@ class Plan:
         }
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
+        uses = self.study.methods(arm)
         return {
-            "methods": [use.as_json() for use in self.study.methods(arm)],
+            "methods": [use.as_json() for use in uses],
             "train": {**self._own_model(arm), **self.study.settings(arm).model_dump(mode="json")},
+            "control": self.controls[arm],
+            "idle": bool(uses) and all(use.config.idle for use in uses),
+            "step_factor": math.prod((use.config.step_factor for use in uses), start=1.0),
         }
 
     def _own_model(self, arm: str) -> dict[str, Any]:
@@ -137,6 +144,7 @@ def make_plan(study: Study) -> Plan:
         grounds.models,
         tuple(runs),
         differences(study),
+        controls_of(study),
         plan_hash,
         grounds.notes,
         grounds.lengths,

@@ -1,0 +1,37 @@
+"""The arms of a plan made by hand, with the controls that `make_plan` would have decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+from fairtune.methods.registry import MethodUse, parse_method_use
+from fairtune.study.controls import ArmSettings, find_controls
+
+
+def planned_arms(arms: Mapping[str, tuple[Sequence[Any], dict[str, Any]]], reference: str) -> dict[str, Any]:
+    """The arms as a plan has them, from their methods and settings; methods that nobody registered stay as they are."""
+    uses = {arm: [_use(method) for method in methods] for arm, (methods, _) in arms.items()}
+    known = {arm: [use for use in found if use is not None] for arm, found in uses.items()}
+    controls = find_controls({arm: ArmSettings(arms[arm][1], known[arm]) for arm in arms}, reference)
+    return {
+        arm: {
+            "methods": [use.as_json() if use else method for use, method in zip(uses[arm], methods, strict=True)],
+            "train": settings,
+            "control": controls[arm],
+            "idle": bool(known[arm]) and all(use.config.idle for use in known[arm]),
+            "step_factor": math.prod((use.config.step_factor for use in known[arm]), start=1.0),
+        }
+        for arm, (methods, settings) in arms.items()
+    }
+
+
+def _use(method: Any) -> MethodUse | None:
+    try:
+        return parse_method_use(method)
+    except (ValidationError, PydanticCustomError):
+        return None
