@@ -295,5 +295,5 @@ def test_a_plan_of_an_earlier_version_is_told_how_to_be_made_anew(tmp_path: Path
     folder = tmp_path / "old"
     folder.mkdir()
     write_study(folder, {"plan": "0", "arms": {"baseline": {"methods": [], "train": {}}}, "runs": []})
-    with pytest.raises(LedgerError, match="earlier fairtune.*Run the study again: finished runs are kept"):
+    with pytest.raises(LedgerError, match=r"earlier fairtune.*Run the study again: finished runs are kept"):
         load_results(tmp_path, "old")
