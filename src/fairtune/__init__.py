@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
     from fairtune.methods.rdrop.loss import rdrop_loss
     from fairtune.methods.weighted_ce.loss import weighted_cross_entropy
-    from fairtune.models.layouts import register_attention
+    from fairtune.models.attention_layouts import register_attention
     from fairtune.som.som import SOM
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
@@ -48,7 +48,7 @@ _HOMES = {
     "make_plan": "fairtune.study.plan",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
     "rdrop_loss": "fairtune.methods.rdrop.loss",
-    "register_attention": "fairtune.models.layouts",
+    "register_attention": "fairtune.models.attention_layouts",
     "restore_delta": "fairtune.export.restoring",
     "run_study": "fairtune.api",
     "weighted_cross_entropy": "fairtune.methods.weighted_ce.loss",

@@ -25,7 +25,7 @@ from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions
 from fairtune.methods import registry
 from fairtune.methods.base import Batch, Method
-from fairtune.models.loading import load_language_model, load_tokenizer
+from fairtune.models.loader import load_language_model, load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.tasks.blocks import TokenBlocks, token_blocks
 from fairtune.tasks.corpora import load_corpus

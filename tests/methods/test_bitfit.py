@@ -14,8 +14,8 @@ from fairtune.core.errors import ModelError
 from fairtune.methods.bitfit.config import BitFitConfig
 from fairtune.methods.bitfit.method import BitFit, is_bias
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import make_card
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.init_card import make_card
+from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import find_model
 from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError

@@ -18,10 +18,10 @@ from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_
 from fairtune.methods.bpsom.pruning import prune
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
-from fairtune.models.card import frozen_fingerprint, make_card
-from fairtune.models.causal import classify_at_last_token
-from fairtune.models.heads import base_model, head_modules, head_parameters
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.causal_classifier import classify_at_last_token
+from fairtune.models.init_card import frozen_fingerprint, make_card
+from fairtune.models.loader import LoadedModel, load_classifier
+from fairtune.models.model_parts import base_model, head_modules, head_parameters
 from fairtune.models.sources import find_model
 from fairtune.training.activations import use_fast_gelu
 from fairtune.training.dropout import FastDropout, use_fast_dropout

@@ -253,7 +253,7 @@ def test_activations_that_are_not_numbers_fail_the_run_with_the_step(
 
 
 def test_the_course_of_the_map_follows_epochs_or_steps(tiny_model: Path) -> None:
-    from fairtune.models.loading import load_classifier
+    from fairtune.models.loader import load_classifier
     from fairtune.models.sources import find_model
 
     for schedule, left in (("epoch", 1 - 3 / 5), ("step", 1 - 21 / 50)):

@@ -17,9 +17,9 @@ from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import Projection, attention_layers
-from fairtune.models.card import make_card
-from fairtune.models.geometry import orthogonality_error
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.attention_geometry import orthogonality_error
+from fairtune.models.init_card import make_card
+from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import EMBEDDED_PACKAGE, find_model
 
 needs_minilm = pytest.mark.skipif(

@@ -15,9 +15,9 @@ from fairtune.core.errors import ModelError, Stopped
 from fairtune.ledger.predictions import read_predictions
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import make_card
-from fairtune.models.loading import LoadedModel, load_classifier
-from fairtune.models.naming import checkpoint_name
+from fairtune.models.init_card import make_card
+from fairtune.models.loader import LoadedModel, load_classifier
+from fairtune.models.parameters import checkpoint_name
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, digests, perform_here
 

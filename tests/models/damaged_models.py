@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtune.classifier.predicting import Predictor
 from fairtune.execution.inspection import inspect_model
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.loader import load_classifier, load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.models.transformers_files import told
 

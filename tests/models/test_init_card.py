@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import RunFailure
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import frozen_fingerprint, make_card
-from fairtune.models.loading import LoadedModel, load_classifier, load_language_model
+from fairtune.models.init_card import frozen_fingerprint, make_card
+from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.sources import find_model
 
 WEIGHT = "bert.encoder.layer.1.output.dense.weight"

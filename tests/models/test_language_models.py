@@ -13,10 +13,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2Mo
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.accounting import count_parameters
-from fairtune.models.card import make_card
-from fairtune.models.causal import sees_ahead
-from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
+from fairtune.models.causal_classifier import sees_ahead
+from fairtune.models.init_card import make_card
+from fairtune.models.loader import (
+    LoadedModel,
+    load_classifier,
+    load_language_model,
+    load_tokenizer,
+)
+from fairtune.models.parameters import count_parameters
 from fairtune.models.presets import PRESETS
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TrainingText, find_tokenizer

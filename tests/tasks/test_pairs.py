@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.models.loading import load_tokenizer
+from fairtune.models.loader import load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.tasks.batches import collate
 from fairtune.tasks.encoding import Encoded, encode

@@ -37,9 +37,9 @@ from fairtune.core.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
 from fairtune.ledger.environment import capture_environment
-from fairtune.models.embeddings import require_rows
-from fairtune.models.loading import load_tokenizer
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.loader import load_tokenizer
+from fairtune.models.model_parts import require_rows
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.transformers_files import read_config, told
 from fairtune.settings.metrics import predicted_classes

@@ -66,7 +66,7 @@ def _saved(folder: Path, device: str, batch_tokens: int | None) -> Opened:
 
 
 def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
-    from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
+    from fairtune.models.loader import TRIED, load_classifier, load_tokenizer
     from fairtune.models.transformers_files import told
 
     source = find_model(name).fetched()

@@ -26,7 +26,7 @@ from fairtune.core.files import (
     write_json,
 )
 from fairtune.core.version import __version__
-from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
+from fairtune.models.loader import TRIED, load_classifier, load_tokenizer
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import quiet_transformers, told
 

@@ -13,11 +13,16 @@ from fairtune.core.errors import ModelError
 from fairtune.core.seeding import derive, seed_all
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import digests_outside, make_card
+from fairtune.models.attention_geometry import Before, describe_attention, remember
 from fairtune.models.costs import describe_costs
-from fairtune.models.declared import Declarations, Digests
-from fairtune.models.geometry import Before, describe_attention, remember
-from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
+from fairtune.models.declarations import Declarations, Digests
+from fairtune.models.init_card import digests_outside, make_card
+from fairtune.models.loader import (
+    LoadedModel,
+    load_classifier,
+    load_language_model,
+    load_tokenizer,
+)
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import told

@@ -13,7 +13,7 @@ from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.execution.building import build_start
 from fairtune.methods.registry import MethodUse
 from fairtune.models.attention import attention_layers
-from fairtune.models.loading import load_tokenizer
+from fairtune.models.loader import load_tokenizer
 from fairtune.models.probing import Batch
 from fairtune.models.sources import ModelSource, with_vocabulary
 from fairtune.settings.file_task import FileTask

@@ -39,7 +39,7 @@ from fairtune.export.tensors import (
     named_tensors,
     same_bits,
 )
-from fairtune.models.folders import weight_files
+from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import ModelSource, file_sha256
 from fairtune.models.transformers_files import load_network
 from fairtune.study.plan import PROTOCOL

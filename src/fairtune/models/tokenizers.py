@@ -12,7 +12,7 @@ from typing import Any
 from fairtune.core.cache import cached, key_of
 from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
-from fairtune.models.folders import check_folder
+from fairtune.models.folder_safety import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
 
 VERSION = 1
@@ -128,7 +128,7 @@ def _in_folder(name: str, folder: Path) -> TokenizerSource:
     identity = _identity(folder, files)
 
     def build(entry: Path) -> None:
-        from fairtune.models.loading import load_tokenizer  # only here, as it imports torch
+        from fairtune.models.loader import load_tokenizer
 
         tokenizer = load_tokenizer(folder, padding=False)
         vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))

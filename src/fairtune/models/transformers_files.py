@@ -19,7 +19,14 @@ from transformers.utils import logging as transformers_logging
 
 from fairtune.core.errors import FairtuneError, ModelError, Stopped
 from fairtune.core.files import read_json
-from fairtune.models.folders import CONFIG, GENERATION, TOKENIZER, check_folder, check_model_folder, weight_files
+from fairtune.models.folder_safety import (
+    CONFIG,
+    GENERATION,
+    TOKENIZER,
+    check_folder,
+    check_model_folder,
+    weight_files,
+)
 
 SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 TIMES = 4

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtune.core.errors import FairtuneError
+from fairtune.models.capability import Use, require_suited
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.suiting import Use, require_suited
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.study.auto_length import block_lengths, resolve_lengths

@@ -15,7 +15,7 @@ from fairtune.core.files import write_json
 from fairtune.core.version import __version__
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, drop_pooler
-from fairtune.models.folders import CONFIG, check_folder, read_settings
+from fairtune.models.folder_safety import CONFIG, check_folder, read_settings
 from fairtune.models.transformers_files import (
     draw_empty,
     draw_network,

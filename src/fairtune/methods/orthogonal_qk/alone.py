@@ -14,10 +14,10 @@ from torch import nn
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.method import OrthogonalQK
-from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.attention import Projection, attention_layers
+from fairtune.models.attention_geometry import describe_attention, remember
 from fairtune.models.costs import describe_costs
-from fairtune.models.geometry import describe_attention, remember
+from fairtune.models.parameters import ParameterCount, count_parameters
 from fairtune.models.probing import Batch
 
 
@@ -26,7 +26,7 @@ class OrthogonalCard:
     """What `orthogonalize_qk` did to a model.
 
     Args:
-        attention: every head's geometry now and before, see `fairtune.models.geometry`.
+        attention: every head's geometry now and before, see `fairtune.models.attention_geometry`.
         costs: bytes saved; with a batch also matrix products and the bound on the speed-up.
         frozen: digests of the frozen projections by attention layer and part.
     """

@@ -10,8 +10,8 @@ from typing import Any, cast
 from safetensors import safe_open
 from torch import Tensor
 
-from fairtune.models.folders import weight_files
-from fairtune.models.loading import LoadedModel
+from fairtune.models.folder_safety import weight_files
+from fairtune.models.loader import LoadedModel
 from fairtune.models.transformers_files import told
 
 

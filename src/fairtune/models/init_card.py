@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure
-from fairtune.models.accounting import ParameterCount, count_parameters
-from fairtune.models.declared import Declarations, Digests
-from fairtune.models.loading import LoadedModel
-from fairtune.models.naming import checkpoint_name
-from fairtune.models.references import CheckpointTensors, reference_of
+from fairtune.models.declarations import Declarations, Digests
+from fairtune.models.loader import LoadedModel
+from fairtune.models.parameters import ParameterCount, checkpoint_name, count_parameters
+from fairtune.models.reference_tensors import CheckpointTensors, reference_of
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from transformers.modeling_outputs import SequenceClassifierOutputWithPast
 from transformers.utils.generic import can_return_tuple
 
 from fairtune.core.errors import ModelError
-from fairtune.models.heads import base_model
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import base_model
 
 Attention = Literal["causal", "bidirectional"]
 PROBE = 4

@@ -46,8 +46,8 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-    from fairtune.models.causal import classify_at_last_token
-    from fairtune.models.loading import require_causal
+    from fairtune.models.causal_classifier import classify_at_last_token
+    from fairtune.models.loader import require_causal
     from fairtune.models.transformers_files import Unloadable
 
     kind: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
@@ -72,7 +72,7 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
 
 def _small(kind: Any, folder: Path) -> Any:
     """A network of one layer and few words; a config that its weights give the lie is left to a run, which tells it."""
-    from fairtune.models.folders import weight_files
+    from fairtune.models.folder_safety import weight_files
     from fairtune.models.transformers_files import draw_empty, draw_network, read_config, require_plausible
 
     what = f"model {folder}"

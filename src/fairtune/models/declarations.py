@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fairtune.models.naming import checkpoint_name
+from fairtune.models.parameters import checkpoint_name
 
 FEW = 3
 
