@@ -20,8 +20,8 @@ from fairtune.export.exporting import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
-from fairtune.models.loader import load_tokenizer
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask
 from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan

@@ -13,9 +13,10 @@ from torch import nn
 
 from fairtune.core.errors import ModelError
 from fairtune.models.attention import attention_layers
-from fairtune.models.loader import LoadedModel, load_classifier, load_tokenizer
+from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.parameters import count_parameters
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 
 
 @pytest.fixture

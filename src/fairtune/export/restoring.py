@@ -16,8 +16,8 @@ from fairtune.export.rebuilding import find_checkpoint, rebuild_start, require_i
 from fairtune.export.recipe import TENSORS, Recipe, read_recipe
 from fairtune.export.tensors import differing, file_digests, put
 from fairtune.ledger.environment import capture_environment
-from fairtune.models.loader import load_tokenizer
 from fairtune.models.sources import ModelSource, file_sha256
+from fairtune.models.tokenizers import load_tokenizer
 
 MACHINE = ("python", "system", "cpu", "packages", "torch")
 """What of an environment may change the bits of a rebuilt tensor."""

@@ -19,7 +19,7 @@ VOCABULARY = 64
 Use = Literal["language_model", "causal", "bidirectional"]
 
 
-def require_suited(source: ModelSource, use: Use) -> None:
+def require_capable(source: ModelSource, use: Use) -> None:
     """Refuse a checkpoint that cannot be trained so, whatever its weights are.
 
     An architecture that cannot be made small is not judged here; a run of it tells.

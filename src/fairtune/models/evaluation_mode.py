@@ -1,11 +1,16 @@
-"""Evaluation mode for a while."""
+"""Evaluation mode for a while, and what measuring a model on a real batch needs besides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from transformers.utils import logging as transformers_logging
+
+Batch = Mapping[str, Tensor]
 
 
 @contextmanager
@@ -18,3 +23,28 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, training in before:
             module.training = training
+
+
+@contextmanager
+def measuring(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and eager attention for a while."""
+    settable: Any = model
+    before, training = getattr(model.config, "_attn_implementation", None), model.training
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    model.eval()
+    try:
+        if before not in (None, "eager"):
+            settable.set_attn_implementation("eager")
+        yield
+    finally:
+        if before not in (None, "eager"):
+            settable.set_attn_implementation(before)
+        transformers_logging.set_verbosity(verbosity)
+        model.train(training)
+
+
+def cuda_of(model: nn.Module) -> list[torch.device]:
+    """The device whose generator must be kept, where the model is on a GPU."""
+    device = next(model.parameters()).device
+    return [device] if device.type == "cuda" else []

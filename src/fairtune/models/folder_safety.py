@@ -32,7 +32,7 @@ OTHER_FILES = {
 IMPLEMENTATIONS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
 
 
-class MissingWeights(ModelError):  # noqa: N818 - told as a ModelError
+class MissingWeights(ModelError):  # noqa: N818 - users meet it as a ModelError
     """Weights that an index names are not there, as of a checkpoint that is not wholly fetched."""
 
 

@@ -39,7 +39,7 @@ class TensorChange:
 
 
 @dataclass(frozen=True)
-class Card:
+class InitCard:
     """What a run starts from.
 
     Args:
@@ -100,9 +100,9 @@ def digests_outside(loaded: LoadedModel) -> Digests:
     return found
 
 
-def make_card(
+def make_init_card(
     model: nn.Module, loaded: LoadedModel, declared: Declarations | None = None, outside: Digests | None = None
-) -> Card:
+) -> InitCard:
     """Compare a prepared model with what it was loaded from or drawn as.
 
     Args:
@@ -145,7 +145,7 @@ def make_card(
         if not p.requires_grad and (known := checkpoint_name(own)) is not None
     )
     undeclared += sorted(name for name in gone if not declared.cover(name))
-    return Card(
+    return InitCard(
         same,
         tuple(changed),
         tuple(new),

@@ -1,10 +1,13 @@
-"""Loading a model and its tokenizer with plain transformers: safetensors only, no remote code, fp32. Drawing a preset."""
+"""Loading a model with plain transformers: safetensors only, no remote code, fp32; drawing a preset.
+
+A head that the checkpoint has no weights for is as it should be; a fresh encoder would be another experiment, and is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +23,18 @@ from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import (
     draw_network,
+    explain_failure,
     load_network,
     make_config,
     read_config,
     read_generation,
-    read_tokenizer,
     tensor_shapes,
-    told,
 )
-from fairtune.tasks.tokenizing import encoder
 
-TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
-"""Texts that every tokenizer is tried on, as training and predicting will use it."""
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
+"""Special tokens that a model learns from its tokenizer."""
+FEW, LONGEST = 3, 100
+"""Names that a message has room for, and their length."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def load_classifier(
         loaded.network.config.problem_type = "single_label_classification"
     else:
         loaded = _trained_classifier(source, heads)
-    with told(f"model '{source.name}': no text goes through it"):
+    with explain_failure(f"model '{source.name}': no text goes through it"):
         _tell_tokens(loaded.network, tokenizer)
         classify_at_last_token(loaded.network, attention)
     return loaded
@@ -102,7 +104,7 @@ def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> Loaded
         AutoModelForSequenceClassification, folder, what, "a classifier", config, ignore_mismatched_sizes=True
     )
     missing, mismatched = set(info["missing_keys"]), {_key(item) for item in info["mismatched_keys"]}
-    notes = notes_of_fresh(network, missing, mismatched, folder, what)
+    notes = fresh_weight_notes(network, missing, mismatched, folder, what)
     return LoadedModel(network, folder, frozenset(set(network.state_dict()) - missing - mismatched), notes=notes)
 
 
@@ -136,7 +138,7 @@ def _made_savable(network: Any, what: str) -> tuple[str, ...]:
 
 def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
     """Refuse a network whose tokens see those after them."""
-    with told(f"model '{source.name}': no text goes through it"):
+    with explain_failure(f"model '{source.name}': no text goes through it"):
         ahead = sees_ahead(network)
     if ahead:
         raise ModelError(
@@ -187,44 +189,10 @@ def _tell_tokens(network: PreTrainedModel, tokenizer: Any) -> None:
         embeddings.padding_idx = None  # an EOS that also pads is a word of the text, and learns
 
 
-@lru_cache(maxsize=4)
-def load_tokenizer(folder: Path, padding: bool = True) -> Any:
-    """The tokenizer in a folder; checked, since a tokenizer without its vocabulary answers without an error.
-
-    Args:
-        padding: whether it must have a padding token, which token blocks do without; one that has none pads with its EOS.
-    """
-    tokenizer = read_tokenizer(folder)
-    with told(f"model {folder}: its tokenizer cannot be used"):
-        first, second = tokenizer(TRIED[0])["input_ids"], tokenizer(TRIED[1])["input_ids"]
-        for columns in (TRIED[:1], TRIED):
-            encoder(tokenizer, LENGTH_TRIED, len(columns) == 2)([[text] for text in columns])
-    if first == second:
-        raise ModelError(
-            f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
-        )
-    if padding and tokenizer.pad_token_id is None:
-        if tokenizer.eos_token_id is not None:
-            tokenizer.pad_token = tokenizer.eos_token
-            return tokenizer
-        raise ModelError(
-            f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
-        )
-    return tokenizer
-
-
-def _key(item: Any) -> str:
-    return str(item[0]) if isinstance(item, tuple) else str(item)
-
-
-FEW, LONGEST = 3, 100
-"""Names that a message has room for, and their length."""
-
-
-def notes_of_fresh(
+def fresh_weight_notes(
     network: PreTrainedModel, missing: Collection[str], mismatched: Collection[str], folder: Path, what: str
 ) -> tuple[str, ...]:
-    """What must be told of tensors, beside the head's, that were drawn at random.
+    """What a reader must know of tensors, apart from the head's, that were drawn at random.
 
     Args:
         missing: tensors that the checkpoint does not have.
@@ -278,3 +246,7 @@ def _elements(parameters: Iterable[nn.Parameter]) -> int:
 def _few(names: Iterable[str]) -> str:
     every = [name if name.isprintable() and len(name) <= LONGEST else repr(name[:LONGEST]) for name in names]
     return ", ".join(every[:FEW]) + (f" and {len(every) - FEW} more" if len(every) > FEW else "")
+
+
+def _key(item: Any) -> str:
+    return str(item[0]) if isinstance(item, tuple) else str(item)

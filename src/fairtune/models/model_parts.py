@@ -1,4 +1,4 @@
-"""The head of a transformers model: what stands outside its base model."""
+"""The parts of a transformers model: its base model, the head outside of it, and its token embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting what is in a model: parameters that train, parameters that are frozen, buffers."""
+"""The parameters of a model: how many train, and what the checkpoint calls them, also where the PEFT library wraps the model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Container
 from dataclasses import asdict, dataclass
 
 from torch import nn
+
+PROMPTS, TUNER = "base_model.", "base_model.model."
+"""What stands before every name of a model with prompts, and of one with adapters in it."""
+TRAINED_COPY = ".modules_to_save.default."
+UNUSED_COPY = ".original_module."
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,6 @@ def count_parameters(model: nn.Module) -> ParameterCount:
         frozen=sum(p.numel() for p in parameters if not p.requires_grad),
         buffers=sum(b.numel() for b in model.buffers()),
     )
-
-
-PROMPTS, TUNER = "base_model.", "base_model.model."
-"""What stands before every name of a model with prompts, and of one with adapters in it."""
-TRAINED_COPY = ".modules_to_save.default."
-UNUSED_COPY = ".original_module."
 
 
 def checkpoint_name(name: str, known: Container[str] = ()) -> str | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairtune.models.folder_safety import weight_files
 from fairtune.models.loader import LoadedModel
-from fairtune.models.transformers_files import told
+from fairtune.models.transformers_files import explain_failure
 
 
 def reference_of(loaded: LoadedModel) -> CheckpointTensors | RebuiltTensors:
@@ -49,7 +49,7 @@ class CheckpointTensors:
         self._stack = ExitStack()
         self._homes: dict[str, Any] = {}
         for file in self._files:
-            with told(f"{file} is damaged"):
+            with explain_failure(f"{file} is damaged"):
                 handle = self._stack.enter_context(safe_open(str(file), framework="pt"))
             self._homes.update(dict.fromkeys(handle.keys(), handle))
         return self

@@ -1,4 +1,4 @@
-"""Where a tokenizer comes from: the checkpoint, a folder, the hub, or the training text. And whether it fits a model."""
+"""Where a tokenizer comes from (the checkpoint, a folder, the hub, the training text), loading it, and whether it fits a model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ NO_TOKENIZER = (
     "a preset has no tokenizer; write `tokenizer: {train: 8000}` to train one on the training text, or name a hub id such as "
     "`tokenizer: openai-community/gpt2`"
 )
+TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
+"""Texts that every tokenizer is tried on, as training and predicting will use it."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,35 @@ def find_tokenizer(
     raise ModelError(f"model '{model.name}': {NO_TOKENIZER}.")
 
 
+@lru_cache(maxsize=4)
+def load_tokenizer(folder: Path, padding: bool = True) -> Any:
+    """The tokenizer in a folder; checked, since a tokenizer without its vocabulary answers without an error.
+
+    Args:
+        padding: whether it must have a padding token, which token blocks do without; one that has none pads with its EOS.
+    """
+    from fairtune.models.transformers_files import explain_failure, read_tokenizer
+    from fairtune.tasks.tokenizing import encoder
+
+    tokenizer = read_tokenizer(folder)
+    with explain_failure(f"model {folder}: its tokenizer cannot be used"):
+        first, second = tokenizer(TRIED[0])["input_ids"], tokenizer(TRIED[1])["input_ids"]
+        for columns in (TRIED[:1], TRIED):
+            encoder(tokenizer, LENGTH_TRIED, len(columns) == 2)([[text] for text in columns])
+    if first == second:
+        raise ModelError(
+            f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
+        )
+    if padding and tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is not None:
+            tokenizer.pad_token = tokenizer.eos_token
+            return tokenizer
+        raise ModelError(
+            f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
+        )
+    return tokenizer
+
+
 def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
     """The model for this tokenizer: a preset takes its vocabulary from there.
 
@@ -128,8 +160,6 @@ def _in_folder(name: str, folder: Path) -> TokenizerSource:
     identity = _identity(folder, files)
 
     def build(entry: Path) -> None:
-        from fairtune.models.loader import load_tokenizer
-
         tokenizer = load_tokenizer(folder, padding=False)
         vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))
         if vocabulary > MOST:

@@ -36,7 +36,7 @@ SPEAKING = (OSError, ValueError, ImportError, RuntimeError, SafetensorError, Fai
 """Errors whose words say what is wrong without their names."""
 
 
-class Unloadable(ModelError):  # noqa: N818 - told as a ModelError
+class Unloadable(ModelError):  # noqa: N818 - users meet it as a ModelError
     """A library refused a model's files, or choked on them."""
 
 
@@ -49,13 +49,13 @@ def read_config(folder: Path, what: str | None = None, **values: Any) -> Any:
     """
     named = what or f"model {folder}"
     check_folder(named, folder)
-    with told(f"{named}: its {CONFIG} cannot be used"):
+    with explain_failure(f"{named}: its {CONFIG} cannot be used"):
         return AutoConfig.from_pretrained(str(folder), **SAFELY, **values)
 
 
 def make_config(model_type: str, values: Mapping[str, Any], what: str) -> Any:
     """A config that is in no file."""
-    with told(f"{what}: its settings cannot be used"):
+    with explain_failure(f"{what}: its settings cannot be used"):
         return AutoConfig.for_model(model_type, **values)
 
 
@@ -67,7 +67,7 @@ def read_tokenizer(folder: Path) -> Any:
     files = {name: None for name in read_json(folder / TOKENIZER) or {} if name.endswith("_file")}
     held = ", ".join(name for name in ("tokenizer.json", TOKENIZER) if (folder / name).is_file())
     try:
-        with told(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
+        with explain_failure(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
             return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
     except Unloadable:
         if (folder / CONFIG).is_file():
@@ -78,7 +78,7 @@ def read_tokenizer(folder: Path) -> Any:
 def read_generation(folder: Path, what: str) -> None:
     """Refuse settings of generation that cannot be read; a folder may have none."""
     if (folder / GENERATION).is_file():
-        with told(f"{what}: its {GENERATION} cannot be used"):
+        with explain_failure(f"{what}: its {GENERATION} cannot be used"):
             GenerationConfig.from_pretrained(str(folder), local_files_only=True)
 
 
@@ -104,7 +104,7 @@ def load_network(
     if config is None:
         config = _own_config(kind, folder, what)
     require_plausible(draw_empty(kind, config, f"{failed}: {CONFIG}"), files, what)
-    with told(f"{failed}: {_few(files)}"):
+    with explain_failure(f"{failed}: {_few(files)}"):
         network, info = kind.from_pretrained(
             str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
         )
@@ -113,7 +113,7 @@ def load_network(
 
 def draw_network(kind: Any, config: Any, what: str, **more: Any) -> PreTrainedModel:
     """A network drawn from torch's generator by transformers' own rules."""
-    with told(f"{what}: transformers cannot build it"):
+    with explain_failure(f"{what}: transformers cannot build it"):
         network: PreTrainedModel = (
             kind.from_config(config, trust_remote_code=False, **more)
             if _is_auto(kind)
@@ -128,7 +128,7 @@ def draw_empty(kind: Any, config: Any, failed: str) -> PreTrainedModel:
     Args:
         failed: what is said before the reason, where there is none.
     """
-    with told(failed), torch.device("meta"):
+    with explain_failure(failed), torch.device("meta"):
         own = copy.deepcopy(config)  # building changes it
         network: PreTrainedModel = (
             kind.from_config(own, trust_remote_code=False) if _is_auto(kind) else kind._from_config(own)
@@ -155,7 +155,7 @@ def tensor_shapes(files: Sequence[Path], what: str) -> dict[str, tuple[int, ...]
     """
     found: dict[str, tuple[int, ...]] = {}
     for file in files:
-        with told(f"{what}: {file.name} is damaged"), safe_open(str(file), framework="pt") as handle:
+        with explain_failure(f"{what}: {file.name} is damaged"), safe_open(str(file), framework="pt") as handle:
             found |= {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118
     return found
 
@@ -189,7 +189,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextmanager
-def told(failed: str) -> Iterator[None]:
+def explain_failure(failed: str) -> Iterator[None]:
     """Whatever a library raises over a file that it cannot use, as one sentence; and none of its warnings."""
     try:
         with quiet_transformers(), warnings.catch_warnings():
@@ -209,7 +209,7 @@ def _own_config(kind: Any, folder: Path, what: str) -> Any:
     if _is_auto(kind):
         return read_config(folder, what)
     check_folder(what, folder)
-    with told(f"{what}: its {CONFIG} cannot be used"):
+    with explain_failure(f"{what}: its {CONFIG} cannot be used"):
         return kind.config_class.from_pretrained(str(folder), **SAFELY)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtune.core.errors import FairtuneError
-from fairtune.models.capability import Use, require_suited
+from fairtune.models.capability import Use, require_capable
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
@@ -65,7 +65,7 @@ def find_grounds(study: Study) -> Grounds:
         return replace(grounds, notes=(*grounds.notes, *preset_remarks(grounds.model.preset)))
     for arm, model in grounds.models.items():
         if use := _use(grounds.study, arm):
-            require_suited(model, use)
+            require_capable(model, use)
     return grounds
 
 
