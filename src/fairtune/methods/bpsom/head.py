@@ -13,7 +13,7 @@ from fairtune.core.grid import Topology
 from fairtune.core.seeding import derive
 from fairtune.methods.bpsom.pull import pulled
 from fairtune.models.evaluation_mode import evaluating
-from fairtune.som.labelling import Labelling
+from fairtune.som.labels import Labelling
 from fairtune.som.som import SOM
 
 

@@ -23,7 +23,7 @@ from fairtune.models.evaluation_mode import evaluating
 from fairtune.models.model_parts import head_modules
 from fairtune.models.parameters import count_parameters
 from fairtune.som.distances import ROWS_AT_ONCE
-from fairtune.som.labelling import Labelling
+from fairtune.som.labels import Labelling
 from fairtune.som.schedules import radius_at, rate_at
 
 
