@@ -20,7 +20,7 @@ from fairtune.analysis.records import metrics_of
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job
 from fairtune.execution.performing import prepare
-from fairtune.export.exporting import export_delta, export_model
+from fairtune.export.delta import export_delta, export_model
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions
 from fairtune.methods import registry

@@ -27,7 +27,7 @@ from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 from tests.execution.made_runs import make_run
-from tests.execution.test_delta import same_files, tiny_gpt2  # noqa: F401 - a fixture
+from tests.export.test_delta import same_files
 
 SMALL: dict[str, Any] = {"hidden": 12, "grid": [4, 3], "reliability": 0.5}
 SHORT = {"epochs": 1, "examples": 96, "eval_examples": 20, "evaluate": "epoch"}

@@ -188,7 +188,9 @@ def checked_classes(classes: Tensor, examples: int, known: int, device: torch.de
             "map: it was made without classes, so its cells have no labels; make it with SOM(..., classes=n)"
         )
     if classes.shape != (examples,):
-        raise ModelError(f"map: classes of shape {list(classes.shape)} do not fit {examples} examples; give one per row")
+        raise ModelError(
+            f"map: classes of shape {list(classes.shape)} do not fit {examples} examples; give one per row"
+        )
     if classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool:
         raise ModelError(f"map: classes are {classes.dtype}; give whole numbers from 0 to {known - 1}")
     classes = classes.detach().to(device=device, dtype=torch.int64)

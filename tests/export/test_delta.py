@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from fairtune import export_delta, restore_delta
 from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
-from fairtune.export.exporting import Exported
+from fairtune.export.delta import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
