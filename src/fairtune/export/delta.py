@@ -87,7 +87,7 @@ class Exported:
         stored: tensors in delta.safetensors.
         tensors: of the whole model, as training held them.
         delta_bytes: of both files.
-        rebuilt_otherwise: frozen tensors that had to be stored all the same, since this machine rebuilds them with other bits.
+        rebuilt_otherwise: frozen tensors that had to be stored after all, since this machine rebuilds them with different bits.
     """
 
     run: str

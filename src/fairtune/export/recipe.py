@@ -1,4 +1,4 @@
-"""The recipe: everything beside the stored tensors that is needed to rebuild a run's model, and to prove it.
+"""The recipe: everything apart from the stored tensors that is needed to rebuild a run's model, and to prove it.
 
 A recipe may come from a stranger, so all of it is checked when it is read, before a checkpoint is looked for or anything is built.
 """
@@ -185,7 +185,7 @@ def _version(content: dict[str, Any]) -> str:
 
 
 def describe_fault(error: ValidationError) -> str:
-    """The first thing that is wrong, in words."""
+    """The first thing that is wrong, as part of a sentence."""
     first = error.errors()[0]
     where = ".".join(shown(part).strip("'") for part in first["loc"]) or "its content"
     return f"{where}: {first['msg'].removeprefix('Value error, ').rstrip('.')}"

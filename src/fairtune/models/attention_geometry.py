@@ -62,10 +62,10 @@ def take_checkpoint_facts(model: nn.Module, batch: Batch | None = None) -> Check
 
 
 def describe_attention(model: nn.Module, before: CheckpointFacts, batch: Batch | None = None) -> dict[str, Any]:
-    """The attention card: every layer's and head's Q and K now, against the checkpoint's.
+    """The attention part of the init card: every layer's and head's Q and K now, against the checkpoint's.
 
     Returns:
-        `layers` (one entry a projection, with a list over heads for each figure), `logits` (spread now and before), and
+        `layers` (one entry per projection, with a list over heads for each figure), `logits` (spread now and before), and
         `summary` (over the changed projections, or all if none is); or `problem`, if the architecture is not known.
         `orthogonality_error` is max |W W^T - I|; `direction_error` the same for rows scaled to norm 1.
     """
@@ -83,7 +83,7 @@ def describe_attention(model: nn.Module, before: CheckpointFacts, batch: Batch |
 
 
 def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
-    """The spread of the attention logits of every layer and head on a batch; empty for a model that does not tell.
+    """The spread of the attention logits of every layer and head on a batch; empty for a model that does not report it.
 
     It is read from the attention probabilities: softmax keeps differences of logits, whatever the architecture adds to them.
     """

@@ -20,9 +20,9 @@ Use = Literal["language_model", "causal", "bidirectional"]
 
 
 def require_capable(source: ModelSource, use: Use) -> None:
-    """Refuse a checkpoint that cannot be trained so, whatever its weights are.
+    """Refuse a checkpoint that cannot be trained for this use, whatever its weights are.
 
-    An architecture that cannot be made small is not judged here; a run of it tells.
+    An architecture that cannot be made small is not judged here; a run will show.
 
     Args:
         use: a language model, or a classifier whose tokens see only earlier ones, or all.
@@ -50,10 +50,10 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
     from fairtune.models.loader import require_causal
     from fairtune.models.transformers_files import Unloadable
 
-    kind: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
+    model_class: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
     try:
         with torch.random.fork_rng(devices=[]):
-            network = _small(kind, folder).eval()
+            network = _small(model_class, folder).eval()
     except Exception:
         return None
     try:
@@ -70,8 +70,8 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
     return None
 
 
-def _small(kind: Any, folder: Path) -> Any:
-    """A network of one layer and few words; a config that its weights give the lie is left to a run, which tells it."""
+def _small(model_class: Any, folder: Path) -> Any:
+    """A network of one layer and few words; a config that contradicts its weights is left to a run, which reports it."""
     from fairtune.models.folder_safety import weight_files
     from fairtune.models.transformers_files import draw_empty, draw_network, read_config, require_plausible
 
@@ -82,5 +82,7 @@ def _small(kind: Any, folder: Path) -> Any:
         config.layer_types = config.layer_types[:1]
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         setattr(config, name, None)
-    require_plausible(draw_empty(kind, config, f"{what}: nothing can be built of it"), weight_files(folder), what)
-    return draw_network(kind, config, what)
+    require_plausible(
+        draw_empty(model_class, config, f"{what}: nothing can be built of it"), weight_files(folder), what
+    )
+    return draw_network(model_class, config, what)

@@ -58,7 +58,7 @@ class InitCard:
     undeclared: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        known = {name: value for name, value in asdict(self).items() if name != "undeclared"}  # or there were no run
+        known = {name: value for name, value in asdict(self).items() if name != "undeclared"}  # empty in every run
         return {**known, "parameters": self.parameters.as_json()}
 
     def require_untouched(self) -> None:
@@ -107,7 +107,7 @@ def make_init_card(
 
     Args:
         declared: what the methods say they change.
-        outside: what `digests_outside` told before they did.
+        outside: what `digests_outside` gave before they changed anything.
     """
     declared, outside = declared or Declarations(), outside or {}
     same, changed, new, unverified, undeclared = 0, [], [], [], []

@@ -34,7 +34,7 @@ from fairtune.models.transformers_files import (
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
 """Special tokens that a model learns from its tokenizer."""
 FEW, LONGEST = 3, 100
-"""Names that a message has room for, and their length."""
+"""How many names a message has room for, and how long each may be."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LoadedModel:
         from_checkpoint: names of its tensors that transformers read from the checkpoint; the others are a fresh head. All of
             them for a preset.
         rebuilt: draws a preset's tensors once more, from the generator's state at which the network was drawn.
-        notes: what a reader of results must know of it, such as a pooler that the checkpoint lacks.
+        notes: what a reader of results must know about it, such as a pooler that the checkpoint lacks.
     """
 
     network: PreTrainedModel
@@ -62,7 +62,7 @@ def load_classifier(
     """The model with a classification head; a head that a checkpoint lacks is drawn from torch's generator.
 
     Args:
-        tokenizer: of transformers, which tells the model its special tokens; None leaves them as they are.
+        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
         attention: of a GPT-like model; None is its own.
     """
     heads = {
@@ -85,7 +85,7 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
     """The model with its language modelling head.
 
     Args:
-        tokenizer: of transformers, which tells the model its special tokens; None leaves them as they are.
+        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
 
     Raises:
         ModelError: it cannot be loaded, a token of it sees those after it, or the checkpoint has no language modelling head.
@@ -147,7 +147,7 @@ def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
         )
 
 
-def _drawn(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> LoadedModel:
+def _drawn(source: ModelSource, model_class: Any, more: Mapping[str, Any]) -> LoadedModel:
     """A preset, drawn from torch's generator by transformers' own rules."""
     if source.vocabulary is None:
         raise ModelError(
@@ -155,21 +155,23 @@ def _drawn(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> LoadedMod
             f"`{source.name.partition('(')[0]}(vocab_size=8000)`."
         )
     state = torch.get_rng_state()
-    network = _draw(source, kind, more)
-    return LoadedModel(network, None, frozenset(network.state_dict()), partial(_drawn_again, source, kind, more, state))
+    network = _draw(source, model_class, more)
+    return LoadedModel(
+        network, None, frozenset(network.state_dict()), partial(_drawn_again, source, model_class, more, state)
+    )
 
 
-def _draw(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> PreTrainedModel:
+def _draw(source: ModelSource, model_class: Any, more: Mapping[str, Any]) -> PreTrainedModel:
     values = preset_config(source.preset or {})
     what = f"model '{source.name}'"
     config = make_config(values.pop("model_type"), {**values, **more}, what)
-    return draw_network(kind, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
+    return draw_network(model_class, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
 
 
-def _drawn_again(source: ModelSource, kind: Any, more: Mapping[str, Any], state: Tensor) -> Mapping[str, Tensor]:
+def _drawn_again(source: ModelSource, model_class: Any, more: Mapping[str, Any], state: Tensor) -> Mapping[str, Tensor]:
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(state)
-        tensors: dict[str, Tensor] = _draw(source, kind, more).state_dict()
+        tensors: dict[str, Tensor] = _draw(source, model_class, more).state_dict()
         return tensors
 
 

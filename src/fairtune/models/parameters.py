@@ -35,7 +35,7 @@ class ParameterCount:
 
 
 def count_parameters(model: nn.Module) -> ParameterCount:
-    """Counts what the model computes with; a copy that PEFT keeps and nothing uses is left out."""
+    """Count what the model computes with; a copy that PEFT keeps and nothing uses is left out."""
     parameters = [p for name, p in model.named_parameters() if checkpoint_name(name) is not None]
     return ParameterCount(
         trainable=sum(p.numel() for p in parameters if p.requires_grad),

@@ -1,4 +1,4 @@
-"""The tensors that a model is proved by, read or drawn independently of those that are compared with them."""
+"""The tensors that a model is compared with: read from the checkpoint's files, or drawn once more, independently of it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SMALLEST = 256 + len((END, PAD))
 HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
          "merges.txt", "*.model", "tokenizer.*.json", "tekken.json", "*.spm", "*.codes", "entity_vocab.json")  # fmt: skip
-"""What decides a tokenizer's answers, beside its model's type."""
+"""What decides a tokenizer's output, apart from its model's type."""
 WORDS = ("tokenizer.json", "vocab.json", "vocab.txt")
 FACTS = "vocabulary.json"
 NO_TOKENIZER = (
@@ -78,7 +78,7 @@ def find_tokenizer(
     Args:
         spec: None is the checkpoint's own; a text is a folder or a hub id with an optional @revision; a number is the size of
             the vocabulary of one to train.
-        check_stop: called again and again, so that training can be stopped.
+        check_stop: called repeatedly, so that training can be stopped.
 
     Raises:
         ModelError: there is none, it cannot be loaded, or the size is too small.

@@ -85,7 +85,7 @@ class Prototypes(nn.Module):
         )
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        """Goes to a device or to float64 with its model, but stays as exact as it is where the model goes to half precision."""
+        """Goes to a device or to float64 with its model, but keeps its precision where the model goes to half precision."""
         kept = {name: getattr(self, name) for name in ("prototypes", "reliability", "halves")}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, before in kept.items():
