@@ -16,10 +16,10 @@ from fairtune.models.sources import ModelSource
 VERSION = 1
 FACTS = "answer.json"
 VOCABULARY = 64
-Use = Literal["language_model", "causal", "bidirectional"]
+Capability = Literal["language_model", "causal", "bidirectional"]
 
 
-def require_capable(source: ModelSource, use: Use) -> None:
+def require_capable(source: ModelSource, use: Capability) -> None:
     """Refuse a checkpoint that cannot be trained for this use, whatever its weights are.
 
     An architecture that cannot be made small is not judged here; a run will show.
@@ -42,7 +42,7 @@ def require_capable(source: ModelSource, use: Use) -> None:
         raise ModelError(problem)
 
 
-def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
+def _problem(source: ModelSource, folder: Path, use: Capability) -> str | None:
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 

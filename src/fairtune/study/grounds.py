@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtune.core.errors import FairtuneError
-from fairtune.models.capability import Use, require_capable
+from fairtune.models.capability import Capability, require_capable
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
@@ -79,7 +79,7 @@ def _require_enough(grounds: Grounds) -> None:
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 
-def _use(study: Study, arm: str) -> Use | None:
+def _use(study: Study, arm: str) -> Capability | None:
     """What an arm asks of its checkpoint that not every one can do."""
     return "language_model" if is_text(study.task) else study.settings(arm).attention
 
