@@ -60,8 +60,8 @@ def measure(peer: str, file: str, cache: str) -> dict[str, Any]:
     import datasets
     import pyarrow.compute  # noqa: F401 - part of the imports, not of the work
 
-    from fairtune.models.loading import load_tokenizer
     from fairtune.models.sources import find_model
+    from fairtune.models.tokenizers import load_tokenizer
     from fairtune.tasks.encoding import encode_task
 
     tokenizer = load_tokenizer(find_model("minilm").fetch())

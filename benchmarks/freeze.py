@@ -61,7 +61,7 @@ def minilm(tokens: int) -> Trainee:
     """Separate projections, two classes."""
     import torch
 
-    from fairtune.models.loading import load_classifier
+    from fairtune.models.loader import load_classifier
     from fairtune.models.sources import find_model
 
     network = load_classifier(find_model("minilm"), ("negative", "positive")).network

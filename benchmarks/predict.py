@@ -25,8 +25,9 @@ import torch
 from transformers import TextClassificationPipeline
 
 from fairtune.classifier.predicting import Predictor
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.loader import load_classifier
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 
 MAX_LENGTH, BATCH_SIZE, MEDIAN_WORDS, MOST_WORDS = 256, 32, 25, 400
 LABELS = ("bad", "fair", "good")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from fairtune.api import run_study
     from fairtune.classifier.text_classifier import TextClassifier
     from fairtune.core.errors import FairtuneError
-    from fairtune.export.exporting import export_delta
-    from fairtune.export.restoring import restore_delta
+    from fairtune.export.delta import export_delta
+    from fairtune.export.restoration import restore_delta
     from fairtune.methods.adversarial.alone import adversarial_backward
     from fairtune.methods.augment.augmenter import augment_texts
     from fairtune.methods.bpsom.head import BPSOMHead
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
     from fairtune.methods.rdrop.loss import rdrop_loss
     from fairtune.methods.weighted_ce.loss import weighted_cross_entropy
-    from fairtune.models.layouts import register_attention
+    from fairtune.models.attention_layouts import register_attention
     from fairtune.som.som import SOM
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
@@ -41,15 +41,15 @@ _HOMES = {
     "TextClassifier": "fairtune.classifier.text_classifier",
     "adversarial_backward": "fairtune.methods.adversarial.alone",
     "augment_texts": "fairtune.methods.augment.augmenter",
-    "export_delta": "fairtune.export.exporting",
+    "export_delta": "fairtune.export.delta",
     "layerwise_groups": "fairtune.methods.layerwise_lr.rates",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
     "make_plan": "fairtune.study.plan",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
     "rdrop_loss": "fairtune.methods.rdrop.loss",
-    "register_attention": "fairtune.models.layouts",
-    "restore_delta": "fairtune.export.restoring",
+    "register_attention": "fairtune.models.attention_layouts",
+    "restore_delta": "fairtune.export.restoration",
     "run_study": "fairtune.api",
     "weighted_cross_entropy": "fairtune.methods.weighted_ce.loss",
 }

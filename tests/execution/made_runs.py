@@ -13,8 +13,8 @@ from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
-from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 

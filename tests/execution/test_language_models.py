@@ -20,13 +20,14 @@ from fairtune.analysis.records import metrics_of
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job
 from fairtune.execution.performing import prepare
-from fairtune.export.exporting import export_delta, export_model
+from fairtune.export.delta import export_delta, export_model
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions
 from fairtune.methods import registry
 from fairtune.methods.base import Batch, Method
-from fairtune.models.loading import load_language_model, load_tokenizer
+from fairtune.models.loader import load_language_model
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks.blocks import TokenBlocks, token_blocks
 from fairtune.tasks.corpora import load_corpus
 from fairtune.training import language_modelling, samples

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from fairtune.export.recipe import read_recipe
-from fairtune.export.restoring import restore_delta
+from fairtune.export.restoration import restore_delta
 from fairtune.study.loading import check_file
 from fairtune.study.plan import make_plan
 from tests.fuzz import made

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.models.embeddings import token_embeddings
+from fairtune.models.model_parts import token_embeddings
 
 OUTPUT: list[dict[str, Any]] = [
     {"method": "fgm"}, {"method": "fgm", "clean": False}, {"method": "pgd"}, {"method": "pgd", "clean": False},

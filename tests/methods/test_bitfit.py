@@ -14,8 +14,8 @@ from fairtune.core.errors import ModelError
 from fairtune.methods.bitfit.config import BitFitConfig
 from fairtune.methods.bitfit.method import BitFit, is_bias
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import make_card
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.init_card import make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import find_model
 from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
@@ -41,7 +41,7 @@ def test_biases_and_the_head_train_and_nothing_else(loaded: LoadedModel) -> None
     trained = bitfit(network)
     assert trained == {name for name, _ in network.named_parameters() if name.endswith(".bias")} | HEAD
     assert "bert.encoder.layer.0.output.LayerNorm.bias" in trained
-    card = make_card(network, loaded)
+    card = make_init_card(network, loaded)
     layer = 4 * 32 + 64 + 32 + 2 * 32  # attention, both halves of the feed-forward, normalisations
     assert card.parameters.trainable == 32 + 2 * layer + 32 + (2 * 32 + 2), "embeddings, layers, pooler, head"
     assert (card.changed, len(card.new)) == ((), 2)

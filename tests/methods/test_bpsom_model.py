@@ -18,10 +18,10 @@ from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_
 from fairtune.methods.bpsom.pruning import prune
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
-from fairtune.models.card import frozen_fingerprint, make_card
-from fairtune.models.causal import classify_at_last_token
-from fairtune.models.heads import base_model, head_modules, head_parameters
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.causal_classifier import classify_at_last_token
+from fairtune.models.init_card import frozen_fingerprint, make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier
+from fairtune.models.model_parts import base_model, head_modules, head_parameters
 from fairtune.models.sources import find_model
 from fairtune.training.activations import use_fast_gelu
 from fairtune.training.dropout import FastDropout, use_fast_dropout
@@ -65,7 +65,7 @@ def answer(model: nn.Module, **inputs: Tensor) -> Tensor:
 
 def test_the_base_keeps_the_checkpoints_names_and_bits_and_only_the_head_is_new(loaded: LoadedModel) -> None:
     model = bpsom().prepare(loaded.network)
-    card = make_card(model, loaded)
+    card = make_init_card(model, loaded)
     assert (card.changed, card.unverified, card.frozen) == ((), (), ())
     assert all(name.startswith("bpsom.") for name in card.new)
     assert head_parameters(model) == HEAD
@@ -244,7 +244,7 @@ def test_adapters_around_it_train_the_head_that_is_in_use(loaded: LoadedModel) -
     model, methods = prepared(loaded.network, BPSOM, {"peft": {"type": "lora"}})
     head = active_head(model)
     assert all(p.requires_grad for p in head.parameters())
-    assert make_card(model, loaded).changed == ()
+    assert make_init_card(model, loaded).changed == ()
     assert head.som is not None
     start = head.som.prototypes.clone()
     model.train()(**texts(), labels=torch.tensor([0, 1, 0])).loss.backward()

@@ -27,7 +27,7 @@ from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 from tests.execution.made_runs import make_run
-from tests.execution.test_delta import same_files, tiny_gpt2  # noqa: F401 - a fixture
+from tests.export.test_delta import same_files
 
 SMALL: dict[str, Any] = {"hidden": 12, "grid": [4, 3], "reliability": 0.5}
 SHORT = {"epochs": 1, "examples": 96, "eval_examples": 20, "evaluate": "epoch"}
@@ -253,7 +253,7 @@ def test_activations_that_are_not_numbers_fail_the_run_with_the_step(
 
 
 def test_the_course_of_the_map_follows_epochs_or_steps(tiny_model: Path) -> None:
-    from fairtune.models.loading import load_classifier
+    from fairtune.models.loader import load_classifier
     from fairtune.models.sources import find_model
 
     for schedule, left in (("epoch", 1 - 3 / 5), ("step", 1 - 21 / 50)):

@@ -16,7 +16,7 @@ from fairtune.execution.building import Start, build_start
 from fairtune.methods import registry
 from fairtune.methods.base import Method
 from fairtune.methods.registry import MethodConfig, register
-from fairtune.models.declared import Declared
+from fairtune.models.declarations import Declared
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401
 from tests.models import architectures

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fairtune.execution.job import make_job
-from fairtune.models import layouts
+from fairtune.models import attention_layouts as layouts
 from fairtune.models.attention import attention_layers
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan

@@ -17,9 +17,9 @@ from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import Projection, attention_layers
-from fairtune.models.card import make_card
-from fairtune.models.geometry import orthogonality_error
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.attention_geometry import orthogonality_error
+from fairtune.models.init_card import make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import EMBEDDED_PACKAGE, find_model
 
 needs_minilm = pytest.mark.skipif(
@@ -73,7 +73,7 @@ def test_only_query_and_key_weights_change_and_only_they_are_frozen(load: Any, m
     assert changed == (set() if init == "keep" else weights)
     frozen = {name for name, p in prepared.named_parameters() if not p.requires_grad}
     assert frozen == {k for k in before if is_qk(k)}, "weights and biases"
-    card = make_card(prepared, loaded)
+    card = make_init_card(prepared, loaded)
     assert {c.name for c in card.changed} == changed
     assert not any(c.trainable for c in card.changed)
     layers, hidden = len(attention_layers(prepared)), prepared.config.hidden_size
@@ -188,7 +188,7 @@ def test_without_freezing_everything_trains(load: Any, init: str) -> None:
 
 def test_keep_without_freeze_is_the_baseline(load: Any) -> None:
     loaded = load()
-    make_card(method(init="keep", freeze=False).prepare(loaded.network), loaded).require_untouched()
+    make_init_card(method(init="keep", freeze=False).prepare(loaded.network), loaded).require_untouched()
 
 
 def answer(network: nn.Module) -> Tensor:

@@ -15,9 +15,9 @@ from fairtune.core.errors import ModelError, Stopped
 from fairtune.ledger.predictions import read_predictions
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import make_card
-from fairtune.models.loading import LoadedModel, load_classifier
-from fairtune.models.naming import checkpoint_name
+from fairtune.models.init_card import make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier
+from fairtune.models.parameters import checkpoint_name
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, digests, perform_here
 
@@ -101,9 +101,9 @@ def test_adapters_and_the_head_train_and_nothing_else_moves(load: Any, kind: str
 @each_kind
 def test_the_card_has_the_checkpoint_the_adapters_and_the_head_apart(load: Any, kind: str) -> None:
     loaded = load()
-    untouched = make_card(loaded.network, loaded)
+    untouched = make_init_card(loaded.network, loaded)
     model = of_kind(kind).prepare(loaded.network)
-    card = make_card(model, loaded)
+    card = make_init_card(model, loaded)
     assert (card.same, card.changed, card.unverified) == (untouched.same, (), ())
     assert {"classifier.weight", "classifier.bias"} < set(card.new)
     assert len(set(card.new)) == len(card.new)
@@ -238,7 +238,7 @@ def test_frozen_queries_and_keys_stay_frozen_beside_adapters_on_the_rest(load: A
     adapted = {name.partition(".lora_B")[0] for name in moved if ".lora_B" in name}
     assert len(adapted) == 2 * 2
     assert all(name.endswith(tuple(targets)) for name in adapted)
-    card = make_card(model, loaded)
+    card = make_init_card(model, loaded)
     assert {c.name.split(".")[-2] for c in card.changed if not c.trainable} == {"query", "key"}
 
 

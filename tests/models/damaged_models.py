@@ -11,9 +11,10 @@ from typing import Any
 
 from fairtune.classifier.predicting import Predictor
 from fairtune.execution.inspection import inspect_model
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.loader import load_classifier
 from fairtune.models.sources import find_model
-from fairtune.models.transformers_files import told
+from fairtune.models.tokenizers import load_tokenizer
+from fairtune.models.transformers_files import explain_failure
 
 HUGE = 10**12
 VALUES: tuple[Any, ...] = (
@@ -32,7 +33,7 @@ def use(folder: Path, inspected: bool) -> None:
         inspect_model(source)
     tokenizer = load_tokenizer.__wrapped__(folder)
     network = load_classifier(source, ("a", "b"), tokenizer).network
-    with told("the folder: no text goes through it"):
+    with explain_failure("the folder: no text goes through it"):
         Predictor(network, tokenizer, 8, "cpu").logits([("a good film",)])
 
 

@@ -15,9 +15,9 @@ from transformers.pytorch_utils import Conv1D
 
 from fairtune import orthogonalize_qk, register_attention
 from fairtune.core.errors import ModelError
-from fairtune.models import layouts
+from fairtune.models import attention_layouts as layouts
 from fairtune.models.attention import attention_layers
-from fairtune.models.probing import count_flops
+from fairtune.models.flops import count_flops
 from tests.models.architectures import BUILDERS, FUSED, VOCABULARY, build, inputs
 
 EVERY = list(BUILDERS)

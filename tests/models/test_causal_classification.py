@@ -15,9 +15,9 @@ from torch import Tensor
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
-from fairtune.models.heads import base_model
-from fairtune.models.probing import logit_spread
+from fairtune.models.attention_geometry import logit_spread
+from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
+from fairtune.models.model_parts import base_model
 from tests.models.architectures import VOCABULARY, build
 
 GPT_LIKE = ("gpt2", "llama", "opt", "gpt-neox", "qwen2")

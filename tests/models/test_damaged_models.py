@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairtune.cli.app import app
 from fairtune.core.errors import ModelError
-from fairtune.models.loading import load_tokenizer
+from fairtune.models.tokenizers import load_tokenizer
 from tests.conftest import VOCABULARY
 from tests.fuzz import made
 from tests.models.damaged_models import HUGE, use

@@ -13,7 +13,7 @@ from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
 from fairtune.models.depth import Depths, find_depths
-from fairtune.models.heads import head_parameters
+from fairtune.models.model_parts import head_parameters
 from tests.models.architectures import BUILDERS, VOCABULARY, build
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification
-from fairtune.models.embeddings import token_embeddings
+from fairtune.models.model_parts import token_embeddings
 from tests.models.architectures import BUILDERS, build, inputs
 
 

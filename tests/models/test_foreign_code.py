@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 import fairtune
 from fairtune.cli.app import app
 from fairtune.core.errors import FairtuneError, ModelError
-from fairtune.models.loading import load_classifier, load_language_model, load_tokenizer
+from fairtune.models.loader import load_classifier, load_language_model
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.tokenizers import TrainingText, find_tokenizer
+from fairtune.models.tokenizers import TrainingText, find_tokenizer, load_tokenizer
 from fairtune.models.transformers_files import read_config, read_tokenizer
 from tests.execution.conftest import toy_source
 from tests.models.hostile_models import make_hostile

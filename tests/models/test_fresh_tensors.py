@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fairtune.cli.app import app
 from fairtune.core.errors import ModelError
-from fairtune.models.loading import LoadedModel, load_classifier
+from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import find_model
 from tests.models import architectures
 

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import RunFailure
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import frozen_fingerprint, make_card
-from fairtune.models.loading import LoadedModel, load_classifier, load_language_model
+from fairtune.models.init_card import frozen_fingerprint, make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.sources import find_model
 
 WEIGHT = "bert.encoder.layer.1.output.dense.weight"
@@ -25,7 +25,7 @@ def loaded(tiny_model: Path) -> LoadedModel:
 
 
 def test_an_untouched_baseline_is_proved_against_the_file(loaded: LoadedModel) -> None:
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert loaded.folder is not None
     assert card.same == len(load_file(loaded.folder / "model.safetensors"))
     assert (card.changed, card.unverified, card.frozen) == ((), (), ())
@@ -43,13 +43,15 @@ def test_the_reference_is_the_file_and_not_what_was_loaded(tiny_model: Path, tmp
     weights["embeddings.word_embeddings.weight"][0, 0] += 1
     (folder / "model.safetensors").unlink()
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    assert [c.name for c in make_card(loaded.network, loaded).changed] == ["bert.embeddings.word_embeddings.weight"]
+    assert [c.name for c in make_init_card(loaded.network, loaded).changed] == [
+        "bert.embeddings.word_embeddings.weight"
+    ]
 
 
 def test_one_flipped_weight_stops_a_baseline(loaded: LoadedModel) -> None:
     with torch.no_grad():
         loaded.network.get_parameter(WEIGHT)[3, 4] *= -1
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert [c.name for c in card.changed] == [WEIGHT]
     assert 0.99 < card.changed[0].cosine < 1
     assert card.changed[0].trainable
@@ -62,7 +64,7 @@ def test_the_smallest_change_shows_with_its_size(loaded: LoadedModel) -> None:
     before = parameter.detach().clone()
     with torch.no_grad():
         parameter[0, 0] = torch.nextafter(parameter[0, 0], torch.tensor(10.0))
-    (change,) = make_card(loaded.network, loaded).changed
+    (change,) = make_init_card(loaded.network, loaded).changed
     difference = (parameter.detach().double() - before.double()).norm()
     assert change.max_abs == pytest.approx(float(difference))
     assert change.relative == pytest.approx(float(difference / before.double().norm()))
@@ -70,7 +72,7 @@ def test_the_smallest_change_shows_with_its_size(loaded: LoadedModel) -> None:
 
 def test_a_frozen_parameter_stops_a_baseline(loaded: LoadedModel) -> None:
     loaded.network.get_parameter(WEIGHT).requires_grad_(False)
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert card.frozen == (WEIGHT,)
     assert card.parameters.frozen == 64 * 32
     with pytest.raises(RunFailure, match=f"1 tensors are frozen \\({WEIGHT}"):
@@ -82,7 +84,7 @@ def test_half_precision_checkpoints_are_verified_too(tiny_model: Path, tmp_path:
     weights = load_file(folder / "model.safetensors")
     save_file({k: v.half() for k, v in weights.items()}, folder / "model.safetensors", {"format": "pt"})
     loaded = load_classifier(find_model(str(folder)), ("neg", "pos"))
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.same, card.changed, card.unverified) == (len(weights), (), ())
 
 
@@ -106,7 +108,7 @@ def test_checkpoints_of_other_styles_are_verified_too(tiny_model: Path, tmp_path
         index = {"metadata": {"total_size": 1}, "weight_map": homes}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     loaded = load_classifier(find_model(str(folder)), ("neg", "pos"))
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.same, card.changed, card.unverified) == (len(weights), (), ())
     assert set(card.new) == {"classifier.weight", "classifier.bias"}
 
@@ -133,7 +135,7 @@ def scratch(request: pytest.FixtureRequest) -> LoadedModel:
 def test_a_baseline_from_scratch_is_proved_by_drawing_it_again(scratch: LoadedModel) -> None:
     torch.manual_seed(99)
     before = torch.get_rng_state()
-    card = make_card(scratch.network, scratch)
+    card = make_init_card(scratch.network, scratch)
     assert torch.equal(torch.get_rng_state(), before), "drawing again leaves the generator alone"
     tensors = scratch.network.state_dict()
     assert card.same == len(tensors) - 1, "the tied head is the embedding"
@@ -146,7 +148,7 @@ def test_the_smallest_change_of_a_model_from_scratch_shows(scratch: LoadedModel)
     embeddings = scratch.network.get_input_embeddings().weight
     with torch.no_grad():
         embeddings[3, 4] = torch.nextafter(embeddings[3, 4], torch.tensor(10.0))
-    card = make_card(scratch.network, scratch)
+    card = make_init_card(scratch.network, scratch)
     assert len(card.changed) == 1, "once, though the head has it too"
     with pytest.raises(RunFailure, match="1 tensors differ"):
         card.require_untouched()
@@ -155,12 +157,12 @@ def test_the_smallest_change_of_a_model_from_scratch_shows(scratch: LoadedModel)
 def test_a_model_drawn_from_another_seed_is_another() -> None:
     source = find_model({"preset": "gpt-mini", "vocab_size": 300, "context": 16})
     one, other = load_language_model(source), load_language_model(source)
-    assert len(make_card(other.network, one).changed) == 2 + 4 * 4, "embeddings and the matrices of each layer"
+    assert len(make_init_card(other.network, one).changed) == 2 + 4 * 4, "embeddings and the matrices of each layer"
 
 
 def test_orthogonal_queries_and_keys_of_a_model_from_scratch_are_the_only_change(scratch: LoadedModel) -> None:
     prepared = create_method(parse_method_use("orthogonal_qk"), 1).prepare(scratch.network)
-    card = make_card(prepared, scratch)
+    card = make_init_card(prepared, scratch)
     assert (card.new, card.unverified) == ((), ())
     kind = "c_attn.weight" if "GPT2" in type(scratch.network).__name__ else ("q_proj.weight", "k_proj.weight")
     assert card.changed

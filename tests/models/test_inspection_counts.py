@@ -8,7 +8,7 @@ from transformers import BertConfig, BertForSequenceClassification, GPTNeoConfig
 
 from fairtune.methods.arms import named_arms
 from fairtune.methods.registry import create_method
-from fairtune.models.accounting import ParameterCount, count_parameters
+from fairtune.models.parameters import ParameterCount, count_parameters
 
 
 def frozen_pretrained(model: nn.Module) -> ParameterCount:

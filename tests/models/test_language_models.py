@@ -13,13 +13,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2Mo
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.accounting import count_parameters
-from fairtune.models.card import make_card
-from fairtune.models.causal import sees_ahead
-from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
+from fairtune.models.causal_classifier import sees_ahead
+from fairtune.models.init_card import make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
+from fairtune.models.parameters import count_parameters
 from fairtune.models.presets import PRESETS
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.tokenizers import TrainingText, find_tokenizer
+from fairtune.models.tokenizers import TrainingText, find_tokenizer, load_tokenizer
 from tests.models.architectures import build
 
 SMALL = ("gpt-mini", "llama-mini")
@@ -124,7 +124,7 @@ def test_a_saved_model_is_a_plain_transformers_model(name: str, tokenizer: Any, 
     made = [model.generate(**batch, max_new_tokens=5, do_sample=False).tolist() for model in (network, again)]
     assert made[0] == made[1]
     loaded = load_language_model(find_model(str(tmp_path)), tokenizer)
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.changed, card.new, card.unverified) == ((), (), ())
 
 
@@ -168,7 +168,7 @@ def test_a_classifier_from_scratch(name: str, tokenizer: Any) -> None:
     batch = tokenizer(["once", "upon a time there was"], padding=True, return_tensors="pt")
     with torch.no_grad():
         assert loaded.network(**batch).logits.shape == (2, 3)
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.same, card.changed, card.new) == (len(loaded.network.state_dict()), (), ())
     card.require_untouched()
     seeing = load_classifier(source, ("neg", "pos"), tokenizer, "bidirectional").network
@@ -184,7 +184,7 @@ def saved(model: Any, folder: Path) -> ModelSource:
 @pytest.mark.parametrize("name", ["gpt2", "opt", "bloom", "mistral", "gpt-neox"])
 def test_causal_checkpoints_load_and_are_proved(name: str, tmp_path: Path) -> None:
     loaded = load_language_model(saved(build(name), tmp_path))
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.changed, card.new, card.unverified) == ((), (), ())
     assert card.same == len({id(tensor) for tensor in loaded.network.state_dict(keep_vars=True).values()})
 
@@ -210,7 +210,7 @@ def test_a_checkpoint_without_a_head_of_its_own_is_told(tmp_path: Path) -> None:
         load_language_model(saved(base, tmp_path / "untied"))
     tied = GPT2Model(GPT2Config(vocab_size=60, n_embd=32, n_layer=1, n_head=4, bos_token_id=1, eos_token_id=2))
     loaded = load_language_model(saved(tied, tmp_path / "tied"))
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.same, card.changed, card.new, card.unverified) == (len(tied.state_dict()), (), (), ())
 
 
@@ -230,7 +230,7 @@ def test_the_real_llama_is_proved_and_tells_a_story() -> None:
     words = load_tokenizer(STORIES15M)
     loaded = load_language_model(source, words)
     assert {p.dtype for p in loaded.network.parameters()} == {torch.float32}
-    card = make_card(loaded.network, loaded)
+    card = make_init_card(loaded.network, loaded)
     assert (card.same, card.changed, card.new, card.unverified) == (56, (), (), ())
     batch = words("Once upon a time, there was a", return_tensors="pt")
     text = words.decode(loaded.network.generate(**batch, max_new_tokens=4, do_sample=False)[0])

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import DataError, ModelError, Stopped
-from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.tokenizers import SMALLEST, TokenizerSource, TrainingText, find_tokenizer, fitted
+from fairtune.models.tokenizers import SMALLEST, TokenizerSource, TrainingText, find_tokenizer, fitted, load_tokenizer
 from tests.conftest import make_tokenizer
 
 STORIES = [

@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import ModelError
-from fairtune.models.folders import INDEX, SINGLE, weight_files
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.folder_safety import INDEX, SINGLE, weight_files
+from fairtune.models.loader import load_classifier
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.tokenizers import TrainingText, find_tokenizer
+from fairtune.models.tokenizers import TrainingText, find_tokenizer, load_tokenizer
 from tests.models.hostile_models import CLASSES
 
 TENSOR = "embeddings.word_embeddings.weight"

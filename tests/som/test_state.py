@@ -136,7 +136,7 @@ def test_large_finite_numbers_are_not_taken_for_infinite() -> None:
         (lambda: SOM(4, 2).labelling(), "made without classes"),
         (lambda: SOM(4, 2, 2).label(torch.rand(3, 4), torch.tensor([0, 1, 2])), "class 2 is outside 0 to 1"),
         (lambda: SOM(4, 2, 2).label(torch.rand(3, 4), torch.tensor([0, -1, 1])), "class -1 is outside 0 to 1"),
-        (lambda: SOM(4, 2, 2).label(torch.rand(3, 4), torch.tensor([0, 1])), "give one a row"),
+        (lambda: SOM(4, 2, 2).label(torch.rand(3, 4), torch.tensor([0, 1])), "give one per row"),
         (lambda: SOM(4, 2, 2).label(torch.rand(3, 4), torch.rand(3)), "give whole numbers from 0 to 1"),
         (lambda: SOM(4, 2, 2).labelling().finish(), "without examples"),
         (lambda: SOM(4, 2).quantisation_error(torch.rand(0, 4)), "over no examples"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.models.loading import load_tokenizer
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks import encoding
 from fairtune.tasks.encoding import encode, encode_task
 from fairtune.tasks.task import Split, Task

@@ -182,7 +182,7 @@ def test_counted_once_for_each_tokenizer_and_split(
     config = json.loads((tmp_path / "tokenizer.json").read_text())
     config["post_processor"] = None
     (tmp_path / "tokenizer.json").write_text(json.dumps(config))
-    from fairtune.models.loading import load_tokenizer
+    from fairtune.models.tokenizers import load_tokenizer
 
     load_tokenizer.cache_clear()
     assert token_counts([first], tmp_path).lengths.tolist() == [4, 5, 6]

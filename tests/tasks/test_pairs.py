@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks.batches import collate
 from fairtune.tasks.encoding import Encoded, encode
 from fairtune.tasks.task import Split

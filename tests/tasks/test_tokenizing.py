@@ -17,8 +17,8 @@ from tests.conftest import VOCABULARY
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks import tokenizing
 from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
 

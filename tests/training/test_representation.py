@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
-from fairtune.models.causal import classify_at_last_token
+from fairtune.models.causal_classifier import classify_at_last_token
 from fairtune.training.representation import MOST, chosen_rows, seen_by_last_layer, watched
 from tests.models.architectures import BUILDERS
 

@@ -13,8 +13,8 @@ from scipy.special import log_softmax, softmax
 from torch import Tensor, nn
 
 from fairtune.classifier.refusals import UnusableModel
-from fairtune.models.heads import head_parameters
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import head_parameters
 from fairtune.tasks.task import Labels
 
 COLDEST, HOTTEST = 0.05, 20.0

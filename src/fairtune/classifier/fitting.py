@@ -37,11 +37,11 @@ from fairtune.core.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
 from fairtune.ledger.environment import capture_environment
-from fairtune.models.embeddings import require_rows
-from fairtune.models.loading import load_tokenizer
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import require_rows
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.transformers_files import read_config, told
+from fairtune.models.tokenizers import load_tokenizer
+from fairtune.models.transformers_files import explain_failure, read_config
 from fairtune.settings.metrics import predicted_classes
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
@@ -216,7 +216,7 @@ def _prepared(
 def _require_answers(model: nn.Module, data: Encoded, source: ModelSource) -> None:
     """Refuse a model that no text goes through, whatever its files are."""
     few = to_device(data, np.arange(min(2, len(data.lengths))), torch.device("cpu"))
-    with told(f"model '{source.name}': no text goes through it"), evaluating(model), torch.no_grad():
+    with explain_failure(f"model '{source.name}': no text goes through it"), evaluating(model), torch.no_grad():
         model(**few)
 
 

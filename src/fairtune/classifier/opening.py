@@ -66,8 +66,9 @@ def _saved(folder: Path, device: str, batch_tokens: int | None) -> Opened:
 
 
 def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
-    from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
-    from fairtune.models.transformers_files import told
+    from fairtune.models.loader import load_classifier
+    from fairtune.models.tokenizers import TRIED, load_tokenizer
+    from fairtune.models.transformers_files import explain_failure
 
     source = find_model(name).fetched()
     classes = _classes(name, source.fetch())
@@ -79,7 +80,7 @@ def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
             f"model '{name}': it has no weights for {fresh[0]}, so it is no trained classifier; train one from it with "
             f"`fairtune train DATA --model {name} -o FOLDER`."
         )
-    with told(f"model '{name}': no text goes through it"):
+    with explain_failure(f"model '{name}': no text goes through it"):
         length = min(int(tokenizer.model_max_length), source.positions or UNLIMITED)
         predictor = Predictor(loaded.network, tokenizer, length, device, "auto", batch_tokens)
         predictor.logits([TRIED[:1]])
@@ -88,11 +89,11 @@ def _plain(name: str, device: str, batch_tokens: int | None) -> Opened:
 
 def _classes(name: str, folder: Path) -> tuple[str, ...]:
     """What a model's config calls its outputs."""
-    from fairtune.models.transformers_files import read_config, told
+    from fairtune.models.transformers_files import explain_failure, read_config
 
     what = f"model '{name}'"
     config = read_config(folder, what)
-    with told(f"{what}: its config.json names no classes"):
+    with explain_failure(f"{what}: its config.json names no classes"):
         classes = tuple(str(config.id2label[number]) for number in sorted(config.id2label))
     if len(classes) < 2 or config.problem_type in ("regression", "multi_label_classification"):
         raise ModelError(f"model '{name}': it does not tell classes apart, of which each text has one.")

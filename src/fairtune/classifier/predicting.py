@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
-from fairtune.models.embeddings import require_rows
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import require_rows
 from fairtune.tasks.batches import Indices, collate, evaluation_batches
 from fairtune.tasks.encoding import Encoded
 from fairtune.tasks.task import Texts

@@ -24,9 +24,10 @@ from fairtune.core.files import (
 )
 from fairtune.core.folders import files_of, sums_of, write_folder
 from fairtune.core.version import __version__
-from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
+from fairtune.models.loader import load_classifier
 from fairtune.models.sources import ModelSource
-from fairtune.models.transformers_files import quiet_transformers, told
+from fairtune.models.tokenizers import TRIED, load_tokenizer
+from fairtune.models.transformers_files import explain_failure, quiet_transformers
 
 FACTS, SUMS, CARD = "fairtune.json", "manifest.json", "README.md"
 KIND, FORMAT = "text-classifier", 1
@@ -82,16 +83,16 @@ def load_files(folder: Path) -> tuple[Any, Any, Record, dict[str, Any]]:
         )
     try:
         with borrowed_process("cpu"):
-            with told(f"{folder}: {FACTS} is damaged"):
+            with explain_failure(f"{folder}: {FACTS} is damaged"):
                 record, parameters = Record.from_json(facts["record"]), dict(facts["parameters"])
                 if record.width not in (1, 2):
                     raise ValueError(f"an example has {record.width!r} texts")
             tokenizer = load_tokenizer.__wrapped__(folder)  # not the one that lay in this folder before
             source = ModelSource(folder.name, "", str(folder))
-            with told(f"{folder}: {FACTS} is damaged"):
+            with explain_failure(f"{folder}: {FACTS} is damaged"):
                 names, attention = record.classes.names, record.settings["train"].get("attention")
             loaded = load_classifier(source, names, tokenizer, attention)
-            with told(f"{folder}: no text goes through it"):
+            with explain_failure(f"{folder}: no text goes through it"):
                 Predictor(loaded.network, tokenizer, record.max_length, "cpu").logits([TRIED[: record.width]])
     except ModelError as error:
         raise UnusableModel(str(error)) from None

@@ -39,8 +39,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Export a finished run's model: a copy of it, or with --delta only what training changed."""
-    from fairtune.export.exporting import export_delta, export_model
-    from fairtune.export.runs import find_run
+    from fairtune.export.delta import export_delta, export_model, find_run
 
     if model is not None and not delta:
         raise FairtuneError("--model says where the checkpoint of a delta is; a whole model needs none. Add --delta.")

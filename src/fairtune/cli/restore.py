@@ -21,7 +21,7 @@ NewFolder = Annotated[
 @answers
 def restore(delta: DeltaFolder, out: NewFolder, model: Checkpoint = None, as_json: AsJson = False) -> None:
     """Rebuild the whole model of a delta, and prove that each tensor is the run's, bit for bit."""
-    from fairtune.export.restoring import restore_delta
+    from fairtune.export.restoration import restore_delta
 
     done = restore_delta(delta, out, model)
     if as_json:

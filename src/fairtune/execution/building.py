@@ -13,14 +13,15 @@ from fairtune.core.errors import ModelError
 from fairtune.core.seeding import derive, seed_all
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.card import digests_outside, make_card
-from fairtune.models.costs import describe_costs
-from fairtune.models.declared import Declarations, Digests
-from fairtune.models.geometry import Before, describe_attention, remember
-from fairtune.models.loading import LoadedModel, load_classifier, load_language_model, load_tokenizer
-from fairtune.models.probing import Batch
+from fairtune.models.attention_geometry import CheckpointFacts, describe_attention, take_checkpoint_facts
+from fairtune.models.declarations import Declarations, Digests
+from fairtune.models.evaluation_mode import Batch
+from fairtune.models.flops import describe_costs
+from fairtune.models.init_card import digests_outside, make_init_card
+from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.sources import ModelSource
-from fairtune.models.transformers_files import told
+from fairtune.models.tokenizers import load_tokenizer
+from fairtune.models.transformers_files import explain_failure
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Start:
     model: nn.Module
     methods: list[Method]
     loaded: LoadedModel
-    before: Before
+    before: CheckpointFacts
     declared: Declarations
     outside: Digests
 
@@ -53,7 +54,7 @@ class Start:
         Raises:
             RunFailure: something was changed that no method declares to change; of an arm without methods, anything.
         """
-        card = make_card(self.model, self.loaded, self.declared, self.outside)
+        card = make_init_card(self.model, self.loaded, self.declared, self.outside)
         if not self.methods:
             card.require_untouched()
         card.require_declared(self.declared)
@@ -61,7 +62,7 @@ class Start:
             **card.as_json(),
             "notes": list(self.notes),
             "attention": describe_attention(self.model, self.before, batch),
-            "costs": describe_costs(self.model, self.before, batch),
+            "costs": describe_costs(self.model, self.before.flops, batch),
         }
 
 
@@ -90,8 +91,8 @@ def build_start(
     uses = [parse_method_use(use) for use in settings["methods"]]
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
-    with told(f"model '{source.name}': no text goes through it"):
-        before = remember(model, batch)
+    with explain_failure(f"model '{source.name}': no text goes through it"):
+        before = take_checkpoint_facts(model, batch)
     outside, declared = digests_outside(loaded), Declarations()
     for use, method in zip(uses, methods, strict=True):
         model = method.prepare(model)

@@ -54,7 +54,7 @@ def _scored(plan: Plan) -> int | None:
 
 
 def _examples(plan: Plan, task: Task, scored: dict[str, int]) -> dict[str, Examples]:
-    from fairtune.models.loading import load_tokenizer
+    from fairtune.models.tokenizers import load_tokenizer
 
     tokenizer = load_tokenizer(Path(plan.tokenizer.folder) if plan.tokenizer else plan.model.fetch())
     found = {}

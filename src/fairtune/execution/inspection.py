@@ -13,9 +13,9 @@ from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.execution.building import build_start
 from fairtune.methods.registry import MethodUse
 from fairtune.models.attention import attention_layers
-from fairtune.models.loading import load_tokenizer
-from fairtune.models.probing import Batch
+from fairtune.models.evaluation_mode import Batch
 from fairtune.models.sources import ModelSource, with_vocabulary
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.sections import Train
 from fairtune.tasks import load_task

@@ -10,7 +10,7 @@ from typing import Any
 from fairtune.core.files import write_sealed
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, run_folder
-from fairtune.models.layouts import registered_layouts
+from fairtune.models.attention_layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
 
 

@@ -27,10 +27,10 @@ from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.ledger.records import write_arrays
 from fairtune.ledger.seals import close_run
-from fairtune.models.card import frozen_fingerprint
-from fairtune.models.layouts import take_layouts
-from fairtune.models.loading import load_tokenizer
+from fairtune.models.attention_layouts import take_layouts
+from fairtune.models.init_card import frozen_fingerprint
 from fairtune.models.sources import ModelSource, require_unchanged
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.tasks import Task, load_task

@@ -64,7 +64,7 @@ def make_ready(study: Study, tell: Tell = lambda _: None) -> tuple[str, list[Ste
 
 def _task(study: Study, tell: Tell) -> str:
     """The task's examples, its card, the model, and the examples as tokens for each arm that needs other ones."""
-    from fairtune.models.loading import load_tokenizer
+    from fairtune.models.tokenizers import load_tokenizer
 
     with _step("data, read and checked", tell) as step:
         plan = make_plan(study)

@@ -1,4 +1,4 @@
-"""The recipe: everything beside the stored tensors that is needed to rebuild a run's model, and to prove it.
+"""The recipe: everything apart from the stored tensors that is needed to rebuild a run's model, and to prove it.
 
 A recipe may come from a stranger, so all of it is checked when it is read, before a checkpoint is looked for or anything is built.
 """
@@ -136,7 +136,7 @@ def read_recipe(folder: Path) -> Recipe:
     try:
         recipe = Recipe.model_validate(content)
     except ValidationError as error:
-        raise LedgerError(f"{file} is damaged: {told(error)}. Export the run again.") from None
+        raise LedgerError(f"{file} is damaged: {describe_fault(error)}. Export the run again.") from None
     if recipe.protocol != PROTOCOL:
         raise LedgerError(
             f"{file} was made under protocol {shown(recipe.protocol)}; this fairtune ({__version__}) has protocol {PROTOCOL} and "
@@ -159,11 +159,13 @@ def _require_buildable(file: Path, settings: dict[str, Any]) -> None:
         Train.model_validate(train)
     except ValidationError as error:
         where = "seed" if error.title != Train.__name__ else "train"
-        raise LedgerError(f"{file} is damaged: settings.{where}: {told(error)}. Export the run again.") from None
+        raise LedgerError(
+            f"{file} is damaged: settings.{where}: {describe_fault(error)}. Export the run again."
+        ) from None
     try:
         uses = [parse_method_use(method) for method in methods]
     except (ValidationError, PydanticCustomError) as error:
-        reason = told(error) if isinstance(error, ValidationError) else str(error)
+        reason = describe_fault(error) if isinstance(error, ValidationError) else str(error)
         raise LedgerError(
             f"{file}: this fairtune ({__version__}) cannot build the run's methods {shown(methods)}: {reason}."
         ) from None
@@ -182,8 +184,8 @@ def _version(content: dict[str, Any]) -> str:
         return "unknown"
 
 
-def told(error: ValidationError) -> str:
-    """The first thing that is wrong, in words."""
+def describe_fault(error: ValidationError) -> str:
+    """The first thing that is wrong, as part of a sentence."""
     first = error.errors()[0]
     where = ".".join(shown(part).strip("'") for part in first["loc"]) or "its content"
     return f"{where}: {first['msg'].removeprefix('Value error, ').rstrip('.')}"

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from fairtune.core.errors import LedgerError
-from fairtune.models.folders import weight_files
+from fairtune.models.folder_safety import weight_files
 
 
 def named_tensors(model: nn.Module) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from fairtune.methods.registry import MethodConfig
-from fairtune.models.declared import Declared
+from fairtune.models.declarations import Declared
 from fairtune.tasks.task import Texts
 
 Batch = Mapping[str, Tensor]

@@ -11,9 +11,14 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from fairtune.core.errors import ModelError
-from fairtune.models.declared import Declared
-from fairtune.models.fused import SplitProjection, is_projection, part_rows, rows_of
-from fairtune.models.layouts import AttentionLayout, layout_of
+from fairtune.models.attention_layouts import AttentionLayout, layout_of
+from fairtune.models.declarations import Declared
+from fairtune.models.split_projection import (
+    SplitProjection,
+    is_projection,
+    part_rows,
+    rows_of,
+)
 
 
 @dataclass(frozen=True)

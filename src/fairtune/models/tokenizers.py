@@ -1,4 +1,4 @@
-"""Where a tokenizer comes from: the checkpoint, a folder, the hub, or the training text. And whether it fits a model."""
+"""Where a tokenizer comes from (the checkpoint, a folder, the hub, the training text), loading it, and whether it fits a model."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
-from fairtune.models.folders import check_folder
+from fairtune.models.folder_safety import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
 
 VERSION = 1
@@ -26,13 +27,15 @@ SMALLEST = 256 + len((END, PAD))
 HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
          "merges.txt", "*.model", "tokenizer.*.json", "tekken.json", "*.spm", "*.codes", "entity_vocab.json")  # fmt: skip
-"""What decides a tokenizer's answers, beside its model's type."""
+"""What decides a tokenizer's output, apart from its model's type."""
 WORDS = ("tokenizer.json", "vocab.json", "vocab.txt")
 FACTS = "vocabulary.json"
 NO_TOKENIZER = (
     "a preset has no tokenizer; write `tokenizer: {train: 8000}` to train one on the training text, or name a hub id such as "
     "`tokenizer: openai-community/gpt2`"
 )
+TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
+"""Texts that every tokenizer is tried on, as training and predicting will use it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def find_tokenizer(
     Args:
         spec: None is the checkpoint's own; a text is a folder or a hub id with an optional @revision; a number is the size of
             the vocabulary of one to train.
-        check_stop: called again and again, so that training can be stopped.
+        check_stop: called repeatedly, so that training can be stopped.
 
     Raises:
         ModelError: there is none, it cannot be loaded, or the size is too small.
@@ -96,6 +99,35 @@ def find_tokenizer(
     if model.hub_id is not None:
         return _in_folder(model.name, _from_hub(f"{model.hub_id}@{model.revision}"))
     raise ModelError(f"model '{model.name}': {NO_TOKENIZER}.")
+
+
+@lru_cache(maxsize=4)
+def load_tokenizer(folder: Path, padding: bool = True) -> Any:
+    """The tokenizer in a folder; checked, since a tokenizer without its vocabulary answers without an error.
+
+    Args:
+        padding: whether it must have a padding token, which token blocks do without; one that has none pads with its EOS.
+    """
+    from fairtune.models.transformers_files import explain_failure, read_tokenizer
+    from fairtune.tasks.tokenizing import encoder
+
+    tokenizer = read_tokenizer(folder)
+    with explain_failure(f"model {folder}: its tokenizer cannot be used"):
+        first, second = tokenizer(TRIED[0])["input_ids"], tokenizer(TRIED[1])["input_ids"]
+        for columns in (TRIED[:1], TRIED):
+            encoder(tokenizer, LENGTH_TRIED, len(columns) == 2)([[text] for text in columns])
+    if first == second:
+        raise ModelError(
+            f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
+        )
+    if padding and tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is not None:
+            tokenizer.pad_token = tokenizer.eos_token
+            return tokenizer
+        raise ModelError(
+            f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
+        )
+    return tokenizer
 
 
 def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
@@ -128,8 +160,6 @@ def _in_folder(name: str, folder: Path) -> TokenizerSource:
     identity = _identity(folder, files)
 
     def build(entry: Path) -> None:
-        from fairtune.models.loading import load_tokenizer  # only here, as it imports torch
-
         tokenizer = load_tokenizer(folder, padding=False)
         vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))
         if vocabulary > MOST:

@@ -1,6 +1,6 @@
-"""The one place that calls transformers' loaders: local files, safetensors, no remote code, and one sentence for what fails.
+"""The one place that calls transformers' loaders: local files, safetensors, no remote code, and one sentence per failure.
 
-Nothing else in fairtune calls `from_pretrained` or `from_config` of transformers, which a test holds.
+Nothing else in fairtune calls `from_pretrained` or `from_config` of transformers, which a test checks.
 """
 
 from __future__ import annotations
@@ -19,17 +19,24 @@ from transformers.utils import logging as transformers_logging
 
 from fairtune.core.errors import FairtuneError, ModelError, Stopped
 from fairtune.core.files import read_json
-from fairtune.models.folders import CONFIG, GENERATION, TOKENIZER, check_folder, check_model_folder, weight_files
+from fairtune.models.folder_safety import (
+    CONFIG,
+    GENERATION,
+    TOKENIZER,
+    check_folder,
+    check_model_folder,
+    weight_files,
+)
 
 SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 TIMES = 4
-"""A network with more than so many times the parameters of its file is not the file's; nor is there memory for it."""
+"""A network with more than this many times the parameters of its file does not belong to the file; nor is there memory for it."""
 LONGEST_REASON = 300
 SPEAKING = (OSError, ValueError, ImportError, RuntimeError, SafetensorError, FairtuneError)
-"""Errors whose words say what is wrong without their names."""
+"""Errors whose text says what is wrong without the name of their type."""
 
 
-class Unloadable(ModelError):  # noqa: N818 - told as a ModelError
+class Unloadable(ModelError):  # noqa: N818 - users meet it as a ModelError
     """A library refused a model's files, or choked on them."""
 
 
@@ -42,13 +49,13 @@ def read_config(folder: Path, what: str | None = None, **values: Any) -> Any:
     """
     named = what or f"model {folder}"
     check_folder(named, folder)
-    with told(f"{named}: its {CONFIG} cannot be used"):
+    with explain_failure(f"{named}: its {CONFIG} cannot be used"):
         return AutoConfig.from_pretrained(str(folder), **SAFELY, **values)
 
 
 def make_config(model_type: str, values: Mapping[str, Any], what: str) -> Any:
     """A config that is in no file."""
-    with told(f"{what}: its settings cannot be used"):
+    with explain_failure(f"{what}: its settings cannot be used"):
         return AutoConfig.for_model(model_type, **values)
 
 
@@ -60,7 +67,7 @@ def read_tokenizer(folder: Path) -> Any:
     files = {name: None for name in read_json(folder / TOKENIZER) or {} if name.endswith("_file")}
     held = ", ".join(name for name in ("tokenizer.json", TOKENIZER) if (folder / name).is_file())
     try:
-        with told(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
+        with explain_failure(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
             return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
     except Unloadable:
         if (folder / CONFIG).is_file():
@@ -71,17 +78,17 @@ def read_tokenizer(folder: Path) -> Any:
 def read_generation(folder: Path, what: str) -> None:
     """Refuse settings of generation that cannot be read; a folder may have none."""
     if (folder / GENERATION).is_file():
-        with told(f"{what}: its {GENERATION} cannot be used"):
+        with explain_failure(f"{what}: its {GENERATION} cannot be used"):
             GenerationConfig.from_pretrained(str(folder), local_files_only=True)
 
 
 def load_network(
-    kind: Any, folder: Path, what: str, purpose: str, config: Any = None, dtype: Any = torch.float32, **more: Any
+    model_class: Any, folder: Path, what: str, purpose: str, config: Any = None, dtype: Any = torch.float32, **more: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """A network with the weights in a folder, and what transformers tells of its tensors.
+    """A network with the weights in a folder, and what transformers reports about its tensors.
 
     Args:
-        kind: an Auto class, or a class of transformers' own.
+        model_class: an Auto class, or a class of transformers' own.
         what: the model, for messages.
         purpose: what it is loaded as, for messages.
         config: the one to use; the folder's if absent.
@@ -89,48 +96,50 @@ def load_network(
     Raises:
         ModelError: it cannot be; says which of its files is the reason.
     """
-    transformers_logging.set_verbosity_error()  # also for what comes after: the card tells what a load report tells
+    transformers_logging.set_verbosity_error()  # also for what comes after: the init card says what a load report would
     transformers_logging.disable_progress_bar()
     check_model_folder(what, folder)
     files = weight_files(folder, what)
     failed = f"{what}: transformers cannot load it as {purpose}"
     if config is None:
-        config = _own_config(kind, folder, what)
-    require_plausible(draw_empty(kind, config, f"{failed}: {CONFIG}"), files, what)
-    with told(f"{failed}: {_few(files)}"):
-        network, info = kind.from_pretrained(
+        config = _own_config(model_class, folder, what)
+    require_plausible(draw_empty(model_class, config, f"{failed}: {CONFIG}"), files, what)
+    with explain_failure(f"{failed}: {_few(files)}"):
+        network, info = model_class.from_pretrained(
             str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
         )
     return network, info
 
 
-def draw_network(kind: Any, config: Any, what: str, **more: Any) -> PreTrainedModel:
+def draw_network(model_class: Any, config: Any, what: str, **more: Any) -> PreTrainedModel:
     """A network drawn from torch's generator by transformers' own rules."""
-    with told(f"{what}: transformers cannot build it"):
+    with explain_failure(f"{what}: transformers cannot build it"):
         network: PreTrainedModel = (
-            kind.from_config(config, trust_remote_code=False, **more)
-            if _is_auto(kind)
-            else kind._from_config(config, **more)
+            model_class.from_config(config, trust_remote_code=False, **more)
+            if _is_auto(model_class)
+            else model_class._from_config(config, **more)
         )
     return network
 
 
-def draw_empty(kind: Any, config: Any, failed: str) -> PreTrainedModel:
+def draw_empty(model_class: Any, config: Any, failed: str) -> PreTrainedModel:
     """A network that has shapes and no memory, and draws nothing.
 
     Args:
         failed: what is said before the reason, where there is none.
     """
-    with told(failed), torch.device("meta"):
+    with explain_failure(failed), torch.device("meta"):
         own = copy.deepcopy(config)  # building changes it
         network: PreTrainedModel = (
-            kind.from_config(own, trust_remote_code=False) if _is_auto(kind) else kind._from_config(own)
+            model_class.from_config(own, trust_remote_code=False)
+            if _is_auto(model_class)
+            else model_class._from_config(own)
         )
     return network
 
 
 def require_plausible(network: PreTrainedModel, files: Sequence[Path], what: str) -> None:
-    """Refuse a config that describes a far larger network than the weights are of, before there is memory taken for it."""
+    """Refuse a config that describes a far larger network than its weights are, before memory is taken for it."""
     described = sum(parameter.numel() for parameter in network.parameters())
     held = sum(_elements(shape) for shape in tensor_shapes(files, what).values())
     if described > TIMES * held:
@@ -141,14 +150,14 @@ def require_plausible(network: PreTrainedModel, files: Sequence[Path], what: str
 
 
 def tensor_shapes(files: Sequence[Path], what: str) -> dict[str, tuple[int, ...]]:
-    """The tensors of safetensors files by name, as the files' headers tell.
+    """The tensors of safetensors files by name, as the files' headers say.
 
     Raises:
         ModelError: a file is damaged.
     """
     found: dict[str, tuple[int, ...]] = {}
     for file in files:
-        with told(f"{what}: {file.name} is damaged"), safe_open(str(file), framework="pt") as handle:
+        with explain_failure(f"{what}: {file.name} is damaged"), safe_open(str(file), framework="pt") as handle:
             found |= {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118
     return found
 
@@ -156,20 +165,20 @@ def tensor_shapes(files: Sequence[Path], what: str) -> dict[str, tuple[int, ...]
 def reason_of(error: BaseException) -> str:
     """What a library says, as part of a sentence; with the error's type where the words alone say little."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()] or [""]
-    kind = type(error).__name__
+    name = type(error).__name__
     if lines[0].startswith("Validation error") and len(lines) > 1:  # of a field; the reason comes next
         text = lines[1]
-    elif lines[0] and (kind == "Exception" or isinstance(error, SPEAKING)):
+    elif lines[0] and (name == "Exception" or isinstance(error, SPEAKING)):
         text = lines[0]
     else:
-        text = f"{kind}: {lines[0]}".rstrip(": ")
+        text = f"{name}: {lines[0]}".rstrip(": ")
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text.rstrip(".:") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """transformers without its bars and reports; afterwards as talkative as it was."""
+    """transformers without its progress bars and reports; afterwards as verbose as before."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -182,7 +191,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextmanager
-def told(failed: str) -> Iterator[None]:
+def explain_failure(failed: str) -> Iterator[None]:
     """Whatever a library raises over a file that it cannot use, as one sentence; and none of its warnings."""
     try:
         with quiet_transformers(), warnings.catch_warnings():
@@ -198,16 +207,16 @@ def told(failed: str) -> Iterator[None]:
         raise Unloadable(f"{failed}: {reason_of(error)}.") from None
 
 
-def _own_config(kind: Any, folder: Path, what: str) -> Any:
-    if _is_auto(kind):
+def _own_config(model_class: Any, folder: Path, what: str) -> Any:
+    if _is_auto(model_class):
         return read_config(folder, what)
     check_folder(what, folder)
-    with told(f"{what}: its {CONFIG} cannot be used"):
-        return kind.config_class.from_pretrained(str(folder), **SAFELY)
+    with explain_failure(f"{what}: its {CONFIG} cannot be used"):
+        return model_class.config_class.from_pretrained(str(folder), **SAFELY)
 
 
-def _is_auto(kind: Any) -> bool:
-    return hasattr(kind, "_model_mapping")
+def _is_auto(model_class: Any) -> bool:
+    return hasattr(model_class, "_model_mapping")
 
 
 def _elements(shape: Sequence[int]) -> int:

@@ -1,1 +1,1 @@
-"""Self-organising maps with class-labelled cells; usable alone. `grid` and `schedules` import no torch."""
+"""Self-organising maps with class-labelled cells; usable alone. `schedules` imports no torch; the grid is in `core.grid`."""

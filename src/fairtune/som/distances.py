@@ -1,4 +1,4 @@
-"""Distances between examples and prototypes, and the nearest cells by them."""
+"""Distances between examples and prototypes, the nearest cells by them, and how far cells are from their neighbours."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from torch import Tensor
 
 ELEMENTS_AT_ONCE = 1 << 22
 """How many differences the exact way holds in memory."""
-
-
 ROWS_AT_ONCE = 1024
 """How many examples a whole pass looks at together."""
 
@@ -56,3 +54,25 @@ def winners_of(cells: Tensor, x: Tensor, prototypes: Tensor) -> Winners:
 def in_parts(rows: Tensor) -> Sequence[Tensor]:
     """The rows in parts that are looked at together."""
     return torch.split(rows, ROWS_AT_ONCE)
+
+
+def torn(far: Tensor, steps: Tensor) -> Tensor:
+    """Which examples have two nearest cells that are not neighbours.
+
+    Args:
+        far: how far the examples are from all cells, [examples, cells].
+        steps: distances between cells on the grid, [cells, cells].
+    """
+    first = first_nearest(far)
+    if far.shape[1] == 1:
+        return torch.zeros_like(first, dtype=torch.bool)
+    second = first_nearest(far.scatter(1, first[:, None], torch.inf))
+    return steps[first, second] > 1
+
+
+def u_matrix(prototypes: Tensor, steps: Tensor) -> Tensor:
+    """Mean Euclidean distance of each cell's prototype to those of its direct neighbours, [cells]."""
+    touching = steps == 1
+    one, other = touching.nonzero(as_tuple=True)
+    away = (prototypes[one] - prototypes[other]).square().sum(1).sqrt()
+    return prototypes.new_zeros(len(prototypes)).index_add_(0, one, away) / touching.sum(1).clamp(min=1)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtune.core.errors import FairtuneError
+from fairtune.models.capability import Capability, require_capable
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.suiting import Use, require_suited
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.study.auto_length import block_lengths, resolve_lengths
@@ -65,7 +65,7 @@ def find_grounds(study: Study) -> Grounds:
         return replace(grounds, notes=(*grounds.notes, *preset_remarks(grounds.model.preset)))
     for arm, model in grounds.models.items():
         if use := _use(grounds.study, arm):
-            require_suited(model, use)
+            require_capable(model, use)
     return grounds
 
 
@@ -79,7 +79,7 @@ def _require_enough(grounds: Grounds) -> None:
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 
-def _use(study: Study, arm: str) -> Use | None:
+def _use(study: Study, arm: str) -> Capability | None:
     """What an arm asks of its checkpoint that not every one can do."""
     return "language_model" if is_text(study.task) else study.settings(arm).attention
 

@@ -34,7 +34,7 @@ class TextTask:
 
     def blocks(self, split: str, train: Train) -> TokenBlocks:
         """A split as tokens, from the cache where they are in it; of the training split as many as the settings say."""
-        from fairtune.models.loading import load_tokenizer
+        from fairtune.models.tokenizers import load_tokenizer
 
         tokenizer = load_tokenizer(self.tokenizer, padding=False)
         limit = train.tokens if split == "train" else None

@@ -100,7 +100,7 @@ def tokenizer_files(folder: Path) -> list[str]:
 
 
 def _build(aside: Path, splits: list[Split], folder: Path, most: int) -> None:
-    from fairtune.models.loading import load_tokenizer
+    from fairtune.models.tokenizers import load_tokenizer
 
     whole = _together(splits)
     chosen = fixed_sample(whole, most)

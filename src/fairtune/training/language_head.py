@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fairtune.methods.adversarial.balls import Ball
 from fairtune.methods.adversarial.config import AscentConfig
 from fairtune.methods.adversarial.places import Outputs, Pass, Place, Table, table_of
 from fairtune.methods.base import Method, ParamGroup
-from fairtune.models.embeddings import token_embeddings
+from fairtune.models.model_parts import token_embeddings
 
 
 class Ascending(Method):

@@ -14,7 +14,7 @@ from fairtune.methods.adversarial.config import FreeLBConfig
 from fairtune.methods.adversarial.lookups import lookup, of_real_tokens, perturbed, real_tokens
 from fairtune.methods.adversarial.places import Pass
 from fairtune.methods.base import Batch, Method, ParamGroup
-from fairtune.models.embeddings import token_embeddings
+from fairtune.models.model_parts import token_embeddings
 
 
 class FreeLB(Method):

@@ -8,8 +8,8 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, same_answers
-from fairtune.models.heads import base_model
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import base_model
 from fairtune.models.transformers_files import Unloadable, draw_empty
 
 LAYOUTS = (

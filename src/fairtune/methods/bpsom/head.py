@@ -12,8 +12,8 @@ from fairtune.core.errors import ModelError
 from fairtune.core.grid import Topology
 from fairtune.core.seeding import derive
 from fairtune.methods.bpsom.pull import pulled
-from fairtune.models.modes import evaluating
-from fairtune.som.labelling import Labelling
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.som.labels import Labelling
 from fairtune.som.som import SOM
 
 

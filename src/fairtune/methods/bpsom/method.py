@@ -18,12 +18,12 @@ from fairtune.methods.bpsom.folding import folded
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head, classes_of
 from fairtune.methods.bpsom.pruning import copies_of, prune, resize, units_to_keep
-from fairtune.models.accounting import count_parameters
-from fairtune.models.declared import Declared
-from fairtune.models.heads import head_modules
-from fairtune.models.modes import evaluating
+from fairtune.models.declarations import Declared
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import head_modules
+from fairtune.models.parameters import count_parameters
 from fairtune.som.distances import ROWS_AT_ONCE
-from fairtune.som.labelling import Labelling
+from fairtune.som.labels import Labelling
 from fairtune.som.schedules import radius_at, rate_at
 
 

@@ -13,9 +13,9 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
-from fairtune.models.causal import LastTokenClassifier, sees_ahead
-from fairtune.models.heads import base_model
-from fairtune.models.modes import evaluating
+from fairtune.models.causal_classifier import LastTokenClassifier, sees_ahead
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import base_model
 
 Pooling = Literal["first", "last"]
 

@@ -15,14 +15,14 @@ from fairtune.core.files import write_json
 from fairtune.core.version import __version__
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, drop_pooler
-from fairtune.models.folders import CONFIG, check_folder, read_settings
+from fairtune.models.folder_safety import CONFIG, check_folder, read_settings
 from fairtune.models.transformers_files import (
     draw_empty,
     draw_network,
+    explain_failure,
     make_config,
     require_plausible,
     tensor_shapes,
-    told,
 )
 
 WEIGHTS = "model.safetensors"
@@ -64,7 +64,7 @@ def load(folder: Path) -> BPSOMForSequenceClassification:
             f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
             "transformers."
         )
-    with told(f"{folder}: the model is damaged or of another version of the libraries"):
+    with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
         model = _empty(written, folder / WEIGHTS, what)
         load_model(model, str(folder / WEIGHTS))
     return model.eval()

@@ -14,7 +14,7 @@ from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.base import ParamGroup
 from fairtune.methods.layerwise_lr.config import LayerwiseLRConfig, RateGroup
 from fairtune.models.depth import find_depths
-from fairtune.models.naming import checkpoint_name
+from fairtune.models.parameters import checkpoint_name
 
 SHOWN = 3
 """How many names a message gives."""

@@ -14,11 +14,11 @@ from torch import nn
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.method import OrthogonalQK
-from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.attention import Projection, attention_layers
-from fairtune.models.costs import describe_costs
-from fairtune.models.geometry import describe_attention, remember
-from fairtune.models.probing import Batch
+from fairtune.models.attention_geometry import describe_attention, take_checkpoint_facts
+from fairtune.models.evaluation_mode import Batch
+from fairtune.models.flops import describe_costs
+from fairtune.models.parameters import ParameterCount, count_parameters
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class OrthogonalCard:
     """What `orthogonalize_qk` did to a model.
 
     Args:
-        attention: every head's geometry now and before, see `fairtune.models.geometry`.
+        attention: every head's geometry now and before, see `fairtune.models.attention_geometry`.
         costs: bytes saved; with a batch also matrix products and the bound on the speed-up.
         frozen: digests of the frozen projections by attention layer and part.
     """
@@ -97,12 +97,12 @@ def orthogonalize_qk(
     except ValidationError as error:
         told = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
         raise FairtuneError(f"orthogonalize_qk: {told}.") from None
-    before = remember(model, batch)
+    before = take_checkpoint_facts(model, batch)
     OrthogonalQK(config, seed).prepare(model)
     return OrthogonalCard(
         count_parameters(model),
         describe_attention(model, before, batch),
-        describe_costs(model, before, batch),
+        describe_costs(model, before.flops, batch),
         _digests(model),
     )
 

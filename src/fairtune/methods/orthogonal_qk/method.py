@@ -13,9 +13,9 @@ from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
 from fairtune.models.attention import Projection, attention_layers, block_numbers, freeze
-from fairtune.models.declared import Declared
+from fairtune.models.declarations import Declared
 from fairtune.models.feed_forward import FeedForward, feed_forward_weights
-from fairtune.models.fused import rows_of
+from fairtune.models.split_projection import rows_of
 
 RANDOM = ("headwise_random", "global_random", "normal")
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fairtune.core.errors import ModelError, RunFailure
-from fairtune.models.geometry import orthogonality_error
+from fairtune.models.attention_geometry import orthogonality_error
 
 TOLERANCE = 1e-5
 """Largest allowed |W W^T - I| of a head in fp32."""

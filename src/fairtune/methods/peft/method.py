@@ -15,9 +15,9 @@ from fairtune.methods.base import Method, Moment, Step
 from fairtune.methods.peft.allocation import RankAllocation
 from fairtune.methods.peft.checking import NOT_INSTALLED, library_config
 from fairtune.methods.peft.config import PeftConfig
-from fairtune.models.declared import Declared
-from fairtune.models.heads import head_modules, head_parameters
-from fairtune.models.naming import checkpoint_name
+from fairtune.models.declarations import Declared
+from fairtune.models.model_parts import head_modules, head_parameters
+from fairtune.models.parameters import checkpoint_name
 
 TASKS = {"ForSequenceClassification": "SEQ_CLS", "ForCausalLM": "CAUSAL_LM", "LMHeadModel": "CAUSAL_LM"}
 """The library's word for a task, by how the class of a model for it ends."""

@@ -1,4 +1,5 @@
-"""What a model's folder may hold: nothing that transformers would run, unpickle, fetch, or read in place of what is identified.
+"""Foreign code and foreign files in a model's folder are refused here: nothing is run, unpickled, fetched, or read in place of
+what is identified.
 
 Needs no torch, so that a folder is refused as soon as a study names it.
 """
@@ -32,7 +33,7 @@ OTHER_FILES = {
 IMPLEMENTATIONS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
 
 
-class MissingWeights(ModelError):  # noqa: N818 - told as a ModelError
+class MissingWeights(ModelError):  # noqa: N818 - users meet it as a ModelError
     """Weights that an index names are not there, as of a checkpoint that is not wholly fetched."""
 
 
@@ -63,7 +64,7 @@ def check_folder(what: str, folder: Path) -> None:
 
 
 def check_model_folder(what: str, folder: Path) -> None:
-    """Refuse also what would be loaded beside the model's weights, or in their place."""
+    """Also refuse what would be loaded in addition to the model's weights, or in their place."""
     check_folder(what, folder)
     if (folder / ADAPTER).exists():
         base = (_mapping(folder / ADAPTER) or {}).get("base_model_name_or_path")

@@ -1,4 +1,4 @@
-"""From a run to its delta, tried out before it is handed over; or to a copy of its whole model."""
+"""From a finished run to its delta, tried out before it is handed over; or to a copy of its whole model."""
 
 from __future__ import annotations
 
@@ -14,37 +14,69 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import LedgerError, ModelError
+from fairtune.core.files import read_json, read_sealed
 from fairtune.core.version import __version__
-from fairtune.export.placing import new_folder, require_new
-from fairtune.export.rebuilding import (
-    content_sha256,
-    find_checkpoint,
-    rebuild_start,
-    require_identity,
-)
+from fairtune.export.new_folder import new_folder, require_new
 from fairtune.export.recipe import (
     FORMAT,
     RECIPE,
     TENSORS,
     Checkpoint,
     Recipe,
-    told,
+    describe_fault,
     write_recipe,
 )
-from fairtune.export.restoring import machine, write_whole
-from fairtune.export.runs import FinishedRun, find_run
+from fairtune.export.restoration import (
+    content_sha256,
+    find_checkpoint,
+    machine,
+    rebuild_start,
+    require_identity,
+    write_whole,
+)
 from fairtune.export.tensors import (
     copied,
     file_digests,
     named_tensors,
     same_bits,
 )
-from fairtune.models.folders import weight_files
+from fairtune.ledger.finding import find_folder
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
+from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import ModelSource, file_sha256
 from fairtune.models.transformers_files import load_network
 from fairtune.study.plan import PROTOCOL
 
 WHOLE = "Export it without --delta."
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run that kept its model.
+
+    Args:
+        plan: what its plan.json says.
+    """
+
+    folder: RunFolder
+    plan: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.plan['study']}/{self.plan['arm']}/seed-{self.plan['seed']}"
+
+    @property
+    def model(self) -> Path:
+        return self.folder.model
+
+    def checkpoint_folder(self) -> str | None:
+        """The folder that the study's plan recorded for a checkpoint that is neither embedded nor the hub's."""
+        file = self.folder.path.parent.parent / "plans" / f"{self.plan['plan']}.json"
+        model = (read_json(file) or {}).get("model")
+        if not isinstance(model, dict) or model.get("hub_id") or model.get("name") == "minilm":
+            return None
+        return model.get("folder")
 
 
 @dataclass(frozen=True)
@@ -55,7 +87,7 @@ class Exported:
         stored: tensors in delta.safetensors.
         tensors: of the whole model, as training held them.
         delta_bytes: of both files.
-        rebuilt_otherwise: frozen tensors that had to be stored all the same, since this machine rebuilds them with other bits.
+        rebuilt_otherwise: frozen tensors that had to be stored after all, since this machine rebuilds them with different bits.
     """
 
     run: str
@@ -72,6 +104,37 @@ class Exported:
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "share": self.share}
+
+
+def find_run(run: str | Path, runs: Path) -> FinishedRun:
+    """A finished run with its model.
+
+    Args:
+        run: its folder, or `study/arm/seed-n`.
+        runs: the folder that keeps the runs.
+
+    Raises:
+        LedgerError: there is no such run, or nothing of it that could be exported.
+    """
+    folder = find_folder(run, runs)
+    state = run_state(folder, thorough=True)
+    if state.status == DAMAGED:
+        raise LedgerError(
+            f"{folder.path}: this run is not what it was when it was closed: {state.problem}. Nothing was exported; move the "
+            "folder away and run the study again."
+        )
+    found = FinishedRun(folder, read_sealed(folder.plan))
+    if state.status != FINISHED:
+        why = f" ({reason})" if (reason := state.result.get("reason")) else ""
+        raise LedgerError(
+            f"run {found.name} has not finished: it is {state.status}{why}. End it with `fairtune run`, then export it."
+        )
+    if not folder.model.is_dir():
+        raise LedgerError(
+            f"run {found.name} kept no model (execution.save_model was false). To have one, move its folder away and run the "
+            "study again with --set execution.save_model=true."
+        )
+    return found
 
 
 def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", model: str | None = None) -> Exported:
@@ -106,7 +169,7 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
         try:
             recipe = _recipe(found, source, labels, tensors, file_sha256(aside / TENSORS))
         except ValidationError as error:
-            raise LedgerError(f"run {found.name} has no delta: {told(error)}. {WHOLE}") from None
+            raise LedgerError(f"run {found.name} has no delta: {describe_fault(error)}. {WHOLE}") from None
         write_recipe(aside, recipe)
         size = sum((aside / name).stat().st_size for name in (TENSORS, RECIPE))
         wrong = write_whole(recipe, tensors, source, aside / "trial")

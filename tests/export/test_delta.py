@@ -16,12 +16,12 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from fairtune import export_delta, restore_delta
 from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
-from fairtune.export.exporting import Exported
+from fairtune.export.delta import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
-from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask
 from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan

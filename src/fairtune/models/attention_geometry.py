@@ -1,4 +1,4 @@
-"""The geometry of query and key projections, head by head, and how it changed against the checkpoint."""
+"""The geometry of query and key projections and of attention logits, head by head, and how it changed from the checkpoint's."""
 
 from __future__ import annotations
 
@@ -11,13 +11,27 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
 from fairtune.models.attention import AttentionLayer, Projection, attention_layers
-from fairtune.models.probing import Batch, Flops, Spread, count_flops, logit_spread
+from fairtune.models.evaluation_mode import Batch, measuring
+from fairtune.models.flops import Flops, count_flops
 
 Weights = Mapping[tuple[int, int], Tensor]
 
 
 @dataclass(frozen=True)
-class Before:
+class LogitSpread:
+    """How far apart the attention logits of one layer lie.
+
+    Args:
+        layer: where transformers reports it: `attentions.0` is the first layer's.
+        heads: for each head, the standard deviation of a query's logits over the keys it may see, averaged over queries.
+    """
+
+    layer: str
+    heads: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CheckpointFacts:
     """What is remembered of a model as the checkpoint gave it, before any method touched it.
 
     Args:
@@ -26,12 +40,12 @@ class Before:
     """
 
     weights: Weights
-    spread: tuple[Spread, ...]
+    spread: tuple[LogitSpread, ...]
     flops: Flops | None
     problem: str | None = None
 
 
-def remember(model: nn.Module, batch: Batch | None = None) -> Before:
+def take_checkpoint_facts(model: nn.Module, batch: Batch | None = None) -> CheckpointFacts:
     """Take note of a model before methods change it.
 
     Args:
@@ -42,16 +56,16 @@ def remember(model: nn.Module, batch: Batch | None = None) -> Before:
     try:
         layers = attention_layers(model)
     except ModelError as error:
-        return Before({}, spread, flops, str(error))
+        return CheckpointFacts({}, spread, flops, str(error))
     weights = {key: projection.weight().cpu() for key, projection in _queries_and_keys(layers)}
-    return Before(weights, spread, flops)
+    return CheckpointFacts(weights, spread, flops)
 
 
-def describe_attention(model: nn.Module, before: Before, batch: Batch | None = None) -> dict[str, Any]:
-    """The attention card: every layer's and head's Q and K now, against the checkpoint's.
+def describe_attention(model: nn.Module, before: CheckpointFacts, batch: Batch | None = None) -> dict[str, Any]:
+    """The attention part of the init card: every layer's and head's Q and K now, against the checkpoint's.
 
     Returns:
-        `layers` (one entry a projection, with a list over heads for each figure), `logits` (spread now and before), and
+        `layers` (one entry per projection, with a list over heads for each figure), `logits` (spread now and before), and
         `summary` (over the changed projections, or all if none is); or `problem`, if the architecture is not known.
         `orthogonality_error` is max |W W^T - I|; `direction_error` the same for rows scaled to norm 1.
     """
@@ -66,6 +80,24 @@ def describe_attention(model: nn.Module, before: Before, batch: Batch | None = N
     then = {spread.layer: spread.heads for spread in before.spread}
     logits = [{"layer": s.layer, "spread": s.heads, "checkpoint": then.get(s.layer)} for s in now]
     return {"layers": entries, "logits": logits, "summary": _summary(entries, logits)}
+
+
+def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
+    """The spread of the attention logits of every layer and head on a batch; empty for a model that does not report it.
+
+    It is read from the attention probabilities: softmax keeps differences of logits, whatever the architecture adds to them.
+    """
+    with measuring(model), torch.no_grad():
+        try:
+            outputs = model(**batch, output_attentions=True)
+        except (TypeError, ValueError):
+            return ()
+    found = []
+    for kind in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
+        for number, probabilities in enumerate(outputs.get(kind) or ()):
+            if isinstance(probabilities, Tensor) and probabilities.ndim == 4:
+                found.append(LogitSpread(f"{kind}.{number}", _spread(probabilities, batch.get("attention_mask"))))
+    return tuple(found)
 
 
 def row_space_cosines(a: Tensor, b: Tensor) -> Tensor:
@@ -135,3 +167,18 @@ def _summary(entries: list[dict[str, Any]], logits: list[dict[str, Any]]) -> dic
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _spread(probabilities: Tensor, mask: Tensor | None) -> tuple[float, ...]:
+    """Per head; of queries that are no padding and see at least two keys."""
+    probabilities = probabilities.double()
+    seen = probabilities > 0
+    logs = torch.where(seen, probabilities, 1.0).log()
+    count = seen.sum(-1)
+    mean = logs.sum(-1) / count.clamp(min=1)
+    variance = (torch.where(seen, (logs - mean.unsqueeze(-1)) ** 2, 0.0)).sum(-1) / (count - 1).clamp(min=1)
+    counted = count > 1
+    if mask is not None and mask.shape == (probabilities.shape[0], probabilities.shape[2]):
+        counted = counted & mask.bool()[:, None, :]
+    total = torch.where(counted, variance.sqrt(), 0.0).sum(dim=(0, 2))
+    return tuple((total / counted.sum(dim=(0, 2)).clamp(min=1)).tolist())

@@ -16,7 +16,7 @@ import pytest
 
 from fairtune.core.errors import ModelError
 from fairtune.models import sources
-from fairtune.models.folders import weight_files
+from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -221,8 +221,9 @@ def test_a_hub_model_that_is_nowhere_is_told(cache: Path) -> None:
 def test_the_cached_hub_model_loads(cache: Path) -> None:
     code = """
 import sys
-from fairtune.models.loading import load_classifier, load_tokenizer
+from fairtune.models.loader import load_classifier
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 source = find_model("org/name")
 loaded = load_classifier(source, ("n", "p"))
 print(len(loaded.from_checkpoint), load_tokenizer(source.fetch())("good film")["input_ids"][0])

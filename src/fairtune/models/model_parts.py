@@ -1,4 +1,4 @@
-"""The token embeddings of a transformers model: the module that looks up a vector for each token."""
+"""The parts of a transformers model: its base model, the head outside of it, and its token embeddings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,23 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import ModelError
-from fairtune.models.heads import base_model
+
+
+def base_model(model: nn.Module) -> nn.Module:
+    """The model without its head; a model without a head is its own base."""
+    found = getattr(model, str(getattr(model, "base_model_prefix", "")) or "-", model)
+    return found if isinstance(found, nn.Module) else model
+
+
+def head_parameters(model: nn.Module) -> frozenset[str]:
+    """Names of the parameters outside the base model; one that is tied to the base model's is not the head's own."""
+    base = {id(parameter) for parameter in base_model(model).parameters()}
+    return frozenset(name for name, parameter in model.named_parameters() if id(parameter) not in base)
+
+
+def head_modules(model: nn.Module) -> list[str]:
+    """Names of the modules, directly under the model, that hold the head's parameters."""
+    return list(dict.fromkeys(name.partition(".")[0] for name in sorted(head_parameters(model))))
 
 
 def token_embeddings(model: nn.Module) -> nn.Module:

@@ -14,9 +14,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import LedgerError, ModelError
-from fairtune.export import exporting, restoring
-from fairtune.export.exporting import export_delta, export_model
-from fairtune.export.restoring import restore_delta
+from fairtune.export import delta as delta_module
+from fairtune.export import restoration
+from fairtune.export.delta import export_delta, export_model
+from fairtune.export.restoration import restore_delta
 from fairtune.ledger.folders import RunFolder
 from fairtune.study.plan import PROTOCOL
 from tests.execution.made_runs import SEED, change_recipe, make_run
@@ -66,8 +67,8 @@ def test_a_machine_that_rounds_otherwise_is_told_with_the_way_out(
 def test_a_delta_that_would_not_restore_is_not_handed_over(
     run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = restoring.put
-    monkeypatch.setattr(restoring, "put", lambda model, tensors: put(model, dict(list(tensors.items())[1:])))
+    put = restoration.put
+    monkeypatch.setattr(restoration, "put", lambda model, tensors: put(model, dict(list(tensors.items())[1:])))
     with pytest.raises(LedgerError, match="would differ in bits"):
         export_delta(run.path, tmp_path / "delta")
     assert not (tmp_path / "delta").exists()
@@ -222,6 +223,6 @@ def test_safetensors_own_words_for_a_full_disk_are_told_too(
     def full(*_: object) -> None:
         raise SafetensorError("I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(exporting, "save_file", full)
+    monkeypatch.setattr(delta_module, "save_file", full)
     with pytest.raises(LedgerError, match=r"cannot be written .*No space left"):
         export_delta(run.path, tmp_path / "new")

@@ -1,4 +1,4 @@
-"""The tensors that a model is proved by, read or drawn independently of those that are compared with them."""
+"""The tensors that a model is compared with: read from the checkpoint's files, or drawn once more, independently of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, cast
 from safetensors import safe_open
 from torch import Tensor
 
-from fairtune.models.folders import weight_files
-from fairtune.models.loading import LoadedModel
-from fairtune.models.transformers_files import told
+from fairtune.models.folder_safety import weight_files
+from fairtune.models.loader import LoadedModel
+from fairtune.models.transformers_files import explain_failure
 
 
 def reference_of(loaded: LoadedModel) -> CheckpointTensors | RebuiltTensors:
@@ -49,7 +49,7 @@ class CheckpointTensors:
         self._stack = ExitStack()
         self._homes: dict[str, Any] = {}
         for file in self._files:
-            with told(f"{file} is damaged"):
+            with explain_failure(f"{file} is damaged"):
                 handle = self._stack.enter_context(safe_open(str(file), framework="pt"))
             self._homes.update(dict.fromkeys(handle.keys(), handle))
         return self

@@ -18,12 +18,12 @@ from transformers.modeling_outputs import SequenceClassifierOutputWithPast
 from transformers.utils.generic import can_return_tuple
 
 from fairtune.core.errors import ModelError
-from fairtune.models.heads import base_model
-from fairtune.models.modes import evaluating
+from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import base_model
 
 Attention = Literal["causal", "bidirectional"]
 PROBE = 4
-"""Tokens of the texts by which a model is asked whether it sees ahead."""
+"""Tokens in the texts that show whether a model sees ahead."""
 
 
 def sees_ahead(model: nn.Module) -> bool:
@@ -42,7 +42,7 @@ def sees_ahead(model: nn.Module) -> bool:
 
 
 def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Attention | None:
-    """Make `model(**batch)` of a GPT-like classifier right for every padding; says how it attends, None for a BERT-like one.
+    """Make `model(**batch)` of a GPT-like classifier right for every padding; returns how it attends, None for a BERT-like one.
 
     The model keeps its tensors and its class's name. `config.is_causal` is transformers' own mark of bidirectional attention: a
     saved model has it, here and in plain transformers.
@@ -54,7 +54,7 @@ def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Att
         return None
     kind, config = type(model).__name__, cast(Any, _base(model)).config
     own: Attention = "causal" if getattr(config, "is_causal", True) else "bidirectional"
-    with _marked(config, None):  # by its architecture; told to be causal, BERT would be
+    with _marked(config, None):  # by its architecture: asked to be causal, BERT would be
         gpt_like = not sees_ahead(model)
     if not gpt_like:
         if attention is None:
@@ -110,7 +110,7 @@ class LastTokenClassifier(nn.Module):
                 if position_ids is None and _takes_positions(base):
                     position_ids = _positions(real)[:, -given.shape[1] :]
             elif position_ids is None and past_key_values is None and getattr(model.config, "is_causal", True):
-                # A causal token never sees what comes after it; told of no padding, transformers needs no mask.
+                # A causal token never sees what comes after it; without padding to hide, transformers needs no mask.
                 attention_mask = torch.ones_like(attention_mask)
         if position_ids is not None:
             more["position_ids"] = position_ids

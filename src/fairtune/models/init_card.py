@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure
-from fairtune.models.accounting import ParameterCount, count_parameters
-from fairtune.models.declared import Declarations, Digests
-from fairtune.models.loading import LoadedModel
-from fairtune.models.naming import checkpoint_name
-from fairtune.models.references import CheckpointTensors, reference_of
+from fairtune.models.declarations import Declarations, Digests
+from fairtune.models.loader import LoadedModel
+from fairtune.models.parameters import ParameterCount, checkpoint_name, count_parameters
+from fairtune.models.reference_tensors import CheckpointTensors, reference_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class TensorChange:
 
 
 @dataclass(frozen=True)
-class Card:
+class InitCard:
     """What a run starts from.
 
     Args:
@@ -59,7 +58,7 @@ class Card:
     undeclared: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        known = {name: value for name, value in asdict(self).items() if name != "undeclared"}  # or there were no run
+        known = {name: value for name, value in asdict(self).items() if name != "undeclared"}  # empty in every run
         return {**known, "parameters": self.parameters.as_json()}
 
     def require_untouched(self) -> None:
@@ -101,14 +100,14 @@ def digests_outside(loaded: LoadedModel) -> Digests:
     return found
 
 
-def make_card(
+def make_init_card(
     model: nn.Module, loaded: LoadedModel, declared: Declarations | None = None, outside: Digests | None = None
-) -> Card:
+) -> InitCard:
     """Compare a prepared model with what it was loaded from or drawn as.
 
     Args:
         declared: what the methods say they change.
-        outside: what `digests_outside` told before they did.
+        outside: what `digests_outside` gave before they changed anything.
     """
     declared, outside = declared or Declarations(), outside or {}
     same, changed, new, unverified, undeclared = 0, [], [], [], []
@@ -146,7 +145,7 @@ def make_card(
         if not p.requires_grad and (known := checkpoint_name(own)) is not None
     )
     undeclared += sorted(name for name in gone if not declared.cover(name))
-    return Card(
+    return InitCard(
         same,
         tuple(changed),
         tuple(new),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import LedgerError
-from fairtune.export import rebuilding
-from fairtune.export.exporting import export_delta
-from fairtune.export.restoring import restore_delta
+from fairtune.export import restoration
+from fairtune.export.delta import export_delta
+from fairtune.export.restoration import restore_delta
 from tests.execution.made_runs import change_recipe, make_run
 
 
@@ -40,7 +40,7 @@ def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     def looked_for(*_: object) -> None:
         raise AssertionError("a checkpoint was looked for")
 
-    monkeypatch.setattr(rebuilding, "find_model", looked_for)
+    monkeypatch.setattr(restoration, "find_model", looked_for)
 
 
 @pytest.mark.parametrize(

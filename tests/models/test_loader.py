@@ -12,10 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from fairtune.core.errors import ModelError
-from fairtune.models.accounting import count_parameters
 from fairtune.models.attention import attention_layers
-from fairtune.models.loading import LoadedModel, load_classifier, load_tokenizer
+from fairtune.models.loader import LoadedModel, load_classifier
+from fairtune.models.parameters import count_parameters
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import load_tokenizer
 
 
 @pytest.fixture

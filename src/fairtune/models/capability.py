@@ -16,13 +16,13 @@ from fairtune.models.sources import ModelSource
 VERSION = 1
 FACTS = "answer.json"
 VOCABULARY = 64
-Use = Literal["language_model", "causal", "bidirectional"]
+Capability = Literal["language_model", "causal", "bidirectional"]
 
 
-def require_suited(source: ModelSource, use: Use) -> None:
-    """Refuse a checkpoint that cannot be trained so, whatever its weights are.
+def require_capable(source: ModelSource, use: Capability) -> None:
+    """Refuse a checkpoint that cannot be trained for this use, whatever its weights are.
 
-    An architecture that cannot be made small is not judged here; a run of it tells.
+    An architecture that cannot be made small is not judged here; a run will show.
 
     Args:
         use: a language model, or a classifier whose tokens see only earlier ones, or all.
@@ -42,18 +42,18 @@ def require_suited(source: ModelSource, use: Use) -> None:
         raise ModelError(problem)
 
 
-def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
+def _problem(source: ModelSource, folder: Path, use: Capability) -> str | None:
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-    from fairtune.models.causal import classify_at_last_token
-    from fairtune.models.loading import require_causal
+    from fairtune.models.causal_classifier import classify_at_last_token
+    from fairtune.models.loader import require_causal
     from fairtune.models.transformers_files import Unloadable
 
-    kind: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
+    model_class: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
     try:
         with torch.random.fork_rng(devices=[]):
-            network = _small(kind, folder).eval()
+            network = _small(model_class, folder).eval()
     except Exception:
         return None
     try:
@@ -70,9 +70,9 @@ def _problem(source: ModelSource, folder: Path, use: Use) -> str | None:
     return None
 
 
-def _small(kind: Any, folder: Path) -> Any:
-    """A network of one layer and few words; a config that its weights give the lie is left to a run, which tells it."""
-    from fairtune.models.folders import weight_files
+def _small(model_class: Any, folder: Path) -> Any:
+    """A network of one layer and few words; a config that contradicts its weights is left to a run, which reports it."""
+    from fairtune.models.folder_safety import weight_files
     from fairtune.models.transformers_files import draw_empty, draw_network, read_config, require_plausible
 
     what = f"model {folder}"
@@ -82,5 +82,7 @@ def _small(kind: Any, folder: Path) -> Any:
         config.layer_types = config.layer_types[:1]
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         setattr(config, name, None)
-    require_plausible(draw_empty(kind, config, f"{what}: nothing can be built of it"), weight_files(folder), what)
-    return draw_network(kind, config, what)
+    require_plausible(
+        draw_empty(model_class, config, f"{what}: nothing can be built of it"), weight_files(folder), what
+    )
+    return draw_network(model_class, config, what)

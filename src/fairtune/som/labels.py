@@ -1,18 +1,13 @@
-"""A labelling pass: which classes fall on which cell, and how the units vary meanwhile."""
+"""The labels of a map's cells: a pass that counts which classes fall on which cell, and how the units vary meanwhile."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fairtune.core.errors import DataError
-from fairtune.som.distances import first_nearest, winners_of
-from fairtune.som.measures import torn
-
-if TYPE_CHECKING:
-    from fairtune.som.som import SOM
+from fairtune.som.distances import first_nearest, torn, winners_of
+from fairtune.som.prototypes import Prototypes
 
 BINS = 20
 """Bins of a unit's histogram over 0..1; what lies outside is counted in the first or the last."""
@@ -21,7 +16,7 @@ BINS = 20
 class Labelling:
     """Takes examples with their classes batch by batch; `finish` writes labels, reliabilities and counts into the map."""
 
-    def __init__(self, som: SOM) -> None:
+    def __init__(self, som: Prototypes) -> None:
         self.som = som
         device = som.prototypes.device
         self._wide = torch.float32 if device.type == "mps" else torch.float64

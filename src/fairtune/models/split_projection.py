@@ -23,7 +23,7 @@ def is_projection(module: object) -> bool:
 
 
 def rows_of(module: nn.Module) -> Tensor:
-    """The weight of a linear map with a row for each output, whichever way the module stores it."""
+    """The weight of a linear map with one row per output, whichever way the module stores it."""
     weight: Tensor = module.weight  # type: ignore[assignment]
     return weight.t() if isinstance(module, Conv1D) else weight
 

@@ -1,37 +1,40 @@
-"""Loading a model and its tokenizer with plain transformers: safetensors only, no remote code, fp32. Drawing a preset."""
+"""Loading a model with plain transformers: safetensors only, no remote code, fp32; drawing a preset.
+
+A head that the checkpoint has no weights for is as it should be; a fresh encoder would be another experiment, and is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GenerationConfig, PreTrainedModel
 
 from fairtune.core.errors import ModelError
-from fairtune.models.causal import Attention, classify_at_last_token, sees_ahead
-from fairtune.models.folders import GENERATION, check_model_folder
-from fairtune.models.freshness import notes_of_fresh
+from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
+from fairtune.models.folder_safety import CONFIG, GENERATION, check_model_folder, weight_files
+from fairtune.models.model_parts import base_model
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import (
     draw_network,
+    explain_failure,
     load_network,
     make_config,
     read_config,
     read_generation,
-    read_tokenizer,
-    told,
+    tensor_shapes,
 )
-from fairtune.tasks.tokenizing import encoder
 
-TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
-"""Texts that every tokenizer is tried on, as training and predicting will use it."""
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
+"""Special tokens that a model learns from its tokenizer."""
+FEW, LONGEST = 3, 100
+"""How many names a message has room for, and how long each may be."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class LoadedModel:
         from_checkpoint: names of its tensors that transformers read from the checkpoint; the others are a fresh head. All of
             them for a preset.
         rebuilt: draws a preset's tensors once more, from the generator's state at which the network was drawn.
-        notes: what a reader of results must know of it, such as a pooler that the checkpoint lacks.
+        notes: what a reader of results must know about it, such as a pooler that the checkpoint lacks.
     """
 
     network: PreTrainedModel
@@ -59,7 +62,7 @@ def load_classifier(
     """The model with a classification head; a head that a checkpoint lacks is drawn from torch's generator.
 
     Args:
-        tokenizer: of transformers, which tells the model its special tokens; None leaves them as they are.
+        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
         attention: of a GPT-like model; None is its own.
     """
     heads = {
@@ -72,7 +75,7 @@ def load_classifier(
         loaded.network.config.problem_type = "single_label_classification"
     else:
         loaded = _trained_classifier(source, heads)
-    with told(f"model '{source.name}': no text goes through it"):
+    with explain_failure(f"model '{source.name}': no text goes through it"):
         _tell_tokens(loaded.network, tokenizer)
         classify_at_last_token(loaded.network, attention)
     return loaded
@@ -82,7 +85,7 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
     """The model with its language modelling head.
 
     Args:
-        tokenizer: of transformers, which tells the model its special tokens; None leaves them as they are.
+        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
 
     Raises:
         ModelError: it cannot be loaded, a token of it sees those after it, or the checkpoint has no language modelling head.
@@ -101,7 +104,7 @@ def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> Loaded
         AutoModelForSequenceClassification, folder, what, "a classifier", config, ignore_mismatched_sizes=True
     )
     missing, mismatched = set(info["missing_keys"]), {_key(item) for item in info["mismatched_keys"]}
-    notes = notes_of_fresh(network, missing, mismatched, folder, what)
+    notes = fresh_weight_notes(network, missing, mismatched, folder, what)
     return LoadedModel(network, folder, frozenset(set(network.state_dict()) - missing - mismatched), notes=notes)
 
 
@@ -135,7 +138,7 @@ def _made_savable(network: Any, what: str) -> tuple[str, ...]:
 
 def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
     """Refuse a network whose tokens see those after them."""
-    with told(f"model '{source.name}': no text goes through it"):
+    with explain_failure(f"model '{source.name}': no text goes through it"):
         ahead = sees_ahead(network)
     if ahead:
         raise ModelError(
@@ -144,7 +147,7 @@ def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
         )
 
 
-def _drawn(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> LoadedModel:
+def _drawn(source: ModelSource, model_class: Any, more: Mapping[str, Any]) -> LoadedModel:
     """A preset, drawn from torch's generator by transformers' own rules."""
     if source.vocabulary is None:
         raise ModelError(
@@ -152,21 +155,23 @@ def _drawn(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> LoadedMod
             f"`{source.name.partition('(')[0]}(vocab_size=8000)`."
         )
     state = torch.get_rng_state()
-    network = _draw(source, kind, more)
-    return LoadedModel(network, None, frozenset(network.state_dict()), partial(_drawn_again, source, kind, more, state))
+    network = _draw(source, model_class, more)
+    return LoadedModel(
+        network, None, frozenset(network.state_dict()), partial(_drawn_again, source, model_class, more, state)
+    )
 
 
-def _draw(source: ModelSource, kind: Any, more: Mapping[str, Any]) -> PreTrainedModel:
+def _draw(source: ModelSource, model_class: Any, more: Mapping[str, Any]) -> PreTrainedModel:
     values = preset_config(source.preset or {})
     what = f"model '{source.name}'"
     config = make_config(values.pop("model_type"), {**values, **more}, what)
-    return draw_network(kind, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
+    return draw_network(model_class, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
 
 
-def _drawn_again(source: ModelSource, kind: Any, more: Mapping[str, Any], state: Tensor) -> Mapping[str, Tensor]:
+def _drawn_again(source: ModelSource, model_class: Any, more: Mapping[str, Any], state: Tensor) -> Mapping[str, Tensor]:
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(state)
-        tensors: dict[str, Tensor] = _draw(source, kind, more).state_dict()
+        tensors: dict[str, Tensor] = _draw(source, model_class, more).state_dict()
         return tensors
 
 
@@ -186,30 +191,63 @@ def _tell_tokens(network: PreTrainedModel, tokenizer: Any) -> None:
         embeddings.padding_idx = None  # an EOS that also pads is a word of the text, and learns
 
 
-@lru_cache(maxsize=4)
-def load_tokenizer(folder: Path, padding: bool = True) -> Any:
-    """The tokenizer in a folder; checked, since a tokenizer without its vocabulary answers without an error.
+def fresh_weight_notes(
+    network: PreTrainedModel, missing: Collection[str], mismatched: Collection[str], folder: Path, what: str
+) -> tuple[str, ...]:
+    """What a reader must know of tensors, apart from the head's, that were drawn at random.
 
     Args:
-        padding: whether it must have a padding token, which token blocks do without; one that has none pads with its EOS.
+        missing: tensors that the checkpoint does not have.
+        mismatched: that it has in another shape.
+
+    Raises:
+        ModelError: the encoder is mostly fresh, or the config is not the weights'.
     """
-    tokenizer = read_tokenizer(folder)
-    with told(f"model {folder}: its tokenizer cannot be used"):
-        first, second = tokenizer(TRIED[0])["input_ids"], tokenizer(TRIED[1])["input_ids"]
-        for columns in (TRIED[:1], TRIED):
-            encoder(tokenizer, LENGTH_TRIED, len(columns) == 2)([[text] for text in columns])
-    if first == second:
+    base, encoder = _named(network, base_model(network)), _named(network, _encoder(network))
+    wrong = sorted(name for name in mismatched if name in base)
+    if wrong:
         raise ModelError(
-            f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
+            f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the "
+            "two is not of this model."
         )
-    if padding and tokenizer.pad_token_id is None:
-        if tokenizer.eos_token_id is not None:
-            tokenizer.pad_token = tokenizer.eos_token
-            return tokenizer
+    fresh = {name: parameter for name, parameter in encoder.items() if name in missing}
+    if 2 * len(fresh) > len(encoder) or 2 * _elements(fresh.values()) > _elements(encoder.values()):
+        held = sorted(tensor_shapes(weight_files(folder, what), what))
         raise ModelError(
-            f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
+            f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(encoder)} tensors of {type(network).__name__}'s "
+            f"encoder ({_elements(fresh.values()):,} of {_elements(encoder.values()):,} parameters), such as {_few(fresh)}, so it "
+            f"would be trained from random weights. Its {len(held)} tensors are called {_few(held)}; is its {CONFIG} that of "
+            "another model?"
         )
-    return tokenizer
+    others = [name for name in base if name in missing]
+    if not others:
+        return ()
+    return (
+        f"{what}: its checkpoint has no weights for {len(others)} of the {len(base)} tensors below the head ({_few(others)}); they "
+        "start from random values.",
+    )
+
+
+def _encoder(network: PreTrainedModel) -> nn.Module:
+    """The base model; of an encoder-decoder the encoder, which also stands without its decoder."""
+    base = base_model(network)
+    encoder, decoder = (getattr(base, name, None) for name in ("encoder", "decoder"))
+    return encoder if isinstance(encoder, nn.Module) and isinstance(decoder, nn.Module) else base
+
+
+def _named(network: nn.Module, part: nn.Module) -> dict[str, nn.Parameter]:
+    """A part's parameters by the whole network's names."""
+    own = {id(parameter) for parameter in part.parameters()}
+    return {name: parameter for name, parameter in network.named_parameters() if id(parameter) in own}
+
+
+def _elements(parameters: Iterable[nn.Parameter]) -> int:
+    return sum(parameter.numel() for parameter in parameters)
+
+
+def _few(names: Iterable[str]) -> str:
+    every = [name if name.isprintable() and len(name) <= LONGEST else repr(name[:LONGEST]) for name in names]
+    return ", ".join(every[:FEW]) + (f" and {len(every) - FEW} more" if len(every) > FEW else "")
 
 
 def _key(item: Any) -> str:

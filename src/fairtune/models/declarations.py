@@ -1,4 +1,4 @@
-"""What methods say that they change at the start, by which the card tells a change that was meant from one that was not."""
+"""What methods declare to change at the start, so that the init card can tell an intended change from an unintended one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fairtune.models.naming import checkpoint_name
+from fairtune.models.parameters import checkpoint_name
 
 FEW = 3
 
@@ -72,10 +72,10 @@ class Declarations:
         return replace(covering[0], rows=rows).allows(found, reference)
 
     def __str__(self) -> str:
-        return "; ".join(f"{method} declares {_told(own)}" for method, own in self.methods)
+        return "; ".join(f"{method} declares {_listed(own)}" for method, own in self.methods)
 
 
-def _told(own: Sequence[Declared]) -> str:
+def _listed(own: Sequence[Declared]) -> str:
     names = list(dict.fromkeys(one.name for one in own))
     if not names:
         return "none"
