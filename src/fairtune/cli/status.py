@@ -56,15 +56,19 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
 def _one(study: str, runs: Path, as_json: bool) -> None:
     from fairtune.analysis.results import load_results
 
-    records = load_results(runs, study).runs
+    results = load_results(runs, study)
+    records = results.runs
     if as_json:
         print_json({"study": study, "runs": [_facts(record) for record in records]})
         return
-    table = Table("run", "arm", "seed", "state", "score", "seconds", "reason", box=None, padding=(0, 2, 0, 0))
+    from fairtune.report.scales import scale_of
+
+    scale = scale_of(results.metric)
+    table = Table("run", "arm", "seed", "state", scale.heading, "seconds", "reason", box=None, padding=(0, 2, 0, 0))
     for record in records:
-        facts = _facts(record)
-        score = f"{100 * facts['score']:.2f}" if facts["score"] is not None else "-"  # type: ignore[operator]
-        seconds = f"{facts['seconds']:.0f}" if facts["seconds"] is not None else "-"
+        facts = run_facts(record.state)
+        score = scale.value(facts.score) if facts.score is not None else "-"
+        seconds = f"{facts.seconds:.0f}" if facts.seconds is not None else "-"
         table.add_row(
             str(record.position + 1),
             record.arm,
@@ -72,7 +76,7 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
             record.status,
             score,
             seconds,
-            str(facts["reason"] or ""),
+            facts.reason or "",
         )
     console().print(table)
 
@@ -84,6 +88,7 @@ def _facts(record: RunRecord) -> dict[str, object]:
         "arm": record.arm,
         "seed": record.seed,
         "status": record.status,
+        "metric": facts.metric,
         "score": facts.score,
         "seconds": facts.seconds,
         "reason": facts.reason,
