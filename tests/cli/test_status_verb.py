@@ -67,3 +67,27 @@ def test_a_score_is_shown_in_the_metrics_own_unit(
 def test_a_perplexity_beyond_all_numbers_is_shown_as_none(tmp_path: Path) -> None:
     make_study(tmp_path, "toy", "perplexity", [math.inf])
     assert call(tmp_path, "toy").splitlines()[1].split() == ["1", "baseline", "0", "finished", "-", "61"]
+
+
+def test_the_answer_is_the_same_with_an_index_without_and_with_a_damaged_one(tmp_path: Path) -> None:
+    make_study(tmp_path, "toy", "accuracy", [0.5, 0.6, None])
+    make_study(tmp_path, "stories", "perplexity", [4.2])
+    make_study(tmp_path, "torn", "perplexity", [4.2])
+    (tmp_path / "torn" / "study.json").write_text("{")
+    asked: list[list[str]] = [[], ["--json"], ["toy"], ["stories", "--json"]]
+    told = [call(tmp_path, *words) for words in asked]
+    assert json.loads(told[1])["studies"]["toy"]["finished"] == 2
+    assert list(json.loads(told[1])["problems"]) == ["torn"]
+    assert [call(tmp_path, *words) for words in asked] == told
+    for spoil in (lambda file: file.unlink(), lambda file: file.write_bytes(b"no database")):
+        spoil(tmp_path / "index.sqlite")
+        assert [call(tmp_path, *words) for words in asked] == told
+
+
+def test_status_follows_what_happens_to_the_folders(tmp_path: Path) -> None:
+    make_study(tmp_path, "toy", "accuracy", [0.5, 0.6])
+    assert json.loads(call(tmp_path, "--json"))["studies"]["toy"]["finished"] == 2
+    (run_folder(tmp_path, "toy", "baseline", 0).path / "result.json").unlink()
+    (run_folder(tmp_path, "toy", "baseline", 1).path / "events.jsonl").write_text("{}\n")
+    assert [run["status"] for run in json.loads(call(tmp_path, "toy", "--json"))["runs"]] == ["damaged", "damaged"]
+    assert json.loads(call(tmp_path, "--json"))["studies"]["toy"]["damaged"] == 2
