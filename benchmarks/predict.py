@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 from transformers import TextClassificationPipeline
 
-from fairtune.classifier.predicting import Predictor
+from fairtune.classifier.predictor import Predictor
 from fairtune.models.loading import load_classifier, load_tokenizer
 from fairtune.models.sources import find_model
 

@@ -15,9 +15,8 @@ from fairtune.settings.values import DEVICE
 from fairtune.tasks.formats import check_columns
 
 if TYPE_CHECKING:
-    from fairtune.classifier.answering import Outcome
-    from fairtune.classifier.opening import Opened
-    from fairtune.classifier.sinks import Sink
+    from fairtune.classifier.prediction import OpenedClassifier, PredictionOutcome
+    from fairtune.classifier.row_output import RowOutput
     from fairtune.classifier.streams import Source
 
 MOST_SHOWN = 3
@@ -105,7 +104,7 @@ def predict(
     Rows are answered some at a time, so a file may be larger than memory. OUT has its name when it is whole; after Ctrl-C or a
     bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
     """
-    from fairtune.classifier.sinks import Sink, quiet_standard_output
+    from fairtune.classifier.row_output import RowOutput, quiet_standard_output
     from fairtune.classifier.streams import Source
 
     if as_json and out == "-":
@@ -115,7 +114,7 @@ def predict(
     if file == "-" and sys.stdin.isatty():
         tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
     source = Source(file, input_format)
-    sink = Sink(out, source.kind, safe_csv)
+    sink = RowOutput(out, source.kind, safe_csv)
     try:
         outcome, opened, scored = _predicted(
             model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens
@@ -139,11 +138,10 @@ def predict(
 
 
 def _predicted(
-    model: str, source: Source, sink: Sink, columns: tuple[str | None, str | None, str | None],
+    model: str, source: Source, sink: RowOutput, columns: tuple[str | None, str | None, str | None],
     added: tuple[bool, str], device: str, batch_tokens: int | None,
-) -> tuple[Outcome, Opened, str | None]:  # fmt: skip
-    from fairtune.classifier.answering import Asked, answer, text_columns
-    from fairtune.classifier.opening import open_classifier
+) -> tuple[PredictionOutcome, OpenedClassifier, str | None]:  # fmt: skip
+    from fairtune.classifier.prediction import PredictionRequest, open_classifier, predict_rows, text_columns
     from fairtune.cli.counting import counting
 
     text, pair, label = columns
@@ -154,19 +152,19 @@ def _predicted(
     trained = None if source.kind == "txt" else opened.columns
     texts = text_columns(source.where, first.columns, (text, pair), trained, opened.width)
     scored = label or (opened.label if opened.label in first.columns else None)
-    asked = Asked(opened.classes, texts, scored, *added)
+    request = PredictionRequest(opened.classes, texts, scored, *added)
     with counting() as progress, sink:
-        return answer(asked, opened.predictor, itertools.chain([first], rows), sink, progress), opened, scored
+        return predict_rows(request, opened.predictor, itertools.chain([first], rows), sink, progress), opened, scored
 
 
-def _kept(sink: Sink) -> str:
+def _kept(sink: RowOutput) -> str:
     if not sink.rows or sink.kept is None:
         return f"{sink.rows:,} rows were written." if sink.file is None else "No row was done, so nothing was written."
     return f"The {sink.rows:,} rows that were done are in {sink.kept}."
 
 
-def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> dict[str, Any]:
-    from fairtune.classifier.figures import overall
+def _facts(outcome: PredictionOutcome, opened: OpenedClassifier, label: str | None, sink: RowOutput) -> dict[str, Any]:
+    from fairtune.classifier.evaluation import overall
 
     n = int(outcome.matrix.sum())
     return {

@@ -148,7 +148,7 @@ def train(
     }  # fmt: skip
 
     from fairtune.classifier.labelled import read_labelled
-    from fairtune.classifier.saving import require_free
+    from fairtune.classifier.model_folder import require_free
     from fairtune.cli.trained import facts_of, show
 
     require_free(out.expanduser().resolve())  # before the work, not after it
@@ -164,7 +164,7 @@ def train(
     facts = facts_of(classifier, rows, tested, place, seconds, notes)
     if tested is not None:  # scored after it was saved, so that nothing is lost; now the card tells of it, too
         figures = {"data": tested.where.name, "figures": facts["test"], "notes": facts["test_notes"]}
-        classifier._record = replace(classifier._record, test=figures)
+        classifier._provenance = replace(classifier._provenance, test=figures)
         classifier.save(out)
     if as_json:
         print_json(facts)

@@ -1,4 +1,4 @@
-"""How far a fit or a prediction is: a bar in a terminal or notebook, a line an evaluation elsewhere, nothing in a worker."""
+"""What a fit keeps while it runs, its events and its best weights, and what it shows of them: a bar, or one line per evaluation."""
 
 from __future__ import annotations
 
@@ -7,17 +7,62 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fairtune.core.console import Console
+from fairtune.ledger.events import EventLog
 from fairtune.settings.metrics import METRICS
+from fairtune.training.checkpoints import keep_only
+from fairtune.training.evaluation import Evaluation
 from fairtune.training.loop import TrainingRun
+from fairtune.training.states import RunStates
 
 MANY = 5_000
 """Texts whose prediction takes long enough for a bar."""
+UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds", "step", "epoch")
 
 
-class Watcher:
+class EventList(EventLog):
+    """The events of a fit, kept in memory: there is nothing to resume."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, event: str, unit: int, **values: Any) -> None:
+        self.events.append({"event": event, "unit": unit, **values})
+
+    def close(self) -> None: ...
+
+
+class BestWeights(RunStates):
+    """Keeps the best weights, and only those."""
+
+    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
+        super().save_best(run, found)
+        keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step)])
+
+
+def history_of(events: list[dict[str, Any]], steps_per_epoch: int) -> list[dict[str, Any]]:
+    """One row per evaluation, with the mean training loss since the one before; without validation, one row per epoch."""
+    kind = "evaluation" if any(event["event"] == "evaluation" for event in events) else "epoch"
+    rows: list[dict[str, Any]] = []
+    losses: list[float] = []
+    for event in events:
+        if event["event"] == "step":
+            losses.append(event["loss"])
+        if event["event"] != kind:
+            continue
+        row = {"epoch": event["step"] / steps_per_epoch, "step": event["step"], "train_loss": float(np.mean(losses))}
+        if kind == "evaluation":
+            row |= {"validation_loss": event["loss"], "best": event["best"]}
+            row |= {name: value for name, value in event.items() if name not in UNCOUNTED}
+        rows.append(row)
+        losses = []
+    return rows
+
+
+class FitWatcher:
     """Shows nothing."""
 
     def begin(self, run: TrainingRun) -> None: ...
@@ -29,17 +74,17 @@ class Watcher:
     def end(self) -> None: ...
 
 
-class Lines(Watcher):
-    """A line an evaluation, for logs."""
+class LineWatcher(FitWatcher):
+    """One line per evaluation, for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def evaluated(self, run: TrainingRun, row: dict[str, Any]) -> None:
-        self._console.print(f"step {row['step']} of {run.total_steps}: {_told(run, row)}", soft_wrap=True)
+        self._console.print(f"step {row['step']} of {run.total_steps}: {_evaluation_text(run, row)}", soft_wrap=True)
 
 
-class Bar(Watcher):
+class BarWatcher(FitWatcher):
     """A bar of steps, with what the last evaluation found."""
 
     def __init__(self, console: Console) -> None:
@@ -55,22 +100,22 @@ class Bar(Watcher):
         self._bar.update(self._task, completed=run.progress.step)
 
     def evaluated(self, run: TrainingRun, row: dict[str, Any]) -> None:
-        self._bar.update(self._task, completed=run.progress.step, note=_told(run, row))
+        self._bar.update(self._task, completed=run.progress.step, note=_evaluation_text(run, row))
 
     def end(self) -> None:
         self._bar.stop()
 
 
-def watcher(shown: bool) -> Watcher:
+def make_fit_watcher(shown: bool) -> FitWatcher:
     """What suits the place that this runs in."""
     if not shown or _in_worker():
-        return Watcher()
+        return FitWatcher()
     console = Console(stderr=True)
-    return Bar(console) if console.is_terminal or _draws_notebooks(console) else Lines(console)
+    return BarWatcher(console) if console.is_terminal or _draws_notebooks(console) else LineWatcher(console)
 
 
 @contextmanager
-def predicting(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None]:
+def prediction_progress(texts: int, shown: bool) -> Iterator[Callable[[int], None] | None]:
     """Takes how many more texts are done; None where nothing is shown."""
     console = Console(stderr=True)
     if not shown or texts < MANY or _in_worker() or not console.is_terminal:
@@ -92,7 +137,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _told(run: TrainingRun, row: dict[str, Any]) -> str:
+def _evaluation_text(run: TrainingRun, row: dict[str, Any]) -> str:
     best = ", the best so far" if row["best"] else ""
     title = METRICS[run.objective.metric].title
     return f"epoch {row['epoch']:g}, validation {title} {100 * row[run.objective.metric]:.1f}{best}"
