@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from tests.hostile import ALL, CODES, raw_codes
 
 import fairtune
 from fairtune.core.console import make_messages_printable
@@ -22,7 +23,6 @@ from fairtune.core.printable import (
     printable_json,
     with_printable_texts,
 )
-from tests.hostile import ALL, CODES, raw_codes
 
 ROOT = Path(fairtune.__file__).parent
 
@@ -124,7 +124,7 @@ def test_an_error_of_ours_is_written_out_too() -> None:
 @pytest.mark.parametrize(
     ("pattern", "where"),
     [
-        (r"\btyper\.echo\(", {"cli/answering.py", "cli/app.py"}),
+        (r"\btyper\.echo\(", {"cli/command.py", "cli/app.py"}),
         (r"rich\.console import .*\bConsole\b|rich\.print|rich import print|get_console", set()),
         (r"(?<![\w.])print\((?!\"\\nstopping after this step)", set()),
         (r"from_markup|markup=True", set()),

@@ -22,8 +22,13 @@ from fairtune.classifier.errors import (
     UnusableModelError,
 )
 from fairtune.classifier.evaluation import confusion, overall
-from fairtune.classifier.fit_progress import BestWeights, EventList, FitWatcher, history_of
 from fairtune.classifier.process import Interrupt, borrowed_process, find_device
+from fairtune.classifier.progress import (
+    BestWeights,
+    EventList,
+    FitWatcher,
+    history_of,
+)
 from fairtune.classifier.provenance import (
     Provenance,
     data_of,

@@ -18,7 +18,6 @@ from sklearn.metrics import accuracy_score
 from fairtune.classifier.errors import NotFittedYetError
 from fairtune.classifier.evaluation import Mistakes, as_frame, find_mistakes
 from fairtune.classifier.fit import train_classifier
-from fairtune.classifier.fit_progress import make_fit_watcher, prediction_progress
 from fairtune.classifier.inputs import (
     Given,
     read_texts,
@@ -34,6 +33,7 @@ from fairtune.classifier.model_folder import (
 )
 from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.process import Interrupt, find_device
+from fairtune.classifier.progress import make_fit_watcher, prediction_progress
 from fairtune.classifier.provenance import Provenance
 from fairtune.classifier.reading import read_data
 from fairtune.classifier.settings import check_settings, plain_parameters

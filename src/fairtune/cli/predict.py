@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
+from fairtune.cli.command import (
+    INTERRUPTED,
+    AsJson,
+    answers,
+    print_json,
+    tell,
+)
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.settings.values import DEVICE
 from fairtune.tasks.formats import check_columns
@@ -60,8 +66,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format", metavar="FORMAT", show_default=False,
-        help="csv, tsv, jsonl, parquet or txt (a text a line), where the name does not tell. Standard input is JSONL if its first "
-        "line is an object, else txt.",
+        help="csv, tsv, jsonl, parquet or txt (one text per line), where the name does not say. Standard input is JSONL if its "
+        "first line is an object, else txt.",
     ),
 ]  # fmt: skip
 Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]
@@ -112,7 +118,7 @@ def predict(
     if not re.fullmatch(DEVICE, device):
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
-        tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
+        tell("Reading texts from the terminal, one per line; end with Ctrl-D.")
     source = Source(file, input_format)
     sink = RowOutput(out, source.kind, safe_csv)
     try:
@@ -142,7 +148,7 @@ def _predicted(
     added: tuple[bool, str], device: str, batch_tokens: int | None,
 ) -> tuple[PredictionOutcome, OpenedClassifier, str | None]:  # fmt: skip
     from fairtune.classifier.prediction import PredictionRequest, open_classifier, predict_rows, text_columns
-    from fairtune.cli.counting import counting
+    from fairtune.classifier.progress import row_progress
 
     text, pair, label = columns
     rows = iter(source)
@@ -153,7 +159,7 @@ def _predicted(
     texts = text_columns(source.where, first.columns, (text, pair), trained, opened.width)
     scored = label or (opened.label if opened.label in first.columns else None)
     request = PredictionRequest(opened.classes, texts, scored, *added)
-    with counting() as progress, sink:
+    with row_progress() as progress, sink:
         return predict_rows(request, opened.predictor, itertools.chain([first], rows), sink, progress), opened, scored
 
 
@@ -182,17 +188,16 @@ def _facts(outcome: PredictionOutcome, opened: OpenedClassifier, label: str | No
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    from fairtune.cli.trained import told_figure
+    from fairtune.cli.train_summary import figure_text
 
     where = f" -> {facts['out']}" if facts["out"] else ""
-    lines = [
-        f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {facts['rows_per_second']:,.0f} a second on {facts['device']}{where}"
-    ]
+    speed = f"{facts['rows_per_second']:,.0f} per second on {facts['device']}"
+    lines = [f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {speed}{where}"]
     figures = {figure["metric"]: figure for figure in facts["figures"]}
     shown = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
     if shown:
-        told = ", ".join(told_figure(figure, facts["classes"]) for figure in shown)
-        lines.append(f"against '{facts['label']}': {told} (95 %, n = {shown[0]['n']:,})")
+        shown_text = ", ".join(figure_text(figure, facts["classes"]) for figure in shown)
+        lines.append(f"against '{facts['label']}': {shown_text} (95 %, n = {shown[0]['n']:,})")
     if facts["unknown_labels"]:
         names = list(facts["unknown_labels"])
         more = " ..." if len(names) > MOST_SHOWN else ""

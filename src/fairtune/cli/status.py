@@ -10,7 +10,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Runs,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import study_names
 from fairtune.ledger.index import planned_status, refresh_index, study_status

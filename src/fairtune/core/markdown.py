@@ -1,4 +1,4 @@
-"""The parts of Markdown that reports and model cards are made of. Texts of others are shown as they are: no markup, link or line break."""
+"""The parts of Markdown that reports and model cards are made of. Texts of others are shown as they are: no markup, no links."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.answering import console
+from fairtune.cli.command import console
 from fairtune.core.printable import printable, with_printable_texts
 from fairtune.report.scales import scale_of
 
@@ -71,7 +71,7 @@ def _mistakes(found: Mistakes) -> list[dict[str, Any]]:
     return [{"row": row + 1, **own} for row, own in zip(rows, values, strict=True)]
 
 
-def show(facts: dict[str, Any]) -> None:
+def show_summary(facts: dict[str, Any]) -> None:
     out, facts = console(), with_printable_texts(facts)
     methods = [name for use in facts["methods"] for name in use]
     model = " + ".join([facts["model"], *methods])
@@ -131,7 +131,7 @@ def _lines(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _figures(scored: dict[str, list[dict[str, Any]]], classes: list[str]) -> Table:
-    """A row a figure of merit, a column a split."""
+    """One row per figure of merit, one column per split."""
     table = Table(box=None, padding=(0, 3, 0, 0))
     table.add_column("95 % intervals", no_wrap=True)
     for split, figures in scored.items():
@@ -143,7 +143,7 @@ def _figures(scored: dict[str, list[dict[str, Any]]], classes: list[str]) -> Tab
     return table
 
 
-def told_figure(figure: dict[str, Any], classes: list[Any]) -> str:
+def figure_text(figure: dict[str, Any], classes: list[Any]) -> str:
     """A figure of merit with its interval: `accuracy 91.20 [88.05, 93.61]`."""
     return f"{_title(figure['metric'], classes)} {_with_interval(figure)}"
 

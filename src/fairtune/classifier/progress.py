@@ -1,14 +1,23 @@
-"""What a fit keeps while it runs, its events and its best weights, and what it shows of them: a bar, or one line per evaluation."""
+"""What a fit keeps while it runs, its events and its best weights, and how progress is shown: a bar, or lines in a log."""
 
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from fairtune.core.console import Console
 from fairtune.ledger.events import EventLog
@@ -20,6 +29,8 @@ from fairtune.training.states import RunStates
 
 MANY = 5_000
 """Texts whose prediction takes long enough for a bar."""
+PLAIN_SECONDS = 30.0
+"""Between two lines about rows that are done, where there is no terminal."""
 UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds", "step", "epoch")
 
 
@@ -153,3 +164,36 @@ def _draws_notebooks(console: Console) -> bool:
     import importlib.util
 
     return console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+
+
+@contextmanager
+def row_progress() -> Iterator[Callable[[int], None]]:
+    """Takes how many more rows are done: a live line on a terminal, now and then a plain one elsewhere."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.completed:,.0f} rows"),
+            TextColumn("{task.fields[rate]}", style="dim"),
+        )
+        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as live:
+            task = live.add_task("", total=None, rate="")
+            count = RowCount(lambda done, rate: live.update(task, completed=done, rate=f"{rate:,.0f} per second"), 0.0)
+            yield count.add
+    else:
+        yield RowCount(lambda done, rate: console.print(f"{done:,} rows, {rate:,.0f} per second"), PLAIN_SECONDS).add
+
+
+class RowCount:
+    """Rows, and what is told of them every so many seconds."""
+
+    def __init__(self, tell: Callable[[int, float], None], seconds: float) -> None:
+        self._tell, self._seconds, self._done = tell, seconds, 0
+        self._began = self._told = time.monotonic()
+
+    def add(self, rows: int) -> None:
+        self._done += rows
+        now = time.monotonic()
+        if now - self._told >= self._seconds:
+            self._told = now
+            self._tell(self._done, self._done / max(1e-9, now - self._began))
