@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 from transformers import TextClassificationPipeline
 
-from fairtune.classifier.predicting import Predictor
+from fairtune.classifier.predictor import Predictor
 from fairtune.models.loader import load_classifier
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer

@@ -11,9 +11,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from fairtune import TextClassifier
+from fairtune.classifier.errors import InputError, SettingsError, UnusableModelError
 from fairtune.classifier.inputs import read_texts
 from fairtune.classifier.labels import find_classes, read_labels
-from fairtune.classifier.refusals import InputError, SettingsError, UnusableModel
 from fairtune.classifier.settings import check_settings
 from fairtune.core.errors import FairtuneError
 from tests.classifier.made_examples import make_texts, quick
@@ -266,10 +266,10 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 def test_models_that_are_not_there_or_too_short_are_refused(small_model: Path, tmp_path: Path) -> None:
     texts, labels = make_texts(8)
-    with pytest.raises(UnusableModel, match="no folder of that name") as caught:
+    with pytest.raises(UnusableModelError, match="no folder of that name") as caught:
         quick(Path("minil")).fit(texts, labels)
     assert isinstance(caught.value, ValueError)
-    with pytest.raises(UnusableModel, match=r"no config\.json"):
+    with pytest.raises(UnusableModelError, match=r"no config\.json"):
         quick(tmp_path).fit(texts, labels)
     with pytest.raises(SettingsError, match="max_length: 65 is too long: model 'small-bert' has 64 positions"):
         quick(small_model, max_length=65).fit(texts, labels)

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from fairtune.classifier.answering import Asked, answer
-from fairtune.classifier.sinks import Sink, partial_name
+from fairtune.classifier.prediction import PredictionRequest, predict_rows
+from fairtune.classifier.row_output import RowOutput, partial_name
 from fairtune.classifier.streams import FIRST_ROWS, Records, Source
 from fairtune.core.errors import DataError
 
@@ -49,18 +49,18 @@ def records(rows: list[dict[str, Any]] = ROWS) -> Records:
 
 
 def write(file: Path, like: str = "jsonl") -> Path:
-    with Sink(str(file), like) as sink:
+    with RowOutput(str(file), like) as sink:
         sink.write(records(), ADDED)
     return file
 
 
 def write_all(file: Path, several: list[Records]) -> None:
-    with Sink(str(file), "jsonl") as sink:
+    with RowOutput(str(file), "jsonl") as sink:
         for some in several:
             sink.write(some, {"predicted": [1] * len(some)})
 
 
-def interrupted_after_rows(sink: Sink) -> None:
+def interrupted_after_rows(sink: RowOutput) -> None:
     with sink:
         sink.write(records(), ADDED)
         raise KeyboardInterrupt
@@ -86,9 +86,9 @@ def test_every_format_gives_back_what_was_written(kind: str, packed: str, tmp_pa
 @pytest.mark.parametrize("source", KINDS)
 def test_any_format_can_become_any_other(source: str, target: str, tmp_path: Path) -> None:
     given = write(tmp_path / f"given.{source}")
-    asked = Asked(["neg", "pos"], ["text"], prefix="new_")
-    with Sink(str(tmp_path / f"out.{target}"), source) as sink:
-        outcome = answer(asked, Lengths(), Source(str(given)), sink)
+    asked = PredictionRequest(["neg", "pos"], ["text"], prefix="new_")
+    with RowOutput(str(tmp_path / f"out.{target}"), source) as sink:
+        outcome = predict_rows(asked, Lengths(), Source(str(given)), sink)
     found = read(tmp_path / f"out.{target}")
     assert outcome.rows == 3
     assert [row["text"] for row in found] == [row["text"] for row in ROWS]
@@ -122,14 +122,14 @@ def test_standard_input_is_read_by_its_first_line_or_as_told(
 def test_rows_are_answered_before_more_than_the_next_ones_are_read(tmp_path: Path) -> None:
     """A generator that fails if it is asked for rows while the ones before are not written yet."""
     file = tmp_path / "out.jsonl"
-    with Sink(str(file), "jsonl") as sink:
+    with RowOutput(str(file), "jsonl") as sink:
 
         def rows() -> Iterator[Records]:
             for number in range(5):
                 assert sink.rows == 3 * number
                 yield records()
 
-        answer(Asked(["a", "b"], ["text"]), Lengths(), rows(), sink)
+        predict_rows(PredictionRequest(["a", "b"], ["text"]), Lengths(), rows(), sink)
     assert len(read(file)) == 15
 
 
@@ -147,8 +147,8 @@ def test_parquet_keeps_the_types_of_its_columns(tmp_path: Path) -> None:
     table = pa.table({"text": ["a"], "when": pa.array([when], pa.timestamp("ms")), "small": pa.array([3], pa.int8())})
     pa.parquet.write_table(table, tmp_path / "in.parquet")
     for out in ("out.parquet", "out.jsonl", "out.csv"):
-        with Sink(str(tmp_path / out), "parquet") as sink:
-            answer(Asked([0, 1], ["text"]), Lengths(), Source(str(tmp_path / "in.parquet")), sink)
+        with RowOutput(str(tmp_path / out), "parquet") as sink:
+            predict_rows(PredictionRequest([0, 1], ["text"]), Lengths(), Source(str(tmp_path / "in.parquet")), sink)
     found = pa.parquet.read_table(tmp_path / "out.parquet")
     assert found.schema.field("when").type == pa.timestamp("ms")
     assert found.schema.field("small").type == pa.int8()
@@ -157,7 +157,7 @@ def test_parquet_keeps_the_types_of_its_columns(tmp_path: Path) -> None:
 
 
 def test_values_that_a_table_has_no_form_for_are_json_in_it(tmp_path: Path) -> None:
-    with Sink(str(tmp_path / "out.csv"), "jsonl") as sink:
+    with RowOutput(str(tmp_path / "out.csv"), "jsonl") as sink:
         sink.write(records([{"text": "a", "tags": ["x", 1], "none": None}]), {"predicted": [1]})
     assert read(tmp_path / "out.csv") == [{"text": "a", "tags": '["x", 1]', "none": "", "predicted": "1"}]
 
@@ -174,7 +174,7 @@ def test_a_column_that_comes_late_has_no_place_in_a_table(kind: str, tmp_path: P
 def test_what_was_done_before_an_interruption_is_a_readable_file_of_another_name(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"out.{kind}"
     file.write_text("what was there before", encoding="utf-8")
-    sink = Sink(str(file), "jsonl")
+    sink = RowOutput(str(file), "jsonl")
     with pytest.raises(KeyboardInterrupt):
         interrupted_after_rows(sink)
     assert file.read_text(encoding="utf-8") == "what was there before"
@@ -183,7 +183,7 @@ def test_what_was_done_before_an_interruption_is_a_readable_file_of_another_name
 
 
 def test_nothing_is_left_where_nothing_was_done(tmp_path: Path) -> None:
-    with pytest.raises(DataError), Sink(str(tmp_path / "out.csv"), "csv"):
+    with pytest.raises(DataError), RowOutput(str(tmp_path / "out.csv"), "csv"):
         raise DataError("no row can be read")
     assert list(tmp_path.iterdir()) == []
 
@@ -195,7 +195,7 @@ def test_ctrl_c_waits_until_rows_are_written(tmp_path: Path, monkeypatch: pytest
         os.kill(os.getpid(), signal.SIGINT)
         return whole(*args, **more)
 
-    monkeypatch.setattr("fairtune.classifier.sinks.json.dumps", interrupted)
+    monkeypatch.setattr("fairtune.classifier.row_output.json.dumps", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out.jsonl")
     monkeypatch.undo()
@@ -252,10 +252,13 @@ def test_outputs_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"allowed: .csv, .tsv, .jsonl, .parquet, also .gz. Or write to standard output"
     ):
-        Sink("out.txt", "csv")
-    with pytest.raises(DataError, match="that is a folder"), Sink(str(_folder(tmp_path / "out.csv")), "csv"):
+        RowOutput("out.txt", "csv")
+    with pytest.raises(DataError, match="that is a folder"), RowOutput(str(_folder(tmp_path / "out.csv")), "csv"):
         pass
-    with pytest.raises(DataError, match="cannot be written: No such file"), Sink(str(tmp_path / "no" / "o.csv"), "csv"):
+    with (
+        pytest.raises(DataError, match="cannot be written: No such file"),
+        RowOutput(str(tmp_path / "no" / "o.csv"), "csv"),
+    ):
         pass
 
 

@@ -97,7 +97,7 @@ def test_says_how_fast_it_was_and_how_good_where_labels_are_there(plain: Path, r
     done = call(plain, rows, "-o", tmp_path / "out.csv", "--label", "label")
     assert done.stdout == ""
     assert "4 rows in" in done.stderr
-    assert "a second on cpu" in done.stderr
+    assert "per second on cpu" in done.stderr
     assert "against 'label': accuracy " in done.stderr
     assert "(95 %, n = 2)" in done.stderr
     assert "1 rows with labels that the model has no class for (odd)" in done.stderr

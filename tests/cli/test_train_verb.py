@@ -124,7 +124,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
                 raise Stopped
             super().advance()
 
-    monkeypatch.setattr("fairtune.classifier.fitting.TrainingRun", Interrupting)
+    monkeypatch.setattr("fairtune.classifier.fit.TrainingRun", Interrupting)
     words = [table(tmp_path / "train.csv", 40), "--model", base, "--text", "title", "--label", "kind", *QUICK]
     done = call(*words, "-o", tmp_path / "mine")
     assert done.exit_code == 130

@@ -124,7 +124,7 @@ def test_an_error_of_ours_is_written_out_too() -> None:
 @pytest.mark.parametrize(
     ("pattern", "where"),
     [
-        (r"\btyper\.echo\(", {"cli/answering.py", "cli/app.py"}),
+        (r"\btyper\.echo\(", {"cli/command.py", "cli/app.py"}),
         (r"rich\.console import .*\bConsole\b|rich\.print|rich import print|get_console", set()),
         (r"(?<![\w.])print\((?!\"\\nstopping after this step)", set()),
         (r"from_markup|markup=True", set()),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from fairtune.classifier.labelled import read_labelled
-from fairtune.classifier.sinks import Sink
+from fairtune.classifier.row_output import RowOutput
 from fairtune.classifier.streams import Source
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.sources import read_rows
@@ -88,7 +88,7 @@ def _as_training(file: Path) -> Any:
 
 def _as_questions(file: Path, out: str) -> Any:
     source = Source(str(file))
-    with Sink(str(file.with_name(f"out.{out}")), source.kind) as sink:
+    with RowOutput(str(file.with_name(f"out.{out}")), source.kind) as sink:
         for records in source:
             sink.write(records, {"predicted": [len(text) for (text,) in records.texts(["text"])]})
     return sink.rows

@@ -1,11 +1,8 @@
-"""Run folders: their state, what protects them, and the index made of them."""
+"""Run folders: their state, and what protects them."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +21,6 @@ from fairtune.ledger.folders import (
     run_folders,
     study_names,
 )
-from fairtune.ledger.index import NAME, read_index, refresh_index
 from fairtune.ledger.seals import State, close_run, run_state
 from fairtune.ledger.studies import write_study
 
@@ -187,128 +183,11 @@ def test_asking_whether_a_lock_is_held_never_turns_a_run_away(tmp_path: Path) ->
             process.kill()
 
 
-def test_the_index_has_a_row_a_run(tmp_path: Path) -> None:
-    make_run(tmp_path, "baseline", 0, 0.8)
-    make_run(tmp_path, "oelm", 1, None)
-    failed = make_run(tmp_path, "oelm", 2, None, study="t")
-    write_sealed(failed.result, {"status": "failed", "reason": "out of memory", "key": "k"})
-    rows = {(r.study, r.arm, r.seed): r for r in refresh_index(tmp_path)}
-    assert set(rows) == {("s", "baseline", 0), ("s", "oelm", 1), ("t", "oelm", 2)}
-    done = rows["s", "baseline", 0]
-    assert (done.status, done.metric, done.score, done.seconds) == ("finished", "accuracy", 0.8, 3.5)
-    assert rows["s", "oelm", 1].status == "interrupted"
-    assert (rows["t", "oelm", 2].status, rows["t", "oelm", 2].reason) == ("failed", "out of memory")
-    assert read_index(tmp_path) == sorted(rows.values(), key=lambda r: (r.study, r.arm, r.seed))
-
-
-def test_a_run_that_holds_its_lock_is_running(tmp_path: Path) -> None:
-    folder = make_run(tmp_path, score=None)
-    with lock(folder.path / ".lock", "taken"):
-        assert refresh_index(tmp_path)[0].status == "running"
-    assert refresh_index(tmp_path)[0].status == "interrupted"
-
-
-@pytest.mark.parametrize("fault", ["deleted", "garbage", "empty", "other table", "folder"])
-def test_a_lost_or_damaged_index_is_rebuilt(tmp_path: Path, fault: str) -> None:
-    make_run(tmp_path)
-    rows = refresh_index(tmp_path)
-    index = tmp_path / NAME
-    index.unlink()
-    if fault == "garbage":
-        index.write_bytes(os.urandom(5000))
-    elif fault == "empty":
-        index.touch()
-    elif fault == "other table":
-        database = sqlite3.connect(index)
-        database.execute("CREATE TABLE runs (something)")
-        database.commit()
-        database.close()
-    elif fault == "folder":
-        index.mkdir()
-    assert read_index(tmp_path) == rows
-    assert refresh_index(tmp_path) == rows
-    if fault != "folder":
-        database = sqlite3.connect(index)
-        assert database.execute("SELECT count(*), max(score) FROM runs").fetchone() == (1, 0.8)
-        database.close()
-
-
-def test_an_index_that_cannot_be_written_does_not_stand_in_the_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_run(tmp_path)
-    monkeypatch.setattr("fairtune.ledger.index.NAME", "../../../../../proc/nowhere/index.sqlite")
-    assert [row.score for row in refresh_index(tmp_path)] == [0.8]
-    assert [row.score for row in read_index(tmp_path)] == [0.8]
-
-
-def test_the_index_forgets_runs_that_are_gone_and_no_runs_is_no_rows(tmp_path: Path) -> None:
-    assert refresh_index(tmp_path / "none") == []
-    folder = make_run(tmp_path)
-    make_run(tmp_path, "other")
-    assert len(refresh_index(tmp_path)) == 2
-    shutil.rmtree(folder.path)
-    refresh_index(tmp_path)
-    assert [row.arm for row in read_index(tmp_path)] == ["other"]
-
-
 def test_a_folder_moved_aside_is_no_run(tmp_path: Path) -> None:
     folder = make_run(tmp_path)
     make_run(tmp_path, seed=1)
     folder.path.rename(folder.path.with_name("seed-0-old"))
-    assert [row.seed for row in refresh_index(tmp_path)] == [1]
     assert [f.seed for f in run_folders(tmp_path / "s")] == [1]
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        {"status": "finished", "metric": "accuracy", "metrics": None},
-        {"status": "finished", "metric": ["accuracy"], "metrics": {"test": 3}, "seconds": "long"},
-        {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": {"no": 1}}}, "seconds": {"total": "x"}},
-    ],
-)  # fmt: skip
-def test_a_strange_run_is_indexed_and_does_not_hide_the_others(tmp_path: Path, result: dict[str, Any]) -> None:
-    make_run(tmp_path, study="other")
-    strange = make_run(tmp_path, "strange", 0, None)
-    close_run(strange, "k", result)
-    rows = {row.arm: row for row in refresh_index(tmp_path)}
-    assert rows["baseline"].score == 0.8
-    assert (rows["strange"].status, rows["strange"].score, rows["strange"].seconds) == ("finished", None, None)
-    assert {row.arm for row in read_index(tmp_path)} == {"baseline", "strange"}
-
-
-def test_a_folder_with_a_number_that_no_index_holds_does_not_stop_the_others(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    for seed in (2**63, 2**64, 10**200):
-        make_run(tmp_path, seed=seed)
-    assert [row.seed for row in refresh_index(tmp_path)] == [0]
-    assert [row.seed for row in read_index(tmp_path)] == [0]
-    assert len(run_folders(tmp_path / "s")) == 4
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
-def test_folders_that_may_not_be_read_do_not_hide_the_others(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    make_run(runs, study="open")
-    make_run(runs, study="shut")
-    shut = make_run(runs, "arm", 0, study="half")
-    make_run(runs, "arm", 1, study="half")
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder.is_relative_to("/tmp"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    (runs / "shut").chmod(0o700)
-    shut.path.chmod(0o700)
-    os.seteuid(65534)
-    try:
-        rows = refresh_index(runs)
-    finally:
-        os.seteuid(0)
-    assert [(row.study, row.arm, row.status) for row in rows] == [
-        ("half", "arm", "damaged"),
-        ("half", "arm", "finished"),
-        ("open", "baseline", "finished"),
-    ]
 
 
 @pytest.mark.parametrize("kind", ["folder", "below a file"])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairtune.classifier.predicting import Predictor
+from fairtune.classifier.predictor import Predictor
 from fairtune.execution.inspection import inspect_model
 from fairtune.models.loader import load_classifier
 from fairtune.models.sources import find_model

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 
 from fairtune.cli.app import app
 from fairtune.core.files import read_json, write_sealed
+from fairtune.core.markdown import code, fenced, plain
 from fairtune.core.printable import printable
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
 from fairtune.report.figures import save_png
-from fairtune.report.markdown_text import code, fenced, plain
 from fairtune.report.writing import write_report
 
 

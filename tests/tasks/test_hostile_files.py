@@ -18,7 +18,7 @@ import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.classifier.labelled import read_labelled
-from fairtune.classifier.sinks import Sink
+from fairtune.classifier.row_output import RowOutput
 from fairtune.classifier.streams import Source
 from fairtune.core.errors import DataError
 from fairtune.tasks import formats
@@ -162,7 +162,7 @@ def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text('{"text": "t", "more": ' + "[" * 90 + "]" * 90 + "}\n")
     for out in ("o.jsonl", "o.csv"):
-        with Sink(str(tmp_path / out), "jsonl") as sink:
+        with RowOutput(str(tmp_path / out), "jsonl") as sink:
             for records in Source(str(file)):
                 sink.write(records, {"predicted": [1]})
         assert sink.rows == 1

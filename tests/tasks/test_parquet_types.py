@@ -14,7 +14,7 @@ import pytest
 from tests.tasks.test_task_files import load
 
 from fairtune.classifier.labelled import read_labelled
-from fairtune.classifier.sinks import Sink
+from fairtune.classifier.row_output import RowOutput
 from fairtune.classifier.streams import FIRST_ROWS, Source
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
@@ -195,7 +195,7 @@ def test_values_that_python_does_not_have_are_refused_with_their_type(kind: str,
 @pytest.mark.parametrize("kind", ["list", "struct", "map", "decimal256", "binary", "uuid", "dictionary", "duration"])
 def test_columns_that_are_not_asked_for_may_be_of_any_type(kind: str, target: str, tmp_path: Path) -> None:
     source = Source(str(written(tmp_path, EVERY[kind]())))
-    with Sink(str(tmp_path / target), "parquet") as sink:
+    with RowOutput(str(tmp_path / target), "parquet") as sink:
         for records in source:
             assert len(records.texts(["text"])) == N
             sink.write(records, {"predicted": [1] * N})

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from torch import Tensor, nn
 
-from fairtune.classifier.refusals import UnusableModel
+from fairtune.classifier.errors import UnusableModelError
 from fairtune.models.evaluation_mode import evaluating
 from fairtune.models.model_parts import head_parameters
 from fairtune.tasks.task import Labels
@@ -89,7 +89,7 @@ def fold_temperature(network: Any, temperature: float) -> None:
     """Divide a classifier's logits by a temperature, once and for all, in the weights of its last layer.
 
     Raises:
-        UnusableModel: its last layer is not a linear one of its head, so that nothing was changed.
+        UnusableModelError: its last layer is not a linear one of its head, so that nothing was changed.
     """
     if temperature == 1.0:
         return
@@ -100,7 +100,7 @@ def fold_temperature(network: Any, temperature: float) -> None:
     _scale(last, 1 / temperature)
     if not torch.allclose(_logits(network, probe) * temperature, before, rtol=CLOSE, atol=CLOSE):
         _scale(last, temperature)
-        raise UnusableModel(_unfoldable(network))
+        raise UnusableModelError(_unfoldable(network))
 
 
 def _last_layer(network: Any) -> nn.Linear:
@@ -113,7 +113,7 @@ def _last_layer(network: Any) -> nn.Linear:
         and f"{name}.weight" in head
     ]
     if not linear:
-        raise UnusableModel(_unfoldable(network))
+        raise UnusableModelError(_unfoldable(network))
     return linear[-1]
 
 

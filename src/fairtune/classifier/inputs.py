@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.classifier.refusals import InputError
+from fairtune.classifier.errors import InputError
 from fairtune.core.errors import shown
 from fairtune.tasks.task import Texts
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairtune.classifier.answering import class_name
 from fairtune.classifier.inputs import is_missing
+from fairtune.classifier.labels import class_name
 from fairtune.classifier.streams import Records, Source
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.formats import check_columns, require_file

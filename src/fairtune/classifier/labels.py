@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.classifier.errors import InputError
 from fairtune.classifier.inputs import is_missing
-from fairtune.classifier.refusals import InputError
 from fairtune.core.errors import nearest, one_of, shown
 from fairtune.tasks.splits import MOST_CLASSES
 from fairtune.tasks.task import Labels
@@ -146,3 +146,8 @@ def _label(value: Any, place: int, what: str) -> Any:
 def _listed(values: Any) -> str:
     more = f" and {len(values) - MOST_SHOWN:,} more" if len(values) > MOST_SHOWN else ""
     return one_of(map(shown, values[:MOST_SHOWN])) + more
+
+
+def class_name(value: Any) -> str:
+    """A label as text: 1, 1.0 and "1" are the same class."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -7,36 +7,42 @@ from typing import Any
 
 import yaml
 
-from fairtune.classifier.record import Record
+from fairtune.classifier.provenance import Provenance
+from fairtune.core.markdown import (
+    code,
+    fenced,
+    items,
+    plain,
+    table,
+)
 from fairtune.core.printable import printable, printable_json
-from fairtune.report.markdown_text import code, fenced, items, plain, table
 from fairtune.settings.metrics import TITLES
 
 MOST_CLASSES = 50
 
 
-def model_card(record: Record, name: str) -> str:
+def model_card(provenance: Provenance, name: str) -> str:
     """The card as Markdown, with the front matter that the hub reads.
 
     Args:
         name: of the folder.
     """
     sections = [
-        [_front_matter(record), "", f"# {plain(name)}", "", *_opening(record)],
-        ["## Use", "", *_use(record, name)],
-        ["## Data", "", *_data(record)],
-        ["## Training", "", *_training(record)],
-        ["## Validation", "", *_validation(record)],
-        *([["## Test", "", *_test(record.test)]] if record.test is not None else []),
-        ["## Probabilities", "", *_probabilities(record)],
-        ["## Limits", "", *items(_limits(record))],
-        ["## Origin", "", *_origin(record)],
+        [_front_matter(provenance), "", f"# {plain(name)}", "", *_opening(provenance)],
+        ["## Use", "", *_use(provenance, name)],
+        ["## Data", "", *_data(provenance)],
+        ["## Training", "", *_training(provenance)],
+        ["## Validation", "", *_validation(provenance)],
+        *([["## Test", "", *_test(provenance.test)]] if provenance.test is not None else []),
+        ["## Probabilities", "", *_probabilities(provenance)],
+        ["## Limits", "", *items(_limits(provenance))],
+        ["## Origin", "", *_origin(provenance)],
     ]
     return printable("\n\n".join("\n".join(lines) for lines in sections), keep="\n") + "\n"
 
 
-def _front_matter(record: Record) -> str:
-    model = record.settings["model"]["name"]
+def _front_matter(provenance: Provenance) -> str:
+    model = provenance.settings["model"]["name"]
     fields: dict[str, Any] = {
         "library_name": "transformers",
         "pipeline_tag": "text-classification",
@@ -44,26 +50,27 @@ def _front_matter(record: Record) -> str:
     }
     if "/" in model:
         fields["base_model"] = printable(model.partition("@")[0])
-    if record.validation is not None:
+    if provenance.validation is not None:
         fields["metrics"] = ["accuracy", "f1", "matthews_correlation"]
     return f"---\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)}---"
 
 
-def _opening(record: Record) -> list[str]:
-    what = "pairs of texts" if record.width == 2 else "texts"
-    labels = record.classes.names
+def _opening(provenance: Provenance) -> list[str]:
+    what = "pairs of texts" if provenance.width == 2 else "texts"
+    labels = provenance.classes.names
     named = ", ".join(plain(label) for label in labels[:MOST_CLASSES])
     lines = [f"Tells {what} of {len(labels)} classes apart: {named}{' ...' if len(labels) > MOST_CLASSES else ''}."]
-    if record.partial:
+    if provenance.partial:
         lines += [
             "",
-            f"**Partial: training was interrupted.** It has the weights of step {record.step:,}; {record.steps:,} were planned.",
+            f"**Partial: training was interrupted.** It has the weights of step {provenance.step:,}; "
+            f"{provenance.steps:,} were planned.",
         ]
     return lines
 
 
-def _use(record: Record, name: str) -> list[str]:
-    pair = record.width == 2
+def _use(provenance: Provenance, name: str) -> list[str]:
+    pair = provenance.width == 2
     ours = '[("first text", "second text")]' if pair else '["a text", "another one"]'
     theirs = '{"text": "first text", "text_pair": "second text"}' if pair else '["a text", "another one"]'
     folder = printable_json(json.dumps(name, ensure_ascii=False))
@@ -84,12 +91,12 @@ def _use(record: Record, name: str) -> list[str]:
         f"classifier({theirs})",
         "```",
         "",
-        f"Texts are cut after {record.max_length} tokens, as in training; `truncation=True` does that in a pipeline.",
+        f"Texts are cut after {provenance.max_length} tokens, as in training; `truncation=True` does that in a pipeline.",
     ]
 
 
-def _data(record: Record) -> list[str]:
-    counts, names = record.data["counts"], record.classes.names
+def _data(provenance: Provenance) -> list[str]:
+    counts, names = provenance.data["counts"], provenance.classes.names
     totals = {split: sum(found.values()) for split, found in counts.items()}
     shown = names[:MOST_CLASSES]
     rows = [[plain(label), *(f"{counts[split][label]:,}" for split in counts)] for label in shown]
@@ -100,15 +107,15 @@ def _data(record: Record) -> list[str]:
     return [
         *table(["class", *map(plain, counts)], rows),
         "",
-        f"Validation split: {plain(record.data['held_out'])}.",
-        f"sha256 of labels, texts and split: {code(record.data['fingerprint'])}.",
+        f"Validation split: {plain(provenance.data['held_out'])}.",
+        f"sha256 of labels, texts and split: {code(provenance.data['fingerprint'])}.",
     ]
 
 
-def _training(record: Record) -> list[str]:
-    settings = record.settings
+def _training(provenance: Provenance) -> list[str]:
+    settings = provenance.settings
     methods = [code(json.dumps(use, ensure_ascii=False)) for use in settings["methods"]] or ["none: plain fine-tuning"]
-    chosen = f"the best of validation by {TITLES[settings['metric']]}" if record.validation else "the last ones"
+    chosen = f"the best of validation by {TITLES[settings['metric']]}" if provenance.validation else "the last ones"
     train = ", ".join(code(f"{name}: {_word(value)}") for name, value in settings["train"].items() if value is not None)
     return items(
         [
@@ -116,18 +123,18 @@ def _training(record: Record) -> list[str]:
             f"methods: {'; '.join(methods)}",
             f"settings: {train}",
             f"seed: {settings['seed']}",
-            f"weights: of step {record.step:,} of {record.steps:,} (epoch {record.epoch}), {chosen}",
+            f"weights: of step {provenance.step:,} of {provenance.steps:,} (epoch {provenance.epoch}), {chosen}",
         ]
     )
 
 
-def _validation(record: Record) -> list[str]:
-    if record.validation is None:
+def _validation(provenance: Provenance) -> list[str]:
+    if provenance.validation is None:
         return [
             "None was measured: there was no validation split, or training was interrupted before its first evaluation."
         ]
     return [
-        *_figures(record.validation),
+        *_figures(provenance.validation),
         "",
         "These examples also chose the epoch, so the figures lean to the good side: report on examples of your own that no fit has "
         "seen. The intervals count the luck of examples, not that of the seed.",
@@ -136,8 +143,10 @@ def _validation(record: Record) -> list[str]:
 
 def _test(test: dict[str, Any]) -> list[str]:
     notes = " ".join(plain(note) for note in test["notes"])
-    told = f"On {plain(test['data'])}, after training. The intervals count the luck of examples, not that of the seed."
-    return [*_figures(test["figures"]), "", f"{told} {notes}".strip()]
+    origin = (
+        f"On {plain(test['data'])}, after training. The intervals count the luck of examples, not that of the seed."
+    )
+    return [*_figures(test["figures"]), "", f"{origin} {notes}".strip()]
 
 
 def _figures(figures: list[dict[str, Any]]) -> list[str]:
@@ -153,33 +162,33 @@ def _figures(figures: list[dict[str, Any]]) -> list[str]:
     return list(table(["metric (× 100)", "value", "95 % interval", "n"], rows))
 
 
-def _probabilities(record: Record) -> list[str]:
-    found = record.calibration
+def _probabilities(provenance: Provenance) -> list[str]:
+    found = provenance.calibration
     if found is None:
         return ["Not calibrated: a confidence of 0.9 need not mean that 9 of 10 are right."]
-    told = [
+    text = [
         f"Calibrated by a temperature of {found.temperature:.4g}, which is folded into the last layer's weights. Measured on the "
         f"{found.n:,} validation examples that it was found on, the expected calibration error (15 bins) went from "
         f"{found.ece_before:.4f} to {found.ece_after:.4f} and the mean loss from {found.nll_before:.4f} to {found.nll_after:.4f}; "
         "on other examples it gains less."
     ]
-    return [*told, "", f"{plain(found.note[:1].upper() + found.note[1:])}."] if found.note else told
+    return [*text, "", f"{plain(found.note[:1].upper() + found.note[1:])}."] if found.note else text
 
 
-def _limits(record: Record) -> list[str]:
+def _limits(provenance: Provenance) -> list[str]:
     known = [
-        f"Every text gets one of the {len(record.labels)} labels, also one that fits none of them.",
+        f"Every text gets one of the {len(provenance.labels)} labels, also one that fits none of them.",
         "It knows the kind of text that it was trained on; on other kinds nothing was measured.",
     ]
-    return [*known, *(plain(note[:1].upper() + note[1:]) + "." * (not note.endswith(".")) for note in record.notes)]
+    return [*known, *(plain(note[:1].upper() + note[1:]) + "." * (not note.endswith(".")) for note in provenance.notes)]
 
 
-def _origin(record: Record) -> list[str]:
-    where = record.environment
+def _origin(provenance: Provenance) -> list[str]:
+    where = provenance.environment
     packages = ", ".join(f"{name} {version}" for name, version in where["packages"].items())
     machine = f"Python {where['python']} on {where['system']}, {where['cpu']}, device {where['device']}"
     made = plain(f"Made by fairtune {where['fairtune']}; {machine}; {packages}.")
-    return [made, "", *fenced([record.signature])]
+    return [made, "", *fenced([provenance.signature])]
 
 
 def _word(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a fit changes in the process that it runs in, and puts back: generators, accelerate's state, transformers' voice, Ctrl-C."""
+"""What a fit changes in the process that it runs in, and puts back: generators, accelerate's state, messages, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from accelerate.state import AcceleratorState, PartialState
 
-from fairtune.classifier.refusals import SettingsError
+from fairtune.classifier.errors import SettingsError
 from fairtune.classifier.settings import WHERE
 from fairtune.core.errors import Stopped
 from fairtune.core.seeding import random_state, restore_random_state
@@ -71,7 +71,7 @@ def find_device(wanted: str) -> str:
 class Interrupt:
     """The first Ctrl-C asks to stop at the next safe point; the second stops at once.
 
-    Only the main thread can hear it; elsewhere, and where Ctrl-C is ignored, nothing changes.
+    Only the main thread receives it; elsewhere, and where Ctrl-C is ignored, nothing changes.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -80,22 +80,22 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         self._before = signal.getsignal(signal.SIGINT)
-        hears = threading.current_thread() is threading.main_thread()
-        self._set = hears and self._before not in (signal.SIG_IGN, None)
+        listens = threading.current_thread() is threading.main_thread()
+        self._set = listens and self._before not in (signal.SIG_IGN, None)
         if self._set:
-            signal.signal(signal.SIGINT, self._hear)
+            signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._set:
             signal.signal(signal.SIGINT, self._before)
 
-    def look(self) -> None:
+    def check_stop(self) -> None:
         """Called at every safe point."""
         if self.asked:
             raise Stopped
 
-    def _hear(self, *_: object) -> None:
+    def _handle(self, *_: object) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True

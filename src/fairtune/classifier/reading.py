@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.classifier.holding_out import hold_out
 from fairtune.classifier.inputs import (
     Given,
     read_texts,
@@ -18,6 +17,7 @@ from fairtune.classifier.inputs import (
 )
 from fairtune.classifier.labels import Classes, find_classes, read_labels
 from fairtune.classifier.settings import Settings
+from fairtune.classifier.validation_split import hold_out
 from fairtune.core.errors import one_of
 from fairtune.core.seeding import derive
 from fairtune.tasks.task import Labels, Split

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.classifier.refusals import SettingsError
+from fairtune.classifier.errors import SettingsError
 from fairtune.core.errors import ModelError, one_of, shown
 from fairtune.methods.registry import MethodUse
 from fairtune.models.presets import parse_preset
@@ -61,12 +61,12 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
     """
     given = {name: _own_type(value) for name, value in given.items()}
     problems = [*_own_problems(given), *_train_problems(given["train"])]
-    told = {problem.path for problem in problems}
+    wrong = {problem.path for problem in problems}
     train = given["train"] if isinstance(given["train"], Mapping) else {}
     source = {
         "study": "classifier",
         "task": {"train": "given.csv"},
-        "model": "minilm" if "model" in told else os.fspath(given["model"]),
+        "model": "minilm" if "model" in wrong else os.fspath(given["model"]),
         "train": {
             **{name: _own_type(value) for name, value in train.items() if name not in (*OWN, *UNFIT)},
             **{name: given[name] for name in OWN if (name, given[name]) != ("lr", AUTO)},
@@ -74,12 +74,12 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         "seeds": [0],
         "arms": {ARM: {"methods": _plain(given["methods"])}},
         "compare": {"to": ARM},
-        "execution": {"devices": "auto" if "device" in told else given["device"]},
+        "execution": {"devices": "auto" if "device" in wrong else given["device"]},
     }
     try:
         study = load_study(source)
     except StudyError as error:
-        raise SettingsError([*problems, *map(_told, error.problems)]) from None
+        raise SettingsError([*problems, *map(_in_own_words, error.problems)]) from None
     if problems:
         raise SettingsError(problems)
     return Settings(
@@ -179,7 +179,7 @@ def _train_problems(train: Any) -> list[Problem]:
     return own + [Problem(WHERE, f"train.{name}", reason) for name, reason in UNFIT.items() if name in train]
 
 
-def _told(problem: Problem) -> Problem:
+def _in_own_words(problem: Problem) -> Problem:
     """A study's problem in the words of the constructor."""
     path = problem.path.removeprefix(f"arms.{ARM}.").replace("execution.devices", "device")
     if path.removeprefix("train.") in OWN:

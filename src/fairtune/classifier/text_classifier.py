@@ -15,8 +15,9 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from fairtune.classifier.figures import as_frame
-from fairtune.classifier.fitting import train_classifier
+from fairtune.classifier.errors import NotFittedYetError
+from fairtune.classifier.evaluation import Mistakes, as_frame, find_mistakes
+from fairtune.classifier.fit import train_classifier
 from fairtune.classifier.inputs import (
     Given,
     read_texts,
@@ -24,20 +25,18 @@ from fairtune.classifier.inputs import (
     require_some,
 )
 from fairtune.classifier.labels import read_labels
-from fairtune.classifier.mistakes import Mistakes, find_mistakes
-from fairtune.classifier.predicting import Predictor
-from fairtune.classifier.process import Interrupt, find_device
-from fairtune.classifier.reading import read_data
-from fairtune.classifier.record import Record
-from fairtune.classifier.refusals import NotFitted
-from fairtune.classifier.saving import (
+from fairtune.classifier.model_folder import (
     load_classifier_folder,
     packed,
     save_classifier,
     unpacked,
 )
+from fairtune.classifier.predictor import Predictor
+from fairtune.classifier.process import Interrupt, find_device
+from fairtune.classifier.progress import make_fit_watcher, prediction_progress
+from fairtune.classifier.provenance import Provenance
+from fairtune.classifier.reading import read_data
 from fairtune.classifier.settings import check_settings, plain_parameters
-from fairtune.classifier.showing import predicting, watcher
 from fairtune.core.printable import printable
 from fairtune.tasks.task import Labels
 
@@ -67,7 +66,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: the labels, sorted.
-        history_: a row an evaluation: losses and figures of merit.
+        history_: one row per evaluation: losses and figures of merit.
         validation_: figures of merit on the validation examples, with 95 % intervals; None without.
         best_epoch_: the epoch whose weights it has, from 1.
         partial_: whether Ctrl-C ended training early.
@@ -126,10 +125,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for note in data.notes:
             warnings.warn(printable(note), UserWarning, stacklevel=2)
         with Interrupt(quiet=not self.progress) as interrupt:
-            fitted = train_classifier(settings, data, watcher(self.progress), interrupt)
-        predictor = Predictor(fitted.network, fitted.tokenizer, fitted.record.max_length, fitted.device)
-        self._take(predictor, fitted.record, plain_parameters(parameters, fitted.record.settings))
-        if fitted.record.partial:
+            fitted = train_classifier(settings, data, make_fit_watcher(self.progress), interrupt)
+        predictor = Predictor(fitted.network, fitted.tokenizer, fitted.provenance.max_length, fitted.device)
+        self._take(predictor, fitted.provenance, plain_parameters(parameters, fitted.provenance.settings))
+        if fitted.provenance.partial:
             raise KeyboardInterrupt("training was interrupted; the classifier keeps its best weights so far")
         return self
 
@@ -139,7 +138,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[numbers])
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """The probability of each label, a row a text, columns as in `classes_`."""
+        """The probability of each label, one row per text, columns as in `classes_`."""
         return self._probabilities(self._given(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
@@ -156,9 +155,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the classifier as a folder that fairtune and plain transformers load, with a model card. Returns the folder."""
-        predictor, record = self._fitted()
+        predictor, provenance = self._fitted()
         place = Path(folder).expanduser()
-        save_classifier(place, predictor.network, predictor.tokenizer, record, self._made_by)
+        save_classifier(place, predictor.network, predictor.tokenizer, provenance, self._made_by)
         return place
 
     @classmethod
@@ -168,9 +167,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             FairtuneError: there is none, or a file of it is missing, cut off or changed.
         """
-        network, tokenizer, record, parameters = load_classifier_folder(Path(folder))
+        network, tokenizer, provenance, parameters = load_classifier_folder(Path(folder))
         found = cls(**{**parameters, "device": device})
-        found._take(Predictor(network, tokenizer, record.max_length, find_device(device)), record, parameters)
+        found._take(Predictor(network, tokenizer, provenance.max_length, find_device(device)), provenance, parameters)
         return found
 
     # -- scikit-learn's contract ---------------------------------------------------------------------------------------
@@ -190,19 +189,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         predictor = state.pop("predictor_", None)
         if predictor is not None:
-            state[FILES] = packed(predictor.network, predictor.tokenizer, self._record, self._made_by)
+            state[FILES] = packed(predictor.network, predictor.tokenizer, self._provenance, self._made_by)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         files = state.pop(FILES, None)
         super().__setstate__(state)
         if files is not None:
-            network, tokenizer, record, parameters = unpacked(files)
-            self._take(Predictor(network, tokenizer, record.max_length, find_device("auto")), record, parameters)
+            network, tokenizer, provenance, parameters = unpacked(files)
+            self._take(
+                Predictor(network, tokenizer, provenance.max_length, find_device("auto")), provenance, parameters
+            )
 
     # -- what is fitted ------------------------------------------------------------------------------------------------
 
-    def _take(self, predictor: Predictor, record: Record, made_by: dict[str, Any]) -> None:
+    def _take(self, predictor: Predictor, provenance: Provenance, made_by: dict[str, Any]) -> None:
         """Become what was fitted, all at once.
 
         Args:
@@ -210,34 +211,34 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         fitted = {
             "predictor_": predictor,
-            "classes_": record.classes.array,
-            "n_features_in_": record.width,
-            "max_length_": record.max_length,
-            "history_": pd.DataFrame(record.history),
-            "validation_": None if record.validation is None else as_frame(record.validation),
-            "best_epoch_": record.epoch,
-            "partial_": record.partial,
-            "temperature_": record.temperature,
-            "signature_": record.signature,
-            "_record": record,
+            "classes_": provenance.classes.array,
+            "n_features_in_": provenance.width,
+            "max_length_": provenance.max_length,
+            "history_": pd.DataFrame(provenance.history),
+            "validation_": None if provenance.validation is None else as_frame(provenance.validation),
+            "best_epoch_": provenance.epoch,
+            "partial_": provenance.partial,
+            "temperature_": provenance.temperature,
+            "signature_": provenance.signature,
+            "_provenance": provenance,
             "_made_by": made_by,
         }
         self.__dict__.pop("feature_names_in_", None)
-        if record.names is not None:
-            fitted["feature_names_in_"] = np.array(record.names, dtype=object)
+        if provenance.names is not None:
+            fitted["feature_names_in_"] = np.array(provenance.names, dtype=object)
         self.__dict__.update(fitted)
 
-    def _fitted(self) -> tuple[Predictor, Record]:
+    def _fitted(self) -> tuple[Predictor, Provenance]:
         if not hasattr(self, "predictor_"):
-            raise NotFitted(
+            raise NotFittedYetError(
                 "This TextClassifier instance is not fitted yet: call `fit`, or `TextClassifier.load(folder)`."
             )
-        return self.predictor_, self._record
+        return self.predictor_, self._provenance
 
     def _given(self, X: Any) -> Given:  # noqa: N803
-        _, record = self._fitted()
+        _, provenance = self._fitted()
         given = read_texts(X)
-        require_like(given, record.width, record.names)
+        require_like(given, provenance.width, provenance.names)
         return given
 
     def _labels(self, given: Given, y: Any) -> Labels:
@@ -246,8 +247,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted()[1].classes.numbers(labels)
 
     def _logits(self, given: Given) -> npt.NDArray[np.float32]:
-        with predicting(len(given), self.progress) as told:
-            return self._fitted()[0].logits(given.texts, told)
+        with prediction_progress(len(given), self.progress) as progress:
+            return self._fitted()[0].logits(given.texts, progress)
 
     def _probabilities(self, given: Given) -> npt.NDArray[np.float64]:
         return np.asarray(softmax(self._logits(given).astype(np.float64), axis=1))

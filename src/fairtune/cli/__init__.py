@@ -1,4 +1,4 @@
-"""The command line: one thin file a verb."""
+"""The command line: one thin file per verb."""
 
 from __future__ import annotations
 

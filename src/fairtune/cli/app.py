@@ -11,7 +11,6 @@ from fairtune.cli import (
     plan,
     predict,
     report,
-    restore,
     run,
     schema,
     som,
@@ -21,8 +20,8 @@ from fairtune.cli import (
     validate,
     verify,
 )
+from fairtune.cli.command import Verbs
 from fairtune.cli.data import data
-from fairtune.cli.refusing import Verbs
 from fairtune.core.version import __version__
 from fairtune.study.fields import field_docs
 
@@ -70,7 +69,7 @@ app.command("verify")(verify.verify)
 app.command("schema")(schema.schema)
 app.command("inspect")(inspect.inspect)
 app.command("export")(export.export)
-app.command("restore")(restore.restore)
+app.command("restore")(export.restore)
 app.command("som")(som.som)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)

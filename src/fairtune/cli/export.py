@@ -1,4 +1,4 @@
-"""`fairtune export`: a run's model, whole or as a delta."""
+"""`fairtune export` and `fairtune restore`: a run's model, whole or as a delta, and the way back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Runs,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.errors import FairtuneError
 
 RunName = Annotated[
@@ -26,6 +32,12 @@ Out = Annotated[
 Checkpoint = Annotated[
     str | None,
     typer.Option("--model", metavar="FOLDER", help="Where the checkpoint is, if not where it was.", show_default=False),
+]
+DeltaFolder = Annotated[
+    Path, typer.Argument(metavar="DELTA", help="A folder that `export --delta` wrote.", show_default=False)
+]
+NewFolder = Annotated[
+    Path, typer.Option("--out", metavar="FOLDER", help="A new folder for the model.", show_default=False)
 ]
 
 
@@ -69,6 +81,21 @@ def export(
     command = f"fairtune restore {shlex.quote(str(place))} --out FOLDER"
     lines.append(f"Tried: it restores every tensor bit for bit. The way back: {command}")
     console().print("\n".join(lines), soft_wrap=True)
+
+
+@answers
+def restore(delta: DeltaFolder, out: NewFolder, model: Checkpoint = None, as_json: AsJson = False) -> None:
+    """Rebuild the whole model of a delta, and prove that each tensor is the run's, bit for bit."""
+    from fairtune.export.restoration import restore_delta
+
+    done = restore_delta(delta, out, model)
+    if as_json:
+        print_json(done.as_json())
+        return
+    console().print(
+        f"{out}: {megabytes(done.model_bytes)}, {done.tensors} tensors, each bit-equal to the run's\n  {done.signature}",
+        soft_wrap=True,
+    )
 
 
 def megabytes(size: int) -> str:

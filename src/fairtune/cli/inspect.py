@@ -6,8 +6,13 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.answering import AsJson, answers, console, print_json
-from fairtune.cli.method_options import read_methods, read_task
+from fairtune.cli.command import (
+    AsJson,
+    answers,
+    console,
+    print_json,
+)
+from fairtune.cli.options import read_methods, read_task
 from fairtune.models.sources import find_model
 
 ModelName = Annotated[

@@ -9,7 +9,12 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
 from fairtune.methods.registry import Registration, registered

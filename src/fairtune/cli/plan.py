@@ -8,7 +8,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Overrides,
+    Profile,
+    StudyFile,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.methods.registry import MethodUse
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
@@ -41,7 +49,7 @@ def plan(
     if costs:
         console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
-            console().print(f"  {arm}: {seconds:.0f} s a run, {costs.seconds_per_step[arm]:.3f} s a step")
+            console().print(f"  {arm}: {seconds:.0f} s per run, {costs.seconds_per_step[arm]:.3f} s per step")
         console().print(
             f"  all {len(found.runs)} runs on {costs.devices} device(s): about {costs.total_seconds / 60:.1f} minutes"
         )

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
+from fairtune.cli.command import (
+    INTERRUPTED,
+    AsJson,
+    answers,
+    print_json,
+    tell,
+)
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.settings.values import DEVICE
 from fairtune.tasks.formats import check_columns
 
 if TYPE_CHECKING:
-    from fairtune.classifier.answering import Outcome
-    from fairtune.classifier.opening import Opened
-    from fairtune.classifier.sinks import Sink
+    from fairtune.classifier.prediction import OpenedClassifier, PredictionOutcome
+    from fairtune.classifier.row_output import RowOutput
     from fairtune.classifier.streams import Source
 
 MOST_SHOWN = 3
@@ -61,8 +66,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format", metavar="FORMAT", show_default=False,
-        help="csv, tsv, jsonl, parquet or txt (a text a line), where the name does not tell. Standard input is JSONL if its first "
-        "line is an object, else txt.",
+        help="csv, tsv, jsonl, parquet or txt (one text per line), where the name does not say. Standard input is JSONL if its "
+        "first line is an object, else txt.",
     ),
 ]  # fmt: skip
 Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]
@@ -105,7 +110,7 @@ def predict(
     Rows are answered some at a time, so a file may be larger than memory. OUT has its name when it is whole; after Ctrl-C or a
     bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
     """
-    from fairtune.classifier.sinks import Sink, quiet_standard_output
+    from fairtune.classifier.row_output import RowOutput, quiet_standard_output
     from fairtune.classifier.streams import Source
 
     if as_json and out == "-":
@@ -113,9 +118,9 @@ def predict(
     if not re.fullmatch(DEVICE, device):
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
-        tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
+        tell("Reading texts from the terminal, one per line; end with Ctrl-D.")
     source = Source(file, input_format)
-    sink = Sink(out, source.kind, safe_csv)
+    sink = RowOutput(out, source.kind, safe_csv)
     try:
         outcome, opened, scored = _predicted(
             model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens
@@ -139,12 +144,16 @@ def predict(
 
 
 def _predicted(
-    model: str, source: Source, sink: Sink, columns: tuple[str | None, str | None, str | None],
+    model: str, source: Source, sink: RowOutput, columns: tuple[str | None, str | None, str | None],
     added: tuple[bool, str], device: str, batch_tokens: int | None,
-) -> tuple[Outcome, Opened, str | None]:  # fmt: skip
-    from fairtune.classifier.answering import Asked, answer, text_columns
-    from fairtune.classifier.opening import open_classifier
-    from fairtune.cli.counting import counting
+) -> tuple[PredictionOutcome, OpenedClassifier, str | None]:  # fmt: skip
+    from fairtune.classifier.prediction import (
+        PredictionRequest,
+        open_classifier,
+        predict_rows,
+        text_columns,
+    )
+    from fairtune.classifier.progress import row_progress
 
     text, pair, label = columns
     rows = iter(source)
@@ -154,19 +163,19 @@ def _predicted(
     trained = None if source.kind == "txt" else opened.columns
     texts = text_columns(source.where, first.columns, (text, pair), trained, opened.width)
     scored = label or (opened.label if opened.label in first.columns else None)
-    asked = Asked(opened.classes, texts, scored, *added)
-    with counting() as progress, sink:
-        return answer(asked, opened.predictor, itertools.chain([first], rows), sink, progress), opened, scored
+    request = PredictionRequest(opened.classes, texts, scored, *added)
+    with row_progress() as progress, sink:
+        return predict_rows(request, opened.predictor, itertools.chain([first], rows), sink, progress), opened, scored
 
 
-def _kept(sink: Sink) -> str:
+def _kept(sink: RowOutput) -> str:
     if not sink.rows or sink.kept is None:
         return f"{sink.rows:,} rows were written." if sink.file is None else "No row was done, so nothing was written."
     return f"The {sink.rows:,} rows that were done are in {sink.kept}."
 
 
-def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> dict[str, Any]:
-    from fairtune.classifier.figures import overall
+def _facts(outcome: PredictionOutcome, opened: OpenedClassifier, label: str | None, sink: RowOutput) -> dict[str, Any]:
+    from fairtune.classifier.evaluation import overall
 
     n = int(outcome.matrix.sum())
     return {
@@ -184,17 +193,16 @@ def _facts(outcome: Outcome, opened: Opened, label: str | None, sink: Sink) -> d
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    from fairtune.cli.trained import told_figure
+    from fairtune.cli.train_summary import figure_text
 
     where = f" -> {facts['out']}" if facts["out"] else ""
-    lines = [
-        f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {facts['rows_per_second']:,.0f} a second on {facts['device']}{where}"
-    ]
+    speed = f"{facts['rows_per_second']:,.0f} per second on {facts['device']}"
+    lines = [f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {speed}{where}"]
     figures = {figure["metric"]: figure for figure in facts["figures"]}
     shown = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
     if shown:
-        told = ", ".join(told_figure(figure, facts["classes"]) for figure in shown)
-        lines.append(f"against '{facts['label']}': {told} (95 %, n = {shown[0]['n']:,})")
+        shown_text = ", ".join(figure_text(figure, facts["classes"]) for figure in shown)
+        lines.append(f"against '{facts['label']}': {shown_text} (95 %, n = {shown[0]['n']:,})")
     if facts["unknown_labels"]:
         names = list(facts["unknown_labels"])
         more = " ..." if len(names) > MOST_SHOWN else ""

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Runs,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.files import parse_json
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.", show_default=False)]

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import typer
 
-from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers, tell
+from fairtune.cli.command import (
+    FAILED_RUN,
+    AsJson,
+    Overrides,
+    Profile,
+    Runs,
+    StudyFile,
+    answers,
+    tell,
+)
 from fairtune.cli.report import show_report
 from fairtune.execution.conducting import conduct
 from fairtune.ledger.folders import require_writable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fairtune.cli.answering import answers, print_json
+from fairtune.cli.command import answers, print_json
 from fairtune.study.schema import study_json_schema
 
 

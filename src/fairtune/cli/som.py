@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Runs,
+    answers,
+    console,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from fairtune.report.maps.run_page import RunPage

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Runs,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import study_names
-from fairtune.ledger.seals import run_facts
-
-if TYPE_CHECKING:
-    from fairtune.analysis.results import RunRecord
+from fairtune.ledger.index import planned_status, refresh_index, study_status
+from fairtune.report.scales import scale_of
 
 STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
+TOLD = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")
 StudyName = Annotated[
     str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)
 ]
@@ -26,16 +32,15 @@ StudyName = Annotated[
 @answers
 def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Show how far a study is, or all of them."""
-    from fairtune.analysis.results import load_results
-
     if study is not None:
         _one(study, runs, as_json)
         return
     counts: dict[str, Counter[str]] = {}
     problems: dict[str, str] = {}
+    rows = refresh_index(runs)
     for name in study_names(runs):
         try:
-            counts[name] = Counter(run.status for run in load_results(runs, name).runs)
+            counts[name] = Counter(run.status for run in planned_status(runs, name, rows).runs)
         except LedgerError as error:  # one study that cannot be read must not hide the others
             problems[name] = str(error)
     if as_json:
@@ -54,38 +59,18 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
 
 
 def _one(study: str, runs: Path, as_json: bool) -> None:
-    from fairtune.analysis.results import load_results
-
-    records = load_results(runs, study).runs
+    found = study_status(runs, study)
     if as_json:
-        print_json({"study": study, "runs": [_facts(record) for record in records]})
+        facts = [{name: value for name, value in asdict(run).items() if name in TOLD} for run in found.runs]
+        told = [{"position": position, **run} for position, run in enumerate(facts)]
+        print_json({"study": study, "runs": told})
         return
-    table = Table("run", "arm", "seed", "state", "score", "seconds", "reason", box=None, padding=(0, 2, 0, 0))
-    for record in records:
-        facts = _facts(record)
-        score = f"{100 * facts['score']:.2f}" if facts["score"] is not None else "-"  # type: ignore[operator]
-        seconds = f"{facts['seconds']:.0f}" if facts["seconds"] is not None else "-"
-        table.add_row(
-            str(record.position + 1),
-            record.arm,
-            str(record.seed),
-            record.status,
-            score,
-            seconds,
-            str(facts["reason"] or ""),
-        )
+    scale = None if found.metric is None else scale_of(found.metric)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("run", "arm", "seed", "state", "score" if scale is None else scale.heading, "seconds", "reason"):
+        table.add_column(title, justify="left" if title in ("arm", "state", "reason") else "right")
+    for position, run in enumerate(found.runs, start=1):
+        score = "-" if run.score is None or scale is None else scale.value(run.score)
+        seconds = "-" if run.seconds is None else f"{run.seconds:.0f}"
+        table.add_row(str(position), run.arm, str(run.seed), run.status, score, seconds, run.reason or "")
     console().print(table)
-
-
-def _facts(record: RunRecord) -> dict[str, object]:
-    facts = run_facts(record.state)
-    return {
-        "position": record.position,
-        "arm": record.arm,
-        "seed": record.seed,
-        "status": record.status,
-        "score": facts.score,
-        "seconds": facts.seconds,
-        "reason": facts.reason,
-        "signature": facts.signature,
-    }

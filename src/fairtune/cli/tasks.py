@@ -8,7 +8,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.tasks.catalogue import unknown
 from fairtune.tasks.definitions import ALIASES, LANGUAGES, family_of
@@ -47,7 +52,7 @@ def _named(name: str, every: Sequence[Description]) -> list[Description]:
 
 
 def _show_all(chosen: Sequence[Description], short: bool) -> None:
-    """Two lines a task; in the short list the languages of a task go by one name."""
+    """Two lines per task; in the short list the languages of a task go by one name."""
     out = console()
     out.print(
         Text(_columns("task", "kind, classes", "train", "validation", "test", "metric"), style="bold"), soft_wrap=True

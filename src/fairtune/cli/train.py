@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
-from fairtune.cli.method_options import read_methods
+from fairtune.cli.command import (
+    INTERRUPTED,
+    AsJson,
+    answers,
+    print_json,
+    tell,
+)
+from fairtune.cli.options import read_methods
 from fairtune.core.errors import FairtuneError
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
@@ -148,8 +154,8 @@ def train(
     }  # fmt: skip
 
     from fairtune.classifier.labelled import read_labelled
-    from fairtune.classifier.saving import require_free
-    from fairtune.cli.trained import facts_of, show
+    from fairtune.classifier.model_folder import require_free
+    from fairtune.cli.train_summary import facts_of, show_summary
 
     require_free(out.expanduser().resolve())  # before the work, not after it
     texts = [text] if pair is None else [text, pair]
@@ -164,12 +170,12 @@ def train(
     facts = facts_of(classifier, rows, tested, place, seconds, notes)
     if tested is not None:  # scored after it was saved, so that nothing is lost; now the card tells of it, too
         figures = {"data": tested.where.name, "figures": facts["test"], "notes": facts["test_notes"]}
-        classifier._record = replace(classifier._record, test=figures)
+        classifier._provenance = replace(classifier._provenance, test=figures)
         classifier.save(out)
     if as_json:
         print_json(facts)
     else:
-        show(facts)
+        show_summary(facts)
     if classifier.partial_:
         tell("fairtune: stopped. The best so far is saved; its card and its signature say `partial`.")
         raise typer.Exit(INTERRUPTED)
@@ -181,18 +187,18 @@ def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier,
 
     classifier = TextClassifier(**parameters)
     began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
             classifier.fit(rows.texts, rows.labels)
         except StudyError as error:
-            told = [Problem("fairtune train", problem.path, problem.message) for problem in error.problems]
-            raise StudyError(told) from None
+            problems = [Problem("fairtune train", problem.path, problem.message) for problem in error.problems]
+            raise StudyError(problems) from None
         except KeyboardInterrupt:
             if not hasattr(classifier, "predictor_"):
                 tell("\nfairtune: stopped before anything was learned, so nothing was saved.")
                 raise typer.Exit(INTERRUPTED) from None
-    notes = [str(warning.message) for warning in heard if issubclass(warning.category, UserWarning)]
+    notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began
 
 

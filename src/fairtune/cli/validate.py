@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from fairtune.cli.answering import AsJson, StudyFile, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    StudyFile,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.study.loading import check_file
 
 

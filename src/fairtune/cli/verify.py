@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from fairtune.cli.answering import FAILED_RUN, AsJson, Runs, answers, console, print_json
+from fairtune.cli.command import (
+    FAILED_RUN,
+    AsJson,
+    Runs,
+    answers,
+    console,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from fairtune.analysis.verification import CheckedStudy

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.markdown import (
+    code,
+    items,
+    plain,
+    table,
+)
 from fairtune.report import data_section
 from fairtune.report.content import Header
 from fairtune.report.data_section import HASH, TITLES, DataSection
-from fairtune.report.markdown_text import code, items, plain, table
 from fairtune.report.text_data import text_remarks, text_rows
 
 

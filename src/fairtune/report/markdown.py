@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from fairtune.core.markdown import (
+    fenced,
+    items,
+    one_line,
+    plain,
+    section,
+    table,
+)
 from fairtune.core.numbers import (
     DASH,
     error_size,
@@ -21,7 +29,6 @@ from fairtune.report.costs import expected_text
 from fairtune.report.data_markdown import data_lines, text_lines
 from fairtune.report.maps.markdown import map_lines
 from fairtune.report.markdown_results import result_lines
-from fairtune.report.markdown_text import fenced, items, one_line, plain, section, table
 from fairtune.report.mistakes.markdown import mistake_lines
 from fairtune.report.origin import Origin, origin_of
 from fairtune.report.representation.words import representation_caption, representation_remarks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtune.core.markdown import plain, section, table
 from fairtune.core.numbers import (
     DASH,
     confidence,
@@ -11,7 +12,6 @@ from fairtune.core.numbers import (
     p_value,
 )
 from fairtune.report.content import ArmRow, Header, ReportContent, Versus
-from fairtune.report.markdown_text import plain, section, table
 from fairtune.report.scales import Scale, relative, scale_of
 
 

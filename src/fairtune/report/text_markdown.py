@@ -6,10 +6,15 @@ from collections.abc import Iterator
 
 from fairtune.analysis.progress import steps_text
 from fairtune.analysis.statistics import Summary
+from fairtune.core.markdown import (
+    items,
+    plain,
+    section,
+    table,
+)
 from fairtune.core.numbers import DASH, low_to_high, whole
 from fairtune.report.content import ArmRow, Header, ReportContent
 from fairtune.report.markdown_results import difference_cells, difference_heads, fair_lines, metric_cells
-from fairtune.report.markdown_text import items, plain, section, table
 from fairtune.report.samples import Samples, samples_text
 from fairtune.report.scales import OF_TOKENS, Scale, scale_of
 

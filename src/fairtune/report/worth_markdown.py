@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.markdown import (
+    items,
+    plain,
+    section,
+    table,
+)
 from fairtune.core.numbers import confidence
 from fairtune.report.content import Header, ReportContent, Worth
 from fairtune.report.costs import cost_text
-from fairtune.report.markdown_text import items, plain, section, table
 from fairtune.report.worth_words import (
     LEFT_OUT,
     TITLE,

@@ -1,4 +1,4 @@
-"""`fairtune data ...`: looking at a task's data before anything is trained. One file a verb."""
+"""`fairtune data ...`: looking at a task's data before anything is trained. One file per verb."""
 
 from __future__ import annotations
 

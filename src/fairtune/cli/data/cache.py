@@ -9,7 +9,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.cache import VARIABLE, cache_folder
 from fairtune.core.cache_contents import clear, contents, size_text
 

@@ -9,7 +9,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.answering import AsJson, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.errors import DataError
 from fairtune.core.printable import printable
 from fairtune.tasks.titles import MadeTitle, kinds, make_titles, read_titles
@@ -28,7 +33,7 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="FILE",
-        help="Correct titles: .bib, .csv, .tsv, .jsonl, .parquet, or .txt with one a line, each also .gz; may be repeated.",
+        help="Correct titles: .bib, .csv, .tsv, .jsonl, .parquet, or .txt with one per line, each also .gz; may be repeated.",
         show_default=False,
     ),
 ]

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from fairtune.cli.answering import AsJson, Overrides, Profile, StudyFile, answers, console, print_json
+from fairtune.cli.command import (
+    AsJson,
+    Overrides,
+    Profile,
+    StudyFile,
+    answers,
+    console,
+    print_json,
+)
 from fairtune.core.cache import cache_folder
 from fairtune.core.cache_contents import size_text
 from fairtune.study.loading import load_study

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.markdown import (
+    code,
+    items,
+    plain,
+    table,
+)
 from fairtune.core.numbers import DASH
 from fairtune.report.maps.section import REPORT_COLUMNS, ArmMaps, Column, MapsSection, shown_text
-from fairtune.report.markdown_text import code, items, plain, table
 
 
 def map_lines(maps: MapsSection, study: str) -> Iterator[str]:

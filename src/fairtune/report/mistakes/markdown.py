@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.core.markdown import items, plain, table
 from fairtune.core.numbers import DASH
-from fairtune.report.markdown_text import items, plain, table
 from fairtune.report.mistakes.content import Groups, MistakesSection
 from fairtune.report.mistakes.words import (
     ExampleList,

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fairtune.classifier.errors import UnusableModelError
 from fairtune.classifier.model_card import model_card
-from fairtune.classifier.predicting import Predictor
+from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.process import borrowed_process
-from fairtune.classifier.record import Record
-from fairtune.classifier.refusals import UnusableModel
+from fairtune.classifier.provenance import Provenance
 from fairtune.core.errors import ModelError
 from fairtune.core.files import (
     read_json,
@@ -33,31 +33,35 @@ FACTS, SUMS, CARD = "fairtune.json", "manifest.json", "README.md"
 KIND, FORMAT = "text-classifier", 1
 
 
-def save_classifier(folder: Path, network: Any, tokenizer: Any, record: Record, parameters: Mapping[str, Any]) -> None:
+def save_classifier(
+    folder: Path, network: Any, tokenizer: Any, provenance: Provenance, parameters: Mapping[str, Any]
+) -> None:
     """Write a classifier; one that is in the folder already is replaced when the new one is whole.
 
     Args:
         parameters: of the estimator, plain data.
 
     Raises:
-        UnusableModel: the folder holds something else, or cannot be written.
+        UnusableModelError: the folder holds something else, or cannot be written.
     """
     folder = folder.expanduser().resolve()
     require_free(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with write_folder(folder, replace=True) as aside:
-            write_files(aside, network, tokenizer, record, parameters)
-            (aside / CARD).write_text(model_card(record, folder.name), encoding="utf-8")
+            write_files(aside, network, tokenizer, provenance, parameters)
+            (aside / CARD).write_text(model_card(provenance, folder.name), encoding="utf-8")
             write_json(aside / SUMS, _sums(aside))
     except OSError as error:
-        raise UnusableModel(f"{folder}: cannot be written: {error.strerror or error}.") from None
+        raise UnusableModelError(f"{folder}: cannot be written: {error.strerror or error}.") from None
 
 
-def write_files(folder: Path, network: Any, tokenizer: Any, record: Record, parameters: Mapping[str, Any]) -> None:
+def write_files(
+    folder: Path, network: Any, tokenizer: Any, provenance: Provenance, parameters: Mapping[str, Any]
+) -> None:
     """The files that decide what a classifier answers."""
     words = copy.deepcopy(tokenizer)
-    words.model_max_length = record.max_length  # so that `truncation=True` cuts texts where training did
+    words.model_max_length = provenance.max_length  # so that `truncation=True` cuts texts where training did
     with quiet_transformers():
         words.save_pretrained(folder)
         network.save_pretrained(folder)
@@ -66,57 +70,57 @@ def write_files(folder: Path, network: Any, tokenizer: Any, record: Record, para
         "format": FORMAT,
         "fairtune": __version__,
         "parameters": parameters,
-        "record": record.as_json(),
+        "record": provenance.as_json(),
     }
     write_json(folder / FACTS, facts)
 
 
-def load_files(folder: Path) -> tuple[Any, Any, Record, dict[str, Any]]:
-    """Network, tokenizer, record and parameters of a classifier whose files are whole."""
+def load_files(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
+    """Network, tokenizer, provenance and parameters of a classifier whose files are whole."""
     facts = read_json(folder / FACTS)
     if facts is None or facts.get("kind") != KIND:
-        raise UnusableModel(f"{folder}: {FACTS} does not describe a text classifier.")
+        raise UnusableModelError(f"{folder}: {FACTS} does not describe a text classifier.")
     form = facts.get("format")
     if isinstance(form, int) and form > FORMAT:
-        raise UnusableModel(
+        raise UnusableModelError(
             f"{folder}: it was saved by fairtune {facts.get('fairtune')}, which is newer; update fairtune."
         )
     try:
         with borrowed_process("cpu"):
             with explain_failure(f"{folder}: {FACTS} is damaged"):
-                record, parameters = Record.from_json(facts["record"]), dict(facts["parameters"])
-                if record.width not in (1, 2):
-                    raise ValueError(f"an example has {record.width!r} texts")
+                provenance, parameters = Provenance.from_json(facts["record"]), dict(facts["parameters"])
+                if provenance.width not in (1, 2):
+                    raise ValueError(f"an example has {provenance.width!r} texts")
             tokenizer = load_tokenizer.__wrapped__(folder)  # not the one that lay in this folder before
             source = ModelSource(folder.name, "", str(folder))
             with explain_failure(f"{folder}: {FACTS} is damaged"):
-                names, attention = record.classes.names, record.settings["train"].get("attention")
+                names, attention = provenance.classes.names, provenance.settings["train"].get("attention")
             loaded = load_classifier(source, names, tokenizer, attention)
             with explain_failure(f"{folder}: no text goes through it"):
-                Predictor(loaded.network, tokenizer, record.max_length, "cpu").logits([TRIED[: record.width]])
+                Predictor(loaded.network, tokenizer, provenance.max_length, "cpu").logits([TRIED[: provenance.width]])
     except ModelError as error:
-        raise UnusableModel(str(error)) from None
+        raise UnusableModelError(str(error)) from None
     fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
     if fresh:
-        raise UnusableModel(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
-    return loaded.network.eval(), tokenizer, record, parameters
+        raise UnusableModelError(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
+    return loaded.network.eval(), tokenizer, provenance, parameters
 
 
-def load_classifier_folder(folder: Path) -> tuple[Any, Any, Record, dict[str, Any]]:
-    """Network, tokenizer, record and parameters of a saved classifier.
+def load_classifier_folder(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
+    """Network, tokenizer, provenance and parameters of a saved classifier.
 
     Raises:
-        UnusableModel: there is none, or a file of it is missing, cut off or changed; it is named.
+        UnusableModelError: there is none, or a file of it is missing, cut off or changed; it is named.
     """
     folder = folder.expanduser().resolve()
     if not folder.is_dir():
-        raise UnusableModel(f"{folder}: there is no such folder.")
+        raise UnusableModelError(f"{folder}: there is no such folder.")
     if not (folder / FACTS).exists() and not (folder / SUMS).exists():
         hint = (
             " It is a plain transformers model: fit one from it with TextClassifier(model=...)."
             * (folder / "config.json").exists()
         )
-        raise UnusableModel(f"{folder}: no classifier was saved here, since {FACTS} is missing.{hint}")
+        raise UnusableModelError(f"{folder}: no classifier was saved here, since {FACTS} is missing.{hint}")
     _require_whole(folder)
     return load_files(folder)
 
@@ -127,16 +131,16 @@ def _require_whole(folder: Path) -> None:
     mend = "Copy or save the classifier again."
     if sums is None:
         what = "cannot be read" if (folder / SUMS).exists() else "is missing"
-        raise UnusableModel(f"{folder}: {SUMS} {what}, so the folder is not whole. {mend}")
+        raise UnusableModelError(f"{folder}: {SUMS} {what}, so the folder is not whole. {mend}")
     for name, expected in sums.items():
         file = folder / name
         if not file.is_file():
-            raise UnusableModel(f"{folder}: {name} is missing. {mend}")
+            raise UnusableModelError(f"{folder}: {name} is missing. {mend}")
         size = file.stat().st_size
         if size < expected["bytes"]:
-            raise UnusableModel(f"{folder}: {name} is cut off: {size:,} of {expected['bytes']:,} bytes. {mend}")
+            raise UnusableModelError(f"{folder}: {name} is cut off: {size:,} of {expected['bytes']:,} bytes. {mend}")
         if size != expected["bytes"] or sha256_of(file) != expected["sha256"]:
-            raise UnusableModel(f"{folder}: {name} was changed after it was saved (its sha256 differs). {mend}")
+            raise UnusableModelError(f"{folder}: {name} was changed after it was saved (its sha256 differs). {mend}")
 
 
 def _sums(folder: Path) -> dict[str, dict[str, Any]]:
@@ -149,31 +153,31 @@ def require_free(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise UnusableModel(f"{folder}: that is a file; name a folder.")
+        raise UnusableModelError(f"{folder}: that is a file; name a folder.")
     held = files_of(folder)
     facts = read_json(folder / FACTS) or {}
     if held and facts.get("kind") != KIND:
-        raise UnusableModel(
+        raise UnusableModelError(
             f"{folder}: the folder holds other things, such as {held[0]}, and no classifier; name a new or empty folder."
         )
     ours = {FACTS, SUMS, CARD, *(read_json(folder / SUMS) or held)}
     others = [name for name in held if name not in ours]
     if others:
-        raise UnusableModel(
+        raise UnusableModelError(
             f"{folder}: besides a classifier the folder holds {others[0]}, which would be lost; move it, or name another folder."
         )
 
 
-def packed(network: Any, tokenizer: Any, record: Record, parameters: Mapping[str, Any]) -> dict[str, bytes]:
+def packed(network: Any, tokenizer: Any, provenance: Provenance, parameters: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a classifier as bytes, for a copy or another process."""
     with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
         folder = Path(name)
-        write_files(folder, network, tokenizer, record, parameters)
+        write_files(folder, network, tokenizer, provenance, parameters)
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def unpacked(files: Mapping[str, bytes]) -> tuple[Any, Any, Record, dict[str, Any]]:
-    """Network, tokenizer, record and parameters."""
+def unpacked(files: Mapping[str, bytes]) -> tuple[Any, Any, Provenance, dict[str, Any]]:
+    """Network, tokenizer, provenance and parameters."""
     with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
         for file, content in files.items():
             place = Path(name) / file

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,7 +18,6 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Any, Protocol
 
-from fairtune.classifier.formulas import guarded
 from fairtune.classifier.streams import DELIMITERS, Records, ending
 from fairtune.core.errors import DataError
 from fairtune.core.files import aside_of, finite
@@ -26,9 +26,13 @@ from fairtune.core.printable import LINES, printable, printable_json
 Columns = Mapping[str, Sequence[Any]]
 NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSONL", "parquet": "Parquet"}
 WRITTEN = tuple(NAMES)
+QUOTE = "'"
+FORMULA = re.compile(r"'*(?:[\t\r\n\0]|[\s\ufeff]*[=+\-@＝＋－＠])")
+"""How a cell begins that a spreadsheet would take for a formula. Quotes before it count, so that taking one away again
+gives the data back, whatever they were."""
 
 
-class Writer(Protocol):
+class RowWriter(Protocol):
     """How rows are written in a format."""
 
     def write(self, records: Records, added: Columns) -> None:
@@ -38,7 +42,7 @@ class Writer(Protocol):
         """Make a whole file of what was written."""
 
 
-class Sink:
+class RowOutput:
     """An output. In a `with` it is finished when all went well, and kept aside as far as it came when something did not.
 
     Args:
@@ -64,9 +68,9 @@ class Sink:
             )
         self._safe, self._shown = safe, self.file is None and sys.stdout.isatty()
         self.rows, self.kept = 0, self.file
-        self._writer: Writer | None = None
+        self._writer: RowWriter | None = None
 
-    def __enter__(self) -> Sink:
+    def __enter__(self) -> RowOutput:
         if self.file is not None:
             if self.file.is_dir():
                 raise DataError(
@@ -78,12 +82,12 @@ class Sink:
             except OSError as error:
                 raise DataError(f"{self.file}: cannot be written: {error.strerror or error}.") from None
             if self.file.suffix.lower() == ".gz":
-                handle = _Packed(handle)
+                handle = _GzipFile(handle)
         else:
             handle = sys.stdout.buffer
         self._handle = handle
         parquet = self.kind == "parquet"
-        self._writer = _Parquet(handle) if parquet else _Text(handle, self.kind, self._safe, self._shown)
+        self._writer = _ParquetWriter(handle) if parquet else _TextWriter(handle, self.kind, self._safe, self._shown)
         return self
 
     def write(self, records: Records, added: Columns) -> None:
@@ -135,7 +139,7 @@ def partial_name(file: Path) -> Path:
     return file.with_name(f"{file.name.removesuffix(endings)}.partial{endings}")
 
 
-class _Packed(gzip.GzipFile):
+class _GzipFile(gzip.GzipFile):
     """gzip that closes the file beneath, and writes the same bytes for the same rows."""
 
     def __init__(self, handle: IO[bytes]) -> None:
@@ -147,7 +151,7 @@ class _Packed(gzip.GzipFile):
         self._beneath.close()
 
 
-class _Text:
+class _TextWriter:
     """CSV, TSV and JSONL; some rows are written in one go.
 
     Args:
@@ -192,13 +196,13 @@ class _Text:
 
     def _cell(self, value: Any) -> Any:
         cell = _as_cell(value)
-        return guarded(cell) if self._safe else cell
+        return guard(cell) if self._safe else cell
 
     def close(self) -> None:
         self._handle.flush()
 
 
-class _Parquet:
+class _ParquetWriter:
     """Parquet; the first rows decide the types."""
 
     def __init__(self, handle: IO[bytes]) -> None:
@@ -276,17 +280,22 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    heard: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+    signals: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: signals.append((number, frame)))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if heard:
-            before(*heard[0])
+        if signals:
+            before(*signals[0])
 
 
 def quiet_standard_output() -> None:
     """After a broken pipe: what is left in the buffer goes nowhere, so that Python says nothing of it at the end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
+
+
+def guard(cell: Any) -> Any:
+    """The cell with a quote before it, which makes spreadsheets take it for text; numbers, and other texts, as they are."""
+    return QUOTE + cell if isinstance(cell, str) and FORMULA.match(cell) else cell

@@ -1,4 +1,4 @@
-"""What is known of a fitted classifier beside its network: plain data, all of which is saved with it."""
+"""Where a fitted classifier comes from and what was measured of it: plain data, all of which is saved with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairtune.tasks.task import Split
 
 
 @dataclass(frozen=True)
-class Record:
+class Provenance:
     """How a classifier came to be, and what was measured of it.
 
     Args:
@@ -26,7 +26,7 @@ class Record:
         names: of the columns that they were in, if any.
         settings: everything that decides the weights, and nothing else.
         data: examples of each class and split, how the validation split came about, and a sha256 of it all.
-        history: a row an evaluation; without validation, a row an epoch.
+        history: one row per evaluation; without validation, one row per epoch.
         step: the one whose weights it has, of `steps` that were planned.
         epoch: the pass over the training examples in which that step is, from 1.
         partial: whether training was interrupted.
@@ -67,7 +67,7 @@ class Record:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Record:
+    def from_json(cls, value: dict[str, Any]) -> Provenance:
         found = cls(**{field.name: value[field.name] for field in fields(cls)})
         calibration = value["calibration"]
         return found if calibration is None else replace(found, calibration=Calibration(**calibration))

@@ -37,7 +37,7 @@ def read_methods(options: Sequence[str]) -> tuple[MethodUse, ...]:
     try:
         study = load_study(_study(methods=[use for _, use in entries]))
     except StudyError as error:
-        raise StudyError(problems + [_of_option(problem, entries) for problem in error.problems]) from None
+        raise StudyError(problems + [_as_option_problem(problem, entries) for problem in error.problems]) from None
     if problems:
         raise StudyError(problems)
     return study.methods(ARM)
@@ -91,7 +91,7 @@ def _study(methods: Sequence[Any] = (), task: Any = "any") -> dict[str, Any]:
     }
 
 
-def _of_option(problem: Problem, entries: Sequence[tuple[str, Any]]) -> Problem:
+def _as_option_problem(problem: Problem, entries: Sequence[tuple[str, Any]]) -> Problem:
     """A problem of that study, told of the option that caused it."""
     found = METHOD.fullmatch(problem.path)
     return Problem(entries[int(found[1])][0], found[2], problem.message) if found else problem

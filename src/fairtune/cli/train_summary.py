@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.answering import console
+from fairtune.cli.command import console
 from fairtune.core.printable import printable, with_printable_texts
 from fairtune.report.scales import scale_of
 
 if TYPE_CHECKING:
+    from fairtune.classifier.evaluation import Mistakes
     from fairtune.classifier.labelled import Labelled
-    from fairtune.classifier.mistakes import Mistakes
     from fairtune.classifier.text_classifier import TextClassifier
 
 MOST_CLASSES, MOST_MISTAKES, SHOWN = 12, 5, 60
@@ -26,34 +26,34 @@ def facts_of(
     classifier: TextClassifier, rows: Labelled, tested: Labelled | None, place: Path, seconds: float, notes: list[str]
 ) -> dict[str, Any]:
     """Everything that is told, as plain data."""
-    record = classifier._record
+    provenance = classifier._provenance
     found = None if tested is None else classifier.errors(tested.texts, tested.labels)
     leak = _leak(rows, tested)
-    counts = {**record.data["counts"], **({} if tested is None else {"test": dict(tested.counts())})}
+    counts = {**provenance.data["counts"], **({} if tested is None else {"test": dict(tested.counts())})}
     return {
         "folder": str(place),
-        "model": record.settings["model"]["name"],
-        "methods": record.settings["methods"],
+        "model": provenance.settings["model"]["name"],
+        "methods": provenance.settings["methods"],
         "data": str(rows.where),
         "classes": [str(one) for one in classifier.classes_],
         "counts": counts,
-        "held_out": record.data["held_out"],
-        "max_length": record.max_length,
-        "metric": record.settings["metric"],
-        "epoch": record.epoch,
-        "step": record.step,
-        "steps": record.steps,
-        "partial": record.partial,
-        "validation": record.validation,
-        "temperature": record.temperature,
+        "held_out": provenance.data["held_out"],
+        "max_length": provenance.max_length,
+        "metric": provenance.settings["metric"],
+        "epoch": provenance.epoch,
+        "step": provenance.step,
+        "steps": provenance.steps,
+        "partial": provenance.partial,
+        "validation": provenance.validation,
+        "temperature": provenance.temperature,
         "test_data": None if tested is None else str(tested.where),
         "test": None if found is None else found.overall.reset_index().to_dict("records"),
         "mistakes": [] if found is None else _mistakes(found),
         "seconds": seconds,
         "device": str(classifier.predictor_.device),
-        "notes": list(dict.fromkeys(map(printable, [*notes, *record.notes, *leak]))),
+        "notes": list(dict.fromkeys(map(printable, [*notes, *provenance.notes, *leak]))),
         "test_notes": leak,
-        "signature": record.signature,
+        "signature": provenance.signature,
         "predict": f"fairtune predict {shlex.quote(str(place))} FILE -o OUT",
     }
 
@@ -71,7 +71,7 @@ def _mistakes(found: Mistakes) -> list[dict[str, Any]]:
     return [{"row": row + 1, **own} for row, own in zip(rows, values, strict=True)]
 
 
-def show(facts: dict[str, Any]) -> None:
+def show_summary(facts: dict[str, Any]) -> None:
     out, facts = console(), with_printable_texts(facts)
     methods = [name for use in facts["methods"] for name in use]
     model = " + ".join([facts["model"], *methods])
@@ -131,7 +131,7 @@ def _lines(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _figures(scored: dict[str, list[dict[str, Any]]], classes: list[str]) -> Table:
-    """A row a figure of merit, a column a split."""
+    """One row per figure of merit, one column per split."""
     table = Table(box=None, padding=(0, 3, 0, 0))
     table.add_column("95 % intervals", no_wrap=True)
     for split, figures in scored.items():
@@ -143,7 +143,7 @@ def _figures(scored: dict[str, list[dict[str, Any]]], classes: list[str]) -> Tab
     return table
 
 
-def told_figure(figure: dict[str, Any], classes: list[Any]) -> str:
+def figure_text(figure: dict[str, Any], classes: list[Any]) -> str:
     """A figure of merit with its interval: `accuracy 91.20 [88.05, 93.61]`."""
     return f"{_title(figure['metric'], classes)} {_with_interval(figure)}"
 

@@ -19,15 +19,16 @@ from fairtune.classifier.calibration import (
     fold_temperature,
     negative_log_likelihood,
 )
-from fairtune.classifier.figures import (
+from fairtune.classifier.errors import UnusableModelError
+from fairtune.classifier.evaluation import (
+    Mistakes,
     by_class,
     confusion,
+    find_mistakes,
     overall,
     wilson,
 )
 from fairtune.classifier.inputs import read_texts
-from fairtune.classifier.mistakes import Mistakes, find_mistakes
-from fairtune.classifier.refusals import UnusableModel
 from fairtune.settings.metrics import classification_metrics
 from tests.classifier.made_examples import make_texts, quick
 from tests.models.architectures import build
@@ -121,7 +122,7 @@ def test_a_head_that_cannot_be_scaled_is_left_as_it_was(small_model: Path) -> No
     whole = network.classifier
     network.classifier = torch.nn.Sequential(whole, torch.nn.Tanh())
     before = whole.weight.clone()
-    with pytest.raises(UnusableModel, match="does not end in a linear layer"):
+    with pytest.raises(UnusableModelError, match="does not end in a linear layer"):
         fold_temperature(network, 2.0)
     torch.testing.assert_close(whole.weight, before)
 

@@ -16,9 +16,9 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from fairtune import TextClassifier
-from fairtune.classifier import fitting
+from fairtune.classifier.errors import FitError
 from fairtune.classifier.process import Interrupt
-from fairtune.classifier.refusals import FitFailure
+from fairtune.classifier.text_classifier import fit
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.base import Method
 from fairtune.models.sources import ModelSource
@@ -107,10 +107,10 @@ def test_a_fit_leaves_the_process_as_it_was(small_model: Path, tmp_path: Path, m
 def test_without_validation_all_examples_train_and_the_last_weights_are_taken(small_model: Path) -> None:
     found = quick(small_model, validation=0).fit(TEXTS, LABELS)
     assert found.validation_ is None
-    assert found._record.data["counts"] == {"train": {"neg": 30, "pos": 30}}
+    assert found._provenance.data["counts"] == {"train": {"neg": 30, "pos": 30}}
     assert found.best_epoch_ == 3
     assert list(found.history_) == ["epoch", "step", "train_loss", "best"]
-    assert found._record.step == 24
+    assert found._provenance.step == 24
 
 
 def test_evaluations_every_few_steps_and_mixed_precision(small_model: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_embedded_model_with_the_defaults() -> None:
     found = TextClassifier(validation=0, train={"steps": 4}, progress=False).fit(texts, ["good", "bad"] * 5)
     assert found.predict(texts[:2]).tolist() == ["good", "bad"]
     assert found.max_length_ == 8
-    assert found._record.settings["train"]["lr"] == 1e-4
+    assert found._provenance.settings["train"]["lr"] == 1e-4
 
 
 @pytest.mark.parametrize(("units", "rate"), [(384, 1e-4), (768, 2e-5)])
@@ -137,7 +137,7 @@ def test_the_learning_rate_suits_the_model(tmp_path: Path, units: int, rate: flo
 
     for config in (DistilBertConfig(dim=units), GPT2Config(n_embd=units)):
         config.save_pretrained(tmp_path)
-        assert fitting._rate(ModelSource("some", "", str(tmp_path))) == rate
+        assert fit._rate(ModelSource("some", "", str(tmp_path))) == rate
 
 
 METHODS: list[list[Any]] = [
@@ -202,19 +202,19 @@ class TestInterrupted:
             stopped.fit(TEXTS, LABELS)
         assert stopped.partial_
         assert stopped.validation_ is None
-        assert stopped._record.step == 3
+        assert stopped._provenance.step == 3
         assert len(stopped.predict(TEXTS)) == 60
 
     def test_before_anything_is_learned_nothing_is_kept(
         self, small_model: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        prepared = fitting._prepared
+        prepared = fit._prepare_run
 
         def press(*given: Any) -> TrainingRun:
             signal.raise_signal(signal.SIGINT)
             return prepared(*given)
 
-        monkeypatch.setattr(fitting, "_prepared", press)
+        monkeypatch.setattr(fit, "_prepare_run", press)
         stopped = quick(small_model)
         with pytest.raises(KeyboardInterrupt):
             stopped.fit(TEXTS, LABELS)
@@ -251,7 +251,7 @@ def test_a_fit_that_fails_leaves_what_was_fitted(small_model: Path) -> None:
     found = quick(small_model, epochs=1).fit(TEXTS, LABELS)
     before, signature = weights(found), found.signature_
     found.set_params(lr=1e30)
-    with pytest.raises(FitFailure, match="a lower lr"):
+    with pytest.raises(FitError, match="a lower lr"):
         found.fit(TEXTS, LABELS)
     with pytest.raises(FairtuneError, match="one class"):
         found.fit(TEXTS, ["a"] * 60)
@@ -260,7 +260,7 @@ def test_a_fit_that_fails_leaves_what_was_fitted(small_model: Path) -> None:
 
 
 def test_equal_texts_are_never_on_both_sides_and_every_class_is_on_each() -> None:
-    from fairtune.classifier.holding_out import hold_out
+    from fairtune.classifier.validation_split import hold_out
 
     texts = [(f" Text {i % 40}".upper() if i % 3 else f"text {i % 40}",) for i in range(120)]
     labels = np.array([i % 40 % 4 for i in range(120)])
@@ -278,8 +278,8 @@ def test_equal_texts_are_never_on_both_sides_and_every_class_is_on_each() -> Non
 def test_a_class_with_one_example_trains_and_that_is_said(small_model: Path) -> None:
     with pytest.warns(UserWarning, match=r"no example of 1 of 3 classes \(rare\), 1 of them"):
         found = quick(small_model, epochs=1).fit([*TEXTS, "some plot"], [*LABELS, "rare"])
-    assert found._record.data["counts"]["train"]["rare"] == 1
-    assert found._record.data["counts"]["validation"]["rare"] == 0
+    assert found._provenance.data["counts"]["train"]["rare"] == 1
+    assert found._provenance.data["counts"]["validation"]["rare"] == 0
     assert found.predict_proba(["a film"]).shape == (1, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -300,11 +300,11 @@ def test_progress_is_a_line_an_evaluation_where_there_is_no_terminal(
 def test_progress_is_a_bar_in_a_terminal(small_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
-    from fairtune.classifier import showing
+    from fairtune.classifier.text_classifier import progress as fit_progress
 
     screen = io.StringIO()
-    monkeypatch.setattr(showing, "Console", lambda **_: Console(file=screen, force_terminal=True, width=120))
-    monkeypatch.setattr(showing, "MANY", 10)
+    monkeypatch.setattr(fit_progress, "Console", lambda **_: Console(file=screen, force_terminal=True, width=120))
+    monkeypatch.setattr(fit_progress, "MANY", 10)
     found = quick(small_model, epochs=2, progress=True).fit(TEXTS, LABELS)
     assert "training" in screen.getvalue()
     assert "12/12" in screen.getvalue()

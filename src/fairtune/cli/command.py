@@ -1,4 +1,4 @@
-"""What all verbs share: their options, how they answer, and how they fail."""
+"""What all verbs share: their options, how they answer, how they fail, and how they refuse words that they do not know."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
 import typer
+from typer.core import TyperGroup
 
 from fairtune.core.console import Console
 from fairtune.core.errors import FairtuneError, Stopped
@@ -66,3 +68,29 @@ def answers(verb: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
+
+
+class Verbs(TyperGroup):
+    """All verbs. A file whose name is a code may be given by a `*` that nobody looked at."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _printable_refusals():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _printable_refusals():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_refusals() -> Iterator[None]:
+    try:
+        yield
+    except _usage_error() as error:
+        error.message = printable(str(error.message), LINES)
+        raise
+
+
+def _usage_error() -> Any:
+    """What all refusals are; typer exports one of its kinds only."""
+    return typer.BadParameter.__base__

@@ -17,7 +17,7 @@ from transformers import (
     XLNetForSequenceClassification,
 )
 
-from fairtune.classifier.predicting import Predictor
+from fairtune.classifier.predictor import Predictor
 from fairtune.core.errors import ModelError
 from fairtune.tasks.task import Texts
 from tests.conftest import PLAIN, VOCABULARY, make_tokenizer

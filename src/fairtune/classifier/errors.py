@@ -16,13 +16,13 @@ class SettingsError(StudyError, ValueError):
     """Parameters that cannot be used; lists every problem found."""
 
 
-class UnusableModel(ModelError, ValueError):  # noqa: N818 - read as a sentence where it is raised
+class UnusableModelError(ModelError, ValueError):
     """A model, or a folder with a saved classifier, that cannot be found, read or written."""
 
 
-class FitFailure(FairtuneError, RuntimeError):  # noqa: N818 - what a run calls RunFailure
+class FitError(FairtuneError, RuntimeError):
     """Training cannot go on."""
 
 
-class NotFitted(FairtuneError, NotFittedError):  # type: ignore[misc]  # noqa: N818 - scikit-learn's name
+class NotFittedYetError(FairtuneError, NotFittedError):  # type: ignore[misc]
     """`fit` or `load` comes first."""

@@ -1,4 +1,4 @@
-"""The parts of Markdown that a report is made of. Texts of others are shown as they are: never markup, never a link, one line."""
+"""The parts of Markdown that reports and model cards are made of. Texts of others are shown as they are: no markup, no links."""
 
 from __future__ import annotations
 

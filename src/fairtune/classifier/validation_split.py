@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.classifier.refusals import InputError
+from fairtune.classifier.errors import InputError
 from fairtune.tasks.hashing import BETWEEN
 from fairtune.tasks.task import Labels, Texts
 

@@ -60,7 +60,7 @@ class Predictor:
         """A row of outputs for each text, in the order of the texts; one that is there twice is computed once.
 
         Args:
-            progress: told how many texts were done since it was last told.
+            progress: called with how many texts were done since its last call.
         """
         # Sorted, so that the same texts in another order make the same batches and therefore the same bits.
         different = sorted(set(texts))

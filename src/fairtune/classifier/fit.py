@@ -1,4 +1,4 @@
-"""One training run in this process, by the same engine as a study's runs."""
+"""A fit: one training run in this process, by the same engine as a study's runs."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ import torch
 from torch import nn
 
 from fairtune.classifier.calibration import find_temperature, fold_temperature
-from fairtune.classifier.figures import confusion, overall
-from fairtune.classifier.keeping import BestOnly, Heard, history_of
+from fairtune.classifier.errors import (
+    FitError,
+    InputError,
+    SettingsError,
+    UnusableModelError,
+)
+from fairtune.classifier.evaluation import confusion, overall
 from fairtune.classifier.process import Interrupt, borrowed_process, find_device
-from fairtune.classifier.reading import Data
-from fairtune.classifier.record import (
-    Record,
+from fairtune.classifier.progress import (
+    BestWeights,
+    EventList,
+    FitWatcher,
+    history_of,
+)
+from fairtune.classifier.provenance import (
+    Provenance,
     data_of,
     settings_of,
     signature_of,
 )
-from fairtune.classifier.refusals import (
-    FitFailure,
-    InputError,
-    SettingsError,
-    UnusableModel,
-)
+from fairtune.classifier.reading import Data
 from fairtune.classifier.settings import WHERE, Settings
-from fairtune.classifier.showing import Watcher
 from fairtune.core.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
@@ -69,10 +73,10 @@ class Fitted:
     network: Any
     tokenizer: Any
     device: str
-    record: Record
+    provenance: Provenance
 
 
-def train_classifier(settings: Settings, data: Data, watcher: Watcher, interrupt: Interrupt) -> Fitted:
+def train_classifier(settings: Settings, data: Data, watcher: FitWatcher, interrupt: Interrupt) -> Fitted:
     """Train, select, calibrate. What the caller's process held before is there again afterwards.
 
     Raises:
@@ -84,41 +88,43 @@ def train_classifier(settings: Settings, data: Data, watcher: Watcher, interrupt
         try:
             return _train(settings, data, device, Path(folder), watcher, interrupt)
         except ModelError as error:
-            raise UnusableModel(str(error)) from None
+            raise UnusableModelError(str(error)) from None
         except RunFailure as error:
-            raise FitFailure(f"fit: {error}.") from None
+            raise FitError(f"fit: {error}.") from None
         except (RuntimeError, MemoryError, OSError) as error:
             reason = reason_of(error)
-            if reason.startswith(type(error).__name__) or isinstance(error, FitFailure | UnusableModel):
+            if reason.startswith(type(error).__name__) or isinstance(error, FitError | UnusableModelError):
                 raise  # not foreseen: a fault of fairtune's own, with its traceback
-            raise FitFailure(f"fit: {reason}.") from error
+            raise FitError(f"fit: {reason}.") from error
 
 
-def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: Watcher, interrupt: Interrupt) -> Fitted:
+def _train(
+    settings: Settings, data: Data, device: str, folder: Path, watcher: FitWatcher, interrupt: Interrupt
+) -> Fitted:
     try:
         source = find_model(settings.model).fetched()
         tokenizer = load_tokenizer(source.fetch())
-        length = _length(settings, source, tokenizer, data.splits["train"], interrupt.look)
+        length = _length(settings, source, tokenizer, data.splits["train"], interrupt.check_stop)
         chosen = {"max_length": length, "lr": _rate(source) if settings.auto_lr else settings.train.lr}
         settings = replace(settings, train=settings.train.model_copy(update=chosen))
         _require_methods_fit(settings, data)
         encoded = {
-            name: _encoded(split, name, tokenizer, length, interrupt.look) for name, split in data.splits.items()
+            name: _encoded(split, name, tokenizer, length, interrupt.check_stop) for name, split in data.splits.items()
         }
-        run = _prepared(settings, data, source, tokenizer, encoded, device, folder, interrupt.look)
+        run = _prepare_run(settings, data, source, tokenizer, encoded, device, folder, interrupt.check_stop)
     except Stopped:
         raise KeyboardInterrupt from None
-    scores, partial = _advanced(run, watcher)
+    scores, partial = _train_to_end(run, watcher)
     network = plain_model(run.accelerator.unwrap_model(run.model, keep_fp32_wrapper=False), list(run.methods)).eval()
     calibration = None
     if settings.calibrate and scores is not None:
         calibration = find_temperature(scores, encoded["validation"].labels)
         fold_temperature(network, calibration.temperature)
-    events = run.log.events if isinstance(run.log, Heard) else []
+    events = run.log.events if isinstance(run.log, EventList) else []
     facts = data_of(data.classes, dict(data.splits), data.how)
     everything = settings_of(settings, source, facts)
     step = run.progress.best_step or 0
-    record = Record(
+    provenance = Provenance(
         labels=data.classes.values,
         width=data.width,
         names=None if data.names is None else list(data.names),
@@ -138,7 +144,7 @@ def _train(settings: Settings, data: Data, device: str, folder: Path, watcher: W
         label=data.label,
     )
     run.optimizer.state.clear()  # what holds it may live on until Python next looks for cycles
-    return Fitted(network, tokenizer, device, record)
+    return Fitted(network, tokenizer, device, provenance)
 
 
 def _length(
@@ -191,7 +197,7 @@ def _encoded(split: Split, name: str, tokenizer: Any, length: int, check_stop: C
     return found
 
 
-def _prepared(
+def _prepare_run(
     settings: Settings, data: Data, source: ModelSource, tokenizer: Any, encoded: dict[str, Encoded], device: str,
     folder: Path, check_stop: Callable[[], None],
 ) -> TrainingRun:  # fmt: skip
@@ -203,12 +209,12 @@ def _prepared(
         require_rows(start.loaded.network, split.tokens)
     _require_answers(start.model, encoded["train"], source)
     texts = TrainingTexts(data.splits["train"], tokenizer, train.longest)
-    log = Heard()
+    log = EventList()
     for note in start.notes:
         log.write("warning", 0, text=note)
     return TrainingRun(
         model=start.model, methods=start.methods, objective=Classification(encoded, settings.metric, names, texts), train=train,
-        seed=settings.seed, accelerator=accelerator, log=log, states=BestOnly(folder, "fit", lambda _: None), keep=_forget,
+        seed=settings.seed, accelerator=accelerator, log=log, states=BestWeights(folder, "fit", lambda _: None), keep=_forget,
         checkpoint_every=NEVER, check_stop=check_stop,
     )  # fmt: skip
 
@@ -220,7 +226,7 @@ def _require_answers(model: nn.Module, data: Encoded, source: ModelSource) -> No
         model(**few)
 
 
-def _advanced(run: TrainingRun, watcher: Watcher) -> tuple[Any, bool]:
+def _train_to_end(run: TrainingRun, watcher: FitWatcher) -> tuple[Any, bool]:
     """Train to the end, or until Ctrl-C: the best weights are in the model then. Returns their validation scores, and
     whether training was interrupted."""
     watcher.begin(run)
@@ -229,7 +235,7 @@ def _advanced(run: TrainingRun, watcher: Watcher) -> tuple[Any, bool]:
             evaluations = run.progress.evaluations
             run.advance()
             watcher.step(run)
-            if run.progress.evaluations > evaluations and isinstance(run.log, Heard):
+            if run.progress.evaluations > evaluations and isinstance(run.log, EventList):
                 watcher.evaluated(run, history_of(run.log.events, run.steps_per_epoch)[-1])
         return run.scores["validation"].arrays.get("scores"), False
     except Stopped:

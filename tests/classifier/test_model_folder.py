@@ -15,8 +15,8 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from fairtune import TextClassifier
-from fairtune.classifier import saving
-from fairtune.classifier.refusals import UnusableModel
+from fairtune.classifier.errors import UnusableModelError
+from fairtune.classifier.text_classifier import model_folder
 from tests.classifier.made_examples import make_texts, quick
 from tests.models.hostile_models import make_hostile
 
@@ -113,7 +113,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(UnusableModel, match=f"{name} is missing") as caught:
+    with pytest.raises(UnusableModelError, match=f"{name} is missing") as caught:
         TextClassifier.load(folder)
     assert isinstance(caught.value, ValueError)
 
@@ -122,7 +122,7 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 def test_a_file_that_was_cut_off_is_named(folder: Path, name: str) -> None:
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
-    with pytest.raises(UnusableModel, match=rf"{name} (is cut off: [\d,]+ of [\d,]+ bytes|cannot be read)"):
+    with pytest.raises(UnusableModelError, match=rf"{name} (is cut off: [\d,]+ of [\d,]+ bytes|cannot be read)"):
         TextClassifier.load(folder)
 
 
@@ -131,7 +131,7 @@ def test_a_file_that_was_changed_is_named(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[-2] ^= 1
     (folder / name).write_bytes(content)
-    with pytest.raises(UnusableModel, match=f"{name} was changed after it was saved"):
+    with pytest.raises(UnusableModelError, match=f"{name} was changed after it was saved"):
         TextClassifier.load(folder)
 
 
@@ -141,14 +141,14 @@ def test_the_card_is_for_its_readers_to_edit(folder: Path) -> None:
 
 
 def test_what_is_no_saved_classifier_is_refused(small_model: Path, tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(UnusableModel, match="there is no such folder"):
+    with pytest.raises(UnusableModelError, match="there is no such folder"):
         TextClassifier.load(tmp_path / "nowhere")
-    with pytest.raises(UnusableModel, match=r"no classifier was saved here.*TextClassifier\(model=...\)"):
+    with pytest.raises(UnusableModelError, match=r"no classifier was saved here.*TextClassifier\(model=...\)"):
         TextClassifier.load(small_model)
     facts = json.loads((folder / "fairtune.json").read_text())
     (folder / "fairtune.json").write_text(json.dumps({**facts, "format": 99}))
-    (folder / "manifest.json").write_text(json.dumps(saving._sums(folder)))
-    with pytest.raises(UnusableModel, match="which is newer; update fairtune"):
+    (folder / "manifest.json").write_text(json.dumps(model_folder._sums(folder)))
+    with pytest.raises(UnusableModelError, match="which is newer; update fairtune"):
         TextClassifier.load(folder)
 
 
@@ -160,7 +160,9 @@ def test_saving_again_replaces_a_classifier_and_nothing_else(
     assert TextClassifier.load(folder).signature_ == other.signature_
     assert [file.name for file in folder.parent.iterdir()] == ["my-model"]
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(UnusableModel, match=r"besides a classifier the folder holds notes\.txt, which would be lost"):
+    with pytest.raises(
+        UnusableModelError, match=r"besides a classifier the folder holds notes\.txt, which would be lost"
+    ):
         fitted.save(folder)
     assert (folder / "notes.txt").read_text() == "mine"
 
@@ -168,9 +170,9 @@ def test_saving_again_replaces_a_classifier_and_nothing_else(
 def test_other_peoples_folders_and_files_are_not_written_over(fitted: TextClassifier, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("...")
-    with pytest.raises(UnusableModel, match=r"holds other things, such as chapter\.tex"):
+    with pytest.raises(UnusableModelError, match=r"holds other things, such as chapter\.tex"):
         fitted.save(tmp_path / "thesis")
-    with pytest.raises(UnusableModel, match="that is a file; name a folder"):
+    with pytest.raises(UnusableModelError, match="that is a file; name a folder"):
         fitted.save(tmp_path / "thesis" / "chapter.tex")
     (tmp_path / "empty").mkdir()
     assert TextClassifier.load(fitted.save(tmp_path / "empty")).signature_ == fitted.signature_
@@ -182,8 +184,8 @@ def test_saving_that_fails_leaves_the_old_classifier(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(saving, "_sums", full)
-    with pytest.raises(UnusableModel, match="cannot be written: No space left on device"):
+    monkeypatch.setattr(model_folder, "_sums", full)
+    with pytest.raises(UnusableModelError, match="cannot be written: No space left on device"):
         fitted.save(folder)
     assert TextClassifier.load(folder).signature_ == fitted.signature_
     assert [file.name for file in folder.parent.iterdir()] == ["my-model"]
@@ -217,7 +219,7 @@ def test_the_card_says_what_was_measured_on_what(fitted: TextClassifier, saved: 
     assert f"temperature of {fitted.temperature_:.4g}" in body
     assert "Measured on the 12 validation examples that it was found on" in body
     assert fitted.signature_ in body
-    assert fitted._record.data["fingerprint"] in body
+    assert fitted._provenance.data["fingerprint"] in body
     assert 'TextClassifier.load("my-model")' in body
     assert 'pipeline("text-classification", model="my-model", truncation=True)' in body
     assert "Partial" not in body
@@ -232,7 +234,7 @@ def test_labels_that_look_like_markup_do_not_break_the_card(small_model: Path, t
 
 def sealed(folder: Path) -> None:
     """Sums of what is there now, as somebody writes them who wants a changed folder to be loaded."""
-    saving.write_json(folder / saving.SUMS, saving._sums(folder))
+    model_folder.write_json(folder / model_folder.SUMS, model_folder._sums(folder))
 
 
 def test_a_saved_folder_that_names_code_is_refused_though_its_sums_are_right(
@@ -241,7 +243,7 @@ def test_a_saved_folder_that_names_code_is_refused_though_its_sums_are_right(
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 100))
     mark = make_hostile(folder)
     sealed(folder)
-    with pytest.raises(UnusableModel, match=r"config\.json names Python code to run \(auto_map\)"):
+    with pytest.raises(UnusableModelError, match=r"config\.json names Python code to run \(auto_map\)"):
         TextClassifier.load(folder)
     assert not mark.exists()
 
@@ -255,7 +257,7 @@ def test_a_saved_folder_without_a_heads_weights_is_refused(folder: Path) -> None
     )
     (folder / "other").rename(folder / "model.safetensors")
     sealed(folder)
-    with pytest.raises(UnusableModel, match=r"its weights lack classifier\.weight"):
+    with pytest.raises(UnusableModelError, match=r"its weights lack classifier\.weight"):
         TextClassifier.load(folder)
 
 
@@ -268,11 +270,11 @@ def test_a_saved_folder_without_a_heads_weights_is_refused(folder: Path) -> None
     ids=str,
 )  # fmt: skip
 def test_facts_of_wrong_types_are_told(folder: Path, change: dict[str, Any]) -> None:
-    file = folder / saving.FACTS
+    file = folder / model_folder.FACTS
     facts = json.loads(file.read_text())
     inner = change.get("record")
     merged = {"record": {**facts["record"], **inner}} if inner else change
     file.write_text(json.dumps({**facts, **merged}))
     sealed(folder)
-    with pytest.raises(UnusableModel, match=r"fairtune\.json|goes through it|newer"):
+    with pytest.raises(UnusableModelError, match=r"fairtune\.json|goes through it|newer"):
         TextClassifier.load(folder)
