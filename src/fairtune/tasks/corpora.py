@@ -19,6 +19,8 @@ from fairtune.tasks.stores import MIRROR, mirror_folder, mirrored
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_streams import Read, file_texts, hub_texts, package_data_file, package_texts
 
+METRIC = "perplexity"
+"""What selects checkpoints and decides verdicts where the task is text."""
 VERSION = 1
 """Raised whenever the same source would give other documents."""
 HELD_OUT = 0.02

@@ -137,7 +137,7 @@ def _text(task: TextDefinition) -> Description:
         columns=(task.text,),
         label=None,
         labels=(),
-        metric="loss",
+        metric=corpora.METRIC,
         uses=uses,
         licence=data.licence,
         address=() if isinstance(data, PackageData) else (_address(data),),

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 from fairtune.core.cache import key_of
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.blocks import TokenBlocks, token_blocks
-from fairtune.tasks.corpora import Corpus
+from fairtune.tasks.corpora import METRIC, Corpus
 from fairtune.tasks.task import SPLITS, TaskFacts
 
 if TYPE_CHECKING:
     from fairtune.settings.sections import Train
-
-METRIC = "perplexity"
 
 
 @dataclass(frozen=True)
