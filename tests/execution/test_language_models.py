@@ -27,8 +27,8 @@ from fairtune.methods import registry
 from fairtune.methods.base import Batch, Method
 from fairtune.models.loading import load_language_model, load_tokenizer
 from fairtune.models.sources import find_model
-from fairtune.tasks.blocks import TokenBlocks, token_blocks
 from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.tokens.blocks import TokenBlocks, token_blocks
 from fairtune.training import language_modelling, samples
 from fairtune.training.language_modelling import LanguageModelling
 from tests.execution.conftest import digests, perform_apart, perform_here
@@ -181,7 +181,7 @@ def test_a_model_that_knows_the_next_token_has_no_loss() -> None:
 
     documents = np.array([[11, 20, 10], [8, 14, 7]], np.uint32)
     stream = np.concatenate([np.arange(1, 11), [0], np.arange(1, 8), [0]]).astype(np.uint16)
-    from fairtune.tasks.blocks import Counts
+    from fairtune.tasks.tokens.blocks import Counts
 
     blocks = TokenBlocks("made", Path(), stream, documents, Counts(2, 19, 34, 17), eos=0)
     text = LanguageModelling(dict.fromkeys(("train", "validation", "test"), blocks), 8, "perplexity")

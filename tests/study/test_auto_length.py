@@ -22,7 +22,7 @@ from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.tasks import load_task
-from fairtune.tasks.lengths import measure_lengths
+from fairtune.tasks.card.lengths import measure_lengths
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.core.errors import DataError
-from fairtune.tasks import formats, load_task
+from fairtune.tasks import load_task
+from fairtune.tasks.reading import formats
 
 HEADER = b"text,label\n"
 MANY = b"".join(b"text %d,%s\n" % (i, b"ab"[i % 2 : i % 2 + 1]) for i in range(30))

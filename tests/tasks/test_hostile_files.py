@@ -21,8 +21,8 @@ from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.sinks import Sink
 from fairtune.classifier.streams import Source
 from fairtune.core.errors import DataError
-from fairtune.tasks import formats
 from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.reading import formats
 from fairtune.tasks.titles.reading import read_titles
 
 

@@ -14,11 +14,17 @@ import pytest
 from fairtune.core.errors import DataError, ModelError
 from fairtune.models.sources import find_model
 from fairtune.tasks import load_task
-from fairtune.tasks.batches import training_batches
-from fairtune.tasks.length_costs import BATCH_SIZE, Products, grouped_cost, model_products, padded_cost
-from fairtune.tasks.lengths import auto_length, measure_lengths
+from fairtune.tasks.card.length_costs import (
+    BATCH_SIZE,
+    Products,
+    grouped_cost,
+    model_products,
+    padded_cost,
+)
+from fairtune.tasks.card.lengths import auto_length, measure_lengths
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.token_counts import count_of, token_counts
+from fairtune.tasks.tokens.batches import training_batches
+from fairtune.tasks.tokens.counts import count_of, token_counts
 
 
 def words(count: int) -> tuple[str, ...]:
@@ -160,7 +166,7 @@ def test_counted_once_for_each_tokenizer_and_split(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    from fairtune.tasks import token_counts as module
+    from fairtune.tasks.tokens import counts as module
 
     real = module.tokenize
 
@@ -191,7 +197,7 @@ def test_counted_once_for_each_tokenizer_and_split(
 
 def test_the_second_time_needs_no_transformers(tiny_model: Path, tiny_task: Any) -> None:
     code = (
-        "import sys; from fairtune.tasks import load_task; from fairtune.tasks.lengths import measure_lengths\n"
+        "import sys; from fairtune.tasks import load_task; from fairtune.tasks.card.lengths import measure_lengths\n"
         "from fairtune.models.sources import find_model\n"
         f"found = measure_lengths(load_task({tiny_task.as_study()!r}), find_model({str(tiny_model)!r}))\n"
         "print(found.covering, 'torch' in sys.modules or 'transformers' in sys.modules)"

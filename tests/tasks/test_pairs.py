@@ -11,10 +11,10 @@ import pytest
 
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
-from fairtune.tasks.batches import collate
-from fairtune.tasks.encoding import Encoded, encode
 from fairtune.tasks.task import Split
-from fairtune.tasks.token_counts import token_counts
+from fairtune.tasks.tokens.batches import collate
+from fairtune.tasks.tokens.counts import token_counts
+from fairtune.tasks.tokens.encoded_splits import Encoded, encode
 
 WORDS = ["unfortunately", "the", "film", "isn't", "good,", "but", "beautifully", "shot", "ünïcode", "3.14", "[SEP]"]
 
@@ -129,7 +129,7 @@ def test_many_pairs_are_tokenised_as_few_are(minilm: Any, monkeypatch: pytest.Mo
     """Where other processes help: order, ids and types are those of a small job."""
     some = [(f"{i} {first}", second) for i, (first, second) in enumerate(random_pairs(300))]
     few = encode(split_of(some), minilm, 24)
-    monkeypatch.setattr("fairtune.tasks.tokenizing.FEW_CHARACTERS", 1000)
+    monkeypatch.setattr("fairtune.tasks.tokens.tokenization.FEW_CHARACTERS", 1000)
     many = encode(split_of(some * 10), minilm, 24)
     assert many.types is not None
     assert few.types is not None

@@ -45,12 +45,12 @@ from fairtune.models.transformers_files import read_config, told
 from fairtune.settings.metrics import predicted_classes
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
-from fairtune.tasks.encoding import Encoded, encode
-from fairtune.tasks.lengths import auto_length
+from fairtune.tasks.card.lengths import auto_length
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
-from fairtune.tasks.token_counts import SAMPLE, count_of
-from fairtune.tasks.tokenizing import BATCH, tokenize
+from fairtune.tasks.tokens.counts import SAMPLE, count_of
+from fairtune.tasks.tokens.encoded_splits import Encoded, encode
+from fairtune.tasks.tokens.tokenization import BATCH, tokenize
 from fairtune.training.changing_texts import TrainingTexts
 from fairtune.training.classification import Classification, to_device
 from fairtune.training.device import make_accelerator

@@ -14,9 +14,9 @@ from fairtune.classifier.answering import class_name
 from fairtune.classifier.inputs import is_missing
 from fairtune.classifier.streams import Records, Source
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.formats import check_columns, require_file
-from fairtune.tasks.rows import require_label
-from fairtune.tasks.sources import shards
+from fairtune.tasks.reading.formats import check_columns, require_file
+from fairtune.tasks.reading.rows import require_label
+from fairtune.tasks.reading.shards import shards
 
 MOST_SHOWN = 20
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.formats import (
+from fairtune.tasks.reading.formats import (
     LONGEST,
     PLAIN_COLUMN,
     RowLines,
@@ -27,8 +27,14 @@ from fairtune.tasks.formats import (
     whole_lines,
     wrong_quotes,
 )
-from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain_values, python_values, require_plain
-from fairtune.tasks.rows import checked_texts
+from fairtune.tasks.reading.parquet import (
+    no_column_twice,
+    parquet_batches,
+    plain_values,
+    python_values,
+    require_plain,
+)
+from fairtune.tasks.reading.rows import checked_texts
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 DELIMITERS = {"csv": ",", "tsv": "\t"}

@@ -12,7 +12,7 @@ import typer
 from fairtune.cli.answering import INTERRUPTED, AsJson, answers, print_json, tell
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.settings.values import DEVICE
-from fairtune.tasks.formats import check_columns
+from fairtune.tasks.reading.formats import check_columns
 
 if TYPE_CHECKING:
     from fairtune.classifier.answering import Outcome

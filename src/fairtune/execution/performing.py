@@ -35,9 +35,9 @@ from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.encoded_splits import encode_task
 from fairtune.training.changing_texts import TrainingTexts
 from fairtune.training.classification import Classification
 from fairtune.training.device import make_accelerator

@@ -16,10 +16,10 @@ from fairtune.study.grounds import named_model, text_of, tokenized
 from fairtune.study.plan import make_plan
 from fairtune.study.schema import Study
 from fairtune.tasks import load_task
-from fairtune.tasks.card_making import card_of
+from fairtune.tasks.card.builder import card_of
 from fairtune.tasks.corpora import is_text, load_corpus
-from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.encoded_splits import encode_task
 
 Tell = Callable[["Step"], None]
 

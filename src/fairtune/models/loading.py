@@ -27,7 +27,7 @@ from fairtune.models.transformers_files import (
     read_tokenizer,
     told,
 )
-from fairtune.tasks.tokenizing import encoder
+from fairtune.tasks.tokens.tokenization import encoder
 
 TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
 """Texts that every tokenizer is tried on, as training and predicting will use it."""

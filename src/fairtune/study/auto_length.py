@@ -10,9 +10,14 @@ from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.sections import Train
 from fairtune.settings.values import AUTO
 from fairtune.study.schema import Study
-from fairtune.tasks.lengths import COVERAGE, auto_length, heldout_counts, train_counts
+from fairtune.tasks.card.lengths import (
+    COVERAGE,
+    auto_length,
+    heldout_counts,
+    train_counts,
+)
 from fairtune.tasks.task import Task
-from fairtune.tasks.token_counts import Counts
+from fairtune.tasks.tokens.counts import Counts
 
 MOST_TOKENS = 1024
 """A block is no longer than this unless the study says so, whatever the model could take."""

@@ -15,7 +15,7 @@ from fairtune.settings.model import TrainedTokenizer
 from fairtune.study.auto_length import block_lengths, resolve_lengths
 from fairtune.study.schema import Study
 from fairtune.tasks import Task, TaskFacts, load_task
-from fairtune.tasks.contamination import check_contamination
+from fairtune.tasks.card.contamination import check_contamination
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
 

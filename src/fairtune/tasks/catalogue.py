@@ -10,15 +10,15 @@ from typing import Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks import title_task
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TEXTS, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.packaged import movie_reviews
-from fairtune.tasks.preparing import prepared
 from fairtune.tasks.published import load_published
-from fairtune.tasks.sources import file_identity, has_column, read_rows
+from fairtune.tasks.reading.shards import file_identity, has_column, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.task import SPLITS, Task
+from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.titles import task as title_task
 
 
 def task_names() -> list[str]:

@@ -13,10 +13,10 @@ from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.definitions import TEXTS, PackageData, TextDefinition
-from fairtune.tasks.hashing import unit_hash
-from fairtune.tasks.sources import file_identity
+from fairtune.tasks.reading.shards import file_identity
 from fairtune.tasks.stores import MIRROR, mirror_folder, mirrored
 from fairtune.tasks.task import SPLITS
+from fairtune.tasks.text_hashes import unit_hash
 from fairtune.tasks.text_streams import Read, file_texts, hub_texts, package_data_file, package_texts
 
 METRIC = "perplexity"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairtune.tasks import corpora, title_task
+from fairtune.tasks import corpora
 from fairtune.tasks.definitions import (
     DEFINITIONS,
     MOVIE_REVIEWS,
@@ -19,6 +19,7 @@ from fairtune.tasks.outlook import LOCAL_MIRROR, Outlook, outlook, package_outlo
 from fairtune.tasks.packaged import MOVIE_COLUMN, MOVIE_SHARES
 from fairtune.tasks.published import HELD_OUT
 from fairtune.tasks.stores import mirror_file
+from fairtune.tasks.titles import task as title_task
 
 JUDGED_ROWS = 976
 """CiteSeerX titles with a judgement, empty ones left out."""

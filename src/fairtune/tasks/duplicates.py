@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.hashing import Hashes
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.rows import BATCH, open_table, write_batches
+from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import Labels, Split, Task
+from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.text_hashes import Hashes
 
 Mask = npt.NDArray[np.bool_]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition, PackageData, TextDefinition
+from fairtune.tasks.reading.shards import package_file
 from fairtune.tasks.row_counts import known_rows
-from fairtune.tasks.sources import package_file
 from fairtune.tasks.stores import MIRROR, forbidding, mirror_file, mirror_folder
 
 HUB, HUB_CACHE, LOCAL_MIRROR = "hub", "hub cache", "local mirror"

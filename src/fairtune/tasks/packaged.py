@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairtune.tasks.definitions import MOVIE_REVIEWS
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.sources import file_identity, package_file, read_rows
+from fairtune.tasks.reading.shards import file_identity, package_file, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split
 from fairtune.tasks.task import Task
+from fairtune.tasks.task_cache import prepared
 
 MOVIE_COLUMN = Column(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
 MOVIE_SHARES = {"validation": 0.05, "test": 0.15}

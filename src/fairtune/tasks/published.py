@@ -7,11 +7,11 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.definitions import Definition
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.rows import Rows
+from fairtune.tasks.reading.rows import Rows
 from fairtune.tasks.splits import Column, by_hash, fixed_halves, make_split, read_labels
 from fairtune.tasks.stores import Store, find_store
 from fairtune.tasks.task import Task
+from fairtune.tasks.task_cache import prepared
 
 HELD_OUT = 0.05
 """Share of the training split that selects, where a data set has no validation split."""

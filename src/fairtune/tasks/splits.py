@@ -12,9 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
-from fairtune.tasks.rows import KIND, NUMBER, Rows, open_table, write_batches
+from fairtune.tasks.reading.rows import (
+    KIND,
+    NUMBER,
+    Rows,
+    open_table,
+    write_batches,
+)
 from fairtune.tasks.task import TEXT_COLUMNS, Split
+from fairtune.tasks.text_hashes import BETWEEN, exact_and_normal, unit_hash
 
 MOST_CLASSES = 1000
 

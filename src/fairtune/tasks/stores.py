@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition
-from fairtune.tasks.formats import check_columns
+from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.rows import NUMBER, Rows
+from fairtune.tasks.reading.shards import file_identity, read_rows
 from fairtune.tasks.row_counts import remember_rows
-from fairtune.tasks.rows import NUMBER, Rows
-from fairtune.tasks.sources import file_identity, read_rows
 
 MIRROR = "FAIRTUNE_MIRROR"
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.tasks.hashing import BETWEEN, Hashes, exact_and_normal
+from fairtune.tasks.text_hashes import BETWEEN, Hashes, exact_and_normal
 
 Labels = npt.NDArray[np.int64]
 Texts = tuple[str, ...]

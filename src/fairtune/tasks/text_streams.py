@@ -8,9 +8,9 @@ from typing import Any
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, PackageData
-from fairtune.tasks.formats import check_columns
-from fairtune.tasks.rows import checked_texts
-from fairtune.tasks.sources import package_file, shard_chunks
+from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.rows import checked_texts
+from fairtune.tasks.reading.shards import package_file, shard_chunks
 from fairtune.tasks.stores import mirror_file, no_way
 
 Read = Callable[[], Iterator[list[str]]]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from fairtune.core.cache import key_of
 from fairtune.settings.values import LANGUAGE_MODEL
-from fairtune.tasks.blocks import TokenBlocks, token_blocks
 from fairtune.tasks.corpora import METRIC, Corpus
 from fairtune.tasks.task import SPLITS, TaskFacts
+from fairtune.tasks.tokens.blocks import TokenBlocks, token_blocks
 
 if TYPE_CHECKING:
     from fairtune.settings.sections import Train

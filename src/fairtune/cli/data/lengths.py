@@ -13,7 +13,7 @@ from fairtune.core.console import Console
 from fairtune.core.errors import DataError, one_of
 from fairtune.models.sources import find_model
 from fairtune.tasks import load_task
-from fairtune.tasks.lengths import COVERAGE, check_coverage, measure_lengths
+from fairtune.tasks.card.lengths import COVERAGE, check_coverage, measure_lengths
 
 PICTURES = (".png", ".svg")
 TaskName = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairtune.tasks.titles.draws import Draws
 from fairtune.tasks.titles.kinds import kind
-from fairtune.tasks.titles.saying import say
+from fairtune.tasks.titles.phrases import say
 
 
 @kind(weight=4)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.formats import read_chunks, read_whole, told_of
+from fairtune.tasks.reading.formats import read_chunks, read_whole, told_of
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import write_atomically
-from fairtune.tasks.titles.making import MadeTitle
+from fairtune.tasks.titles.made_titles import MadeTitle
 from fairtune.tasks.titles.reading import TABLES
 
 COLUMNS = [field.name for field in fields(MadeTitle)]

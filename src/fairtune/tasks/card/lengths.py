@@ -8,9 +8,14 @@ from typing import Any
 
 from fairtune.core.errors import DataError
 from fairtune.models.sources import ModelSource
-from fairtune.tasks.length_costs import CostRatio, grouped_cost, model_products, padded_cost
+from fairtune.tasks.card.length_costs import (
+    CostRatio,
+    grouped_cost,
+    model_products,
+    padded_cost,
+)
 from fairtune.tasks.task import Task
-from fairtune.tasks.token_counts import Counts, token_counts
+from fairtune.tasks.tokens.counts import Counts, token_counts
 
 COVERAGE = 0.95
 PERCENTILES = (50, 75, 90, 95, 99)

@@ -14,7 +14,12 @@ from typing import IO, Any, cast
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.parquet_files import no_column_twice, parquet_batches, plain_values, require_plain
+from fairtune.tasks.reading.parquet import (
+    no_column_twice,
+    parquet_batches,
+    plain_values,
+    require_plain,
+)
 
 LONGEST = 4 << 20
 """Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""

@@ -15,7 +15,7 @@ from fairtune.core.cache import cached, content_hash, key_of
 from fairtune.core.files import write_json
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.tokenizing import BATCH, tokenize
+from fairtune.tasks.tokens.tokenization import BATCH, tokenize
 
 VERSION = 1
 """Raised whenever the same texts would give other counts."""

@@ -15,14 +15,20 @@ import numpy.typing as npt
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks.card import Contradiction, DataCard, Lengths, Overlap, SplitCard
-from fairtune.tasks.card_warnings import warnings_of
+from fairtune.tasks.card.contamination import known_of
+from fairtune.tasks.card.data_card import (
+    Contradiction,
+    DataCard,
+    Lengths,
+    Overlap,
+    SplitCard,
+)
+from fairtune.tasks.card.languages import Languages, languages_of
+from fairtune.tasks.card.warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
-from fairtune.tasks.contamination import known_of
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared, without_duplicates
-from fairtune.tasks.hashing import Hashes, exact_and_normal
-from fairtune.tasks.languages import Languages, languages_of
 from fairtune.tasks.task import BATCH, SPLITS, TEXT_COLUMNS, Split, Task
+from fairtune.tasks.text_hashes import Hashes, exact_and_normal
 
 VERSION = 2
 """Raised whenever the same splits would give another card."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import sha256_of
 from fairtune.tasks.duplicates import without_duplicates
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.sources import file_identity, read_rows
+from fairtune.tasks.reading.shards import file_identity, read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import Task
+from fairtune.tasks.task_cache import prepared
 from fairtune.tasks.titles import MadeTitle, make_titles, read_titles
 
 NAME, METRIC = "titles", "f1"

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
-from fairtune.tasks.rows import open_table
+from fairtune.tasks.reading.rows import open_table
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import SPLITS, Labels, Split, Task, Texts
-from fairtune.tasks.tokenizing import BATCH, tokenize, tokenizer_identity
+from fairtune.tasks.tokens.tokenization import BATCH, tokenize, tokenizer_identity
 
 VERSION = 1
 """Raised whenever the same texts would give other tokens, or another file."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from fairtune.tasks.card.languages import Languages
 from fairtune.tasks.duplicates import Removal
-from fairtune.tasks.languages import Languages
 
 
 def as_percent(share: float) -> str:

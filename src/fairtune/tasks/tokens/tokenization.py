@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.tasks.task import Texts
-from fairtune.tasks.tokenizing_process import Process
+from fairtune.tasks.tokens.tokenizer_process import Process
 
 BATCH = 1000
 FEW_CHARACTERS = 3_000_000

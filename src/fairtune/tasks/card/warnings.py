@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.core.errors import one_of
-from fairtune.tasks.card import DataCard, Overlap, SplitCard, as_percent
+from fairtune.tasks.card.data_card import (
+    DataCard,
+    Overlap,
+    SplitCard,
+    as_percent,
+)
 
 MOST_REPEATED = 0.01
 MOST_IMBALANCE = 10

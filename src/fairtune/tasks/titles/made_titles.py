@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fairtune.core.errors import DataError
 from fairtune.tasks.titles.draws import Draws
 from fairtune.tasks.titles.kinds import CORRECT, Kind, kinds, weigh
-from fairtune.tasks.titles.looks import dress
 from fairtune.tasks.titles.reading import comparable, usable_titles
+from fairtune.tasks.titles.typography import dress
 
 ROWS = 20_000
 FEWEST = 10

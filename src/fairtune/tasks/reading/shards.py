@@ -8,8 +8,15 @@ from pathlib import Path
 
 from fairtune.core.cache import content_hash, key_of
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.formats import READERS, Chunk, NoColumnError, format_of, read_chunks, require_file
-from fairtune.tasks.rows import Rows, collect
+from fairtune.tasks.reading.formats import (
+    READERS,
+    Chunk,
+    NoColumnError,
+    format_of,
+    read_chunks,
+    require_file,
+)
+from fairtune.tasks.reading.rows import Rows, collect
 
 
 def package_file(package: str, inside: str, distribution: str) -> Path:

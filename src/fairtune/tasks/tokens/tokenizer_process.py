@@ -1,6 +1,6 @@
 """A process that tokenises: Arrow batches of texts go in, batches of tokens come out, through its pipes.
 
-Started as `python -m fairtune.tasks.tokenizing_process`. It ends when its input ends, so also when its parent was killed.
+Started as `python -m fairtune.tasks.tokens.tokenizer_process`. It ends when its input ends, so also when its parent was killed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from fairtune.core.pipes import own_pipes
 
 if TYPE_CHECKING:
-    from fairtune.tasks.tokenizing import Piece
+    from fairtune.tasks.tokens.tokenization import Piece
 
 
 class Process:
@@ -27,7 +27,7 @@ class Process:
         import pyarrow as pa
 
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "fairtune.tasks.tokenizing_process"],
+            [sys.executable, "-m", "fairtune.tasks.tokens.tokenizer_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -73,7 +73,7 @@ class Process:
 
 
 def _piece(batch: Any) -> Piece:
-    from fairtune.tasks.tokenizing import Piece
+    from fairtune.tasks.tokens.tokenization import Piece
 
     tokens = batch.column("tokens")
     types = batch.column("types").values.to_numpy() if "types" in batch.schema.names else None
@@ -85,7 +85,7 @@ def _serve() -> None:
     pipes = own_pipes()
     import pyarrow as pa
 
-    from fairtune.tasks.tokenizing import Encoder, Settings
+    from fairtune.tasks.tokens.tokenization import Encoder, Settings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     given, answers = os.fdopen(pipes[0], "rb"), os.fdopen(pipes[1], "wb")

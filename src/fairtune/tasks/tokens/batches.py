@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.tasks.encoding import Encoded
+from fairtune.tasks.tokens.encoded_splits import Encoded
 
 Indices = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[np.int64]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
-from fairtune.tasks.rows import BATCH, open_table, write_batches
+from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import SPLITS, Split, Task
 
 VERSION = 3
