@@ -18,7 +18,7 @@ from fairtune.settings.sections import Train
 from fairtune.tasks import load_task
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS
-from fairtune.tasks.describing import descriptions
+from fairtune.tasks.descriptions import descriptions
 from fairtune.tasks.text_task import TextTask
 
 

@@ -16,7 +16,7 @@ from fairtune.core import cache_seals as seals
 from fairtune.core.cache import cached, content_hash
 from fairtune.core.cache_contents import Verified, discard, verify
 from fairtune.core.cache_seals import SEAL
-from fairtune.tasks.row_counts import known_rows, remember_rows
+from fairtune.tasks.stores import known_rows, remember_rows
 
 KEY, OTHER = "0" * 32, "1" * 32
 LARGE = b"large" * seals.SMALL

@@ -19,7 +19,7 @@ from fairtune.classifier.sinks import Sink
 from fairtune.classifier.streams import Source
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading.shards import read_rows
-from fairtune.tasks.titles.reading import read_titles
+from fairtune.tasks.titles.files import read_titles
 from tests.fuzz.mutating import damaged, damaged_json
 from tests.fuzz.outcomes import Outcome, judge, put
 from tests.fuzz.registering import target

@@ -23,7 +23,7 @@ from fairtune.classifier.streams import Source
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading import formats
-from fairtune.tasks.titles.reading import read_titles
+from fairtune.tasks.titles.files import read_titles
 
 
 def as_task(file: Path) -> Any:

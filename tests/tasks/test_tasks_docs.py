@@ -7,9 +7,10 @@ import yaml
 from tests.documented import DOCS, examples
 
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks import corpora, packaged, published
+from fairtune.tasks import corpora, published
+from fairtune.tasks import published as packaged
 from fairtune.tasks.definitions import LANGUAGES, family_of
-from fairtune.tasks.describing import Description, descriptions
+from fairtune.tasks.descriptions import Description, descriptions
 
 PAGE = (DOCS / "tasks.md").read_text(encoding="utf-8")
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairtune.tasks.titles import kinds
-from fairtune.tasks.titles.draws import Draws
-from fairtune.tasks.titles.kinds import kind
+from fairtune.tasks.titles.corruption import Draws, kind
 from fairtune.tasks.titles.phrases import (
     MADE,
     RULES,

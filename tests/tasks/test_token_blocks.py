@@ -233,7 +233,7 @@ BUILD = """
 import json, sys, time
 sys.path.insert(0, {tests!r})
 from made_tokenizers import STORIES, byte_level, in_memory
-from fairtune.tasks import blocks
+from fairtune.tasks.tokens import blocks
 from fairtune.tasks.corpora import Corpus, Part
 blocks.BATCH_DOCUMENTS = 10
 def read():

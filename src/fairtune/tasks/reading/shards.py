@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,17 +16,6 @@ from fairtune.tasks.reading.formats import (
     require_file,
 )
 from fairtune.tasks.reading.rows import Rows, collect
-
-
-def package_file(package: str, inside: str, distribution: str) -> Path:
-    """A data file of an installed package, found without importing the package."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise DataError(f"task '{distribution}': its package is not installed; run `pip install 'fairtune[demo]'`.")
-    file = Path(next(iter(spec.submodule_search_locations))) / inside
-    if not file.is_file():
-        raise DataError(f"task '{distribution}': {inside} is missing from its package; reinstall `fairtune[demo]`.")
-    return file
 
 
 def shards(path: Path) -> list[Path]:
@@ -92,12 +80,20 @@ def has_column(path: Path, column: str) -> bool:
     return True
 
 
-def read_rows(path: Path, texts: Sequence[str], label: str | None, aside: Path, kind: str | None = None) -> Rows:
+def read_rows(
+    path: Path,
+    texts: Sequence[str],
+    label: str | None,
+    aside: Path,
+    kind: str | None = None,
+    called: str | None = None,
+) -> Rows:
     """The named columns of a file or a folder of shards.
 
     Args:
         aside: a file to write, which the rows are mapped from.
         kind: the column that says of what kind a row is.
+        called: what messages call the file, where its name would tell a user nothing.
     """
     columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
-    return collect(path, shard_chunks(path, columns), texts, label, aside, kind)
+    return collect(called or path, shard_chunks(path, columns), texts, label, aside, kind)

@@ -1,62 +1,20 @@
-"""The registry of kinds: each way an extracted title goes wrong, with its weight and its help text."""
+"""All the kinds of wrong titles, in their order, and how often each occurs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.titles.draws import Draws
+from fairtune.tasks.titles import cuts, lines, noise
+from fairtune.tasks.titles.corruption import REGISTERED, Kind
 
-Corrupt = Callable[[str, Draws], str | None]
-"""Makes a wrong title of a correct one; None where that title does not lend itself to it."""
-CORRECT = "correct"
-"""What the column `kind` says of a correct title."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One way in which extraction fails.
-
-    Args:
-        weight: how often it occurs, relative to the other kinds.
-        titles: how many correct titles one wrong title uses up.
-        keeps_letters: whether the letters stay as they are, and only case or spacing changes.
-        help: one line, the docstring of `corrupt`.
-    """
-
-    name: str
-    weight: float
-    titles: int
-    keeps_letters: bool
-    help: str
-    corrupt: Corrupt
-
-
-_KINDS: dict[str, Kind] = {}
-
-
-def kind(weight: float, titles: int = 1, keeps_letters: bool = False) -> Callable[[Corrupt], Corrupt]:
-    """Register a corruption under its function's name; its docstring is the help text."""
-
-    def add(corrupt: Corrupt) -> Corrupt:
-        name, text = corrupt.__name__, (corrupt.__doc__ or "").strip()
-        if name in _KINDS or name == CORRECT:
-            raise ValueError(f"kind '{name}' is registered twice")
-        if not text or "\n" in text or weight <= 0:
-            raise ValueError(f"kind '{name}' needs a docstring of one line and a weight above 0")
-        _KINDS[name] = Kind(name, weight, titles, keeps_letters, text, corrupt)
-        return corrupt
-
-    return add
+ROOMS = tuple(module.__name__ for module in (cuts, lines, noise))
+"""The order decides which draws a seed gives to which kind."""
 
 
 def kinds() -> dict[str, Kind]:
     """Every kind by name, in an order that does not depend on what was imported first."""
-    from fairtune.tasks.titles import cuts, lines, merges, noise
-
-    rooms = [module.__name__ for module in (cuts, lines, merges, noise)]
-    return dict(sorted(_KINDS.items(), key=lambda item: rooms.index(item[1].corrupt.__module__)))
+    return dict(sorted(REGISTERED.items(), key=lambda item: ROOMS.index(item[1].corrupt.__module__)))
 
 
 def weigh(changes: Mapping[str, float]) -> dict[str, float]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fairtune.core.errors import DataError
-from fairtune.tasks.titles.draws import Draws
-from fairtune.tasks.titles.kinds import CORRECT, Kind, kinds, weigh
-from fairtune.tasks.titles.reading import comparable, usable_titles
+from fairtune.tasks.titles.corruption import CORRECT, Draws, Kind
+from fairtune.tasks.titles.kinds import kinds, weigh
 from fairtune.tasks.titles.typography import dress
+from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 
 ROWS = 20_000
 FEWEST = 10
@@ -18,6 +19,13 @@ TRIES, KINDS_TRIED = 12, 6
 """Titles that are tried with a kind, and kinds that are tried, before giving up."""
 SPARE = 0.02
 """Share of the titles that may go unused: some do not lend themselves to the kind whose turn it is."""
+MOST_WORDS = 40
+NO_TITLE = re.compile(
+    r"(the )?(proceedings|abstracts?|letter|editorial|erratum|corrigendum|correction|book reviews?)( of\b|:)|front ?matter"
+)
+MARKUP = re.compile(r"</?(?:i|b|em|sub|sup|strong)>", re.IGNORECASE)
+NO_LETTERS = re.compile(r"[\W_]+")
+HEADINGS = frozenset(word.lower() for word in (*SECTIONS, *FORM_WORDS))
 
 
 @dataclass(frozen=True)
@@ -130,3 +138,27 @@ class _Maker:
         if new:
             self._made.add(key)
         return new
+
+
+def usable_titles(titles: Iterable[str | None]) -> list[str]:
+    """Titles fit for making examples: tidied, each once; without empty ones, single words, headings and whole paragraphs."""
+    kept: dict[str, str] = {}
+    for title in titles:
+        text = tidied(title or "")
+        key = text.lower()
+        if 2 <= len(text.split()) <= MOST_WORDS and key not in HEADINGS and not NO_TITLE.match(key):
+            kept.setdefault(comparable(text), text)
+    return list(kept.values())
+
+
+def tidied(title: str) -> str:
+    """One line without markup, the brackets of translated titles, or a final full stop, which some sources always write."""
+    text = " ".join(MARKUP.sub("", title).split())
+    if text.startswith("[") and text.rstrip(".").endswith("]"):
+        text = text.rstrip(".")[1:-1].strip()
+    return text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else text
+
+
+def comparable(title: str) -> str:
+    """Letters and digits alone: two titles that differ in nothing else are one."""
+    return NO_LETTERS.sub("", title.lower()) or title

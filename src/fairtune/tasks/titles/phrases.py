@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from fairtune.tasks.titles import patterns, vocabulary
-from fairtune.tasks.titles.draws import Draws
+from fairtune.tasks.titles.corruption import Draws
 
 SLOT = re.compile(r"\{(?P<low>\d+)\.\.(?P<high>\d+)\}|\{(?P<rule>\w+)(?P<case>[!^]?)\}|<(?P<choices>[^<]*?)>(?!=)")
 CAPITALS = 0.25

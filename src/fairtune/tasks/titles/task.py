@@ -13,7 +13,8 @@ from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import Task
 from fairtune.tasks.task_cache import prepared
-from fairtune.tasks.titles import MadeTitle, make_titles, read_titles
+from fairtune.tasks.titles.files import read_titles
+from fairtune.tasks.titles.made_titles import MadeTitle, make_titles
 
 NAME, METRIC = "titles", "f1"
 JUDGED = "citeseerx.jsonl.gz"
@@ -78,4 +79,4 @@ def _folder() -> Path:
 
 def _makers() -> list[str]:
     """What the makers of titles are, since another way of making gives another training set."""
-    return [sha256_of(file) for file in sorted((Path(__file__).parent / "titles").glob("*.py"))]
+    return [sha256_of(file) for file in sorted(Path(__file__).parent.glob("*.py"))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairtune.tasks.titles.draws import Draws
+from fairtune.tasks.titles.corruption import Draws
 from fairtune.tasks.titles.noise import slip
 
 NOTE_MARKS = ("∗", "*", " ∗", " *", " †", " ⋆", " 1", "1", "¹", " ∗†", " #")

@@ -1,1 +1,1 @@
-"""tokens."""
+"""From texts to tokens, batches and token blocks."""

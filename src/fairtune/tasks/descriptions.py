@@ -1,10 +1,17 @@
-"""What the catalogue says of each task: its columns and labels, how its splits are used, and where it would come from here."""
+"""What the catalogue says of each task: columns, labels, how its splits are used, and where its data would come from here.
+
+Nothing is read for it, and no network is asked.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from fairtune.core.errors import DataError, one_of
 from fairtune.tasks import corpora
 from fairtune.tasks.definitions import (
     DEFINITIONS,
@@ -15,11 +22,82 @@ from fairtune.tasks.definitions import (
     PackageData,
     TextDefinition,
 )
-from fairtune.tasks.outlook import LOCAL_MIRROR, Outlook, outlook, package_outlook
-from fairtune.tasks.packaged import MOVIE_COLUMN, MOVIE_SHARES
-from fairtune.tasks.published import HELD_OUT
-from fairtune.tasks.stores import mirror_file
+from fairtune.tasks.published import HELD_OUT, MOVIE_COLUMN, MOVIE_SHARES
+from fairtune.tasks.registry import RegisteredTask, registered_tasks
+from fairtune.tasks.stores import MIRROR, forbidding, known_rows, mirror_file, mirror_folder, package_file
+from fairtune.tasks.task import SPLITS
 from fairtune.tasks.titles import task as title_task
+
+HUB, HUB_CACHE, LOCAL_MIRROR = "hub", "hub cache", "local mirror"
+
+
+@dataclass(frozen=True)
+class Availability:
+    """What to expect when the task is loaded.
+
+    Args:
+        source: what will be read.
+        missing: what stands in the way; nothing if the task can be loaded.
+        rows: rows of each role's split, where they are known because the file was read before.
+    """
+
+    source: str
+    missing: tuple[str, ...] = ()
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+def package_availability(data: PackageData) -> Availability:
+    try:
+        package_file(data.package, data.inside, data.folder)
+    except DataError as error:
+        return Availability(str(data), (str(error).partition(": ")[2].rstrip("."),))
+    return Availability(str(data))
+
+
+def find_availability(task: Definition | TextDefinition) -> Availability:
+    """Of a task that the mirror or the hub has."""
+    if isinstance(task.data, PackageData):
+        return package_availability(task.data)
+    folder = mirror_folder()
+    if folder is not None and not folder.is_dir():
+        return Availability(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder; mend or unset it",))
+    if folder is not None and (folder / task.data.folder).is_dir():
+        return _mirrored(task, folder)
+    sets = {data for data, _ in task.places().values()}
+    if all(_in_hub_cache(data) for data in sets):
+        return Availability(f"{HUB_CACHE}, {_commits(sets)}")
+    offline = one_of(forbidding())
+    ways = f"set {MIRROR} to a folder that has it, or unset {offline}"
+    missing = (f"no local mirror has it, and {offline} forbids the hub; {ways}",) if offline else ()
+    return Availability(f"{HUB}, {_commits(sets)}", missing)
+
+
+def _mirrored(task: Definition | TextDefinition, folder: Path) -> Availability:
+    files = {role: mirror_file(data, split) for role, (data, split) in task.places().items()}
+    lacking = [file for file in files.values() if not (folder / file).is_file()]
+    counted = {role: known_rows(folder / file) for role, file in files.items()}
+    return Availability(
+        LOCAL_MIRROR,
+        (f"the mirror lacks {one_of(lacking)}; add it, or unset {MIRROR} to use the hub",) if lacking else (),
+        {role: rows for role, rows in counted.items() if rows is not None},
+    )
+
+
+def _commits(sets: set[DataSet]) -> str:
+    return " and ".join(
+        f"{data.repository} at {data.revision[:8]}" for data in sorted(sets, key=lambda data: data.folder)
+    )
+
+
+def _in_hub_cache(data: DataSet) -> bool:
+    """Whether `datasets` has prepared the data set at its commit on this machine."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{home}/huggingface"
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or f"{home}/datasets").expanduser()
+    owner, _, name = data.repository.partition("/")
+    snake = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
+    return (cache / f"{owner}___{snake}" / data.config / "0.0.0" / data.revision / "dataset_info.json").is_file()
+
 
 JUDGED_ROWS = 976
 """CiteSeerX titles with a judgement, empty ones left out."""
@@ -32,18 +110,19 @@ class Use:
 
     Args:
         split: the published split it is taken from.
-        rows: how many that split has.
+        rows: how many that split has; None where nobody has counted.
         share: how much of the split it gets, where that is not all.
         here: how many rows the split has on this machine, where that is known.
     """
 
     split: str
-    rows: int
+    rows: int | None
     share: str = ""
     here: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.share} of {self.rows:,}" if self.share else f"{self.rows:,}"
+        rows = "all" if self.rows is None else f"{self.rows:,}"
+        return f"{self.share} of {rows}" if self.share else rows
 
 
 @dataclass(frozen=True)
@@ -68,29 +147,32 @@ class Description:
     licence: str
     address: tuple[str, ...]
     files: tuple[str, ...]
-    outlook: Outlook
+    availability: Availability
     remark: str = ""
 
     @property
     def parts(self) -> list[str]:
         """The splits that are not whole here, as far as that is known."""
-        found = {use.split: use for use in self.uses.values() if use.here is not None and use.here < use.rows}
+        found = {
+            use.split: use for use in self.uses.values() if use.rows and use.here is not None and use.here < use.rows
+        }
         return [f"{split} has {use.here:,} of {use.rows:,} rows" for split, use in found.items()]
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)
-        found = facts.pop("outlook")
+        found = facts.pop("availability")
         facts["classes"] = len(self.labels) or None
         return {**facts, "source": found["source"], "missing": list(found["missing"])}
 
 
 def descriptions() -> list[Description]:
     """Every task of the catalogue, in its order."""
-    return [_movie_reviews(), *map(_published, DEFINITIONS), _titles(), *map(_text, TEXTS)]
+    own = [_movie_reviews(), *map(_published, DEFINITIONS), _titles(), *map(_text, TEXTS)]
+    return [*own, *map(_registered, registered_tasks().values())]
 
 
 def _published(task: Definition) -> Description:
-    found = outlook(task)
+    found = find_availability(task)
     places = task.places()
     uses = {role: Use(split, data.rows[split], "", found.rows.get(role)) for role, (data, split) in places.items()}
     remarks = [f"trained on {task.trained_on.folder}"] if task.trained_on else []
@@ -115,13 +197,13 @@ def _published(task: Definition) -> Description:
         licence=_licence(task),
         address=tuple(dict.fromkeys(_address(data) for data, _ in places.values())),
         files=tuple(mirror_file(data, split) for data, split in places.values()),
-        outlook=found,
+        availability=found,
         remark="; ".join(remarks),
     )
 
 
 def _text(task: TextDefinition) -> Description:
-    found, data, places = outlook(task), task.data, task.places()
+    found, data, places = find_availability(task), task.data, task.places()
     uses = {role: Use(split, data.rows[split], "", found.rows.get(role)) for role, (_, split) in places.items()}
     uses.setdefault("train", Use("train", data.rows["train"]))
     remark = ""
@@ -143,7 +225,7 @@ def _text(task: TextDefinition) -> Description:
         licence=data.licence,
         address=() if isinstance(data, PackageData) else (_address(data),),
         files=tuple(mirror_file(data, split) for data, split in places.values()),
-        outlook=found,
+        availability=found,
         remark=remark,
     )
 
@@ -163,7 +245,7 @@ def _movie_reviews() -> Description:
         licence=data.licence,
         address=(),
         files=(),
-        outlook=package_outlook(data),
+        availability=package_availability(data),
         remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows",
     )
 
@@ -186,8 +268,33 @@ def _titles() -> Description:
         licence="research use; the made titles as their sources",
         address=(),
         files=(f"{title_task.NAME}/{title_task.JUDGED}", f"{title_task.NAME}/<correct titles>.jsonl.gz"),
-        outlook=Outlook("made of the local mirror's titles", (missing,) if missing else ()),
+        availability=Availability("made of the local mirror's titles", (missing,) if missing else ()),
         remark="a set of your own titles is made with `fairtune data make-titles`",
+    )
+
+
+def _registered(task: RegisteredTask) -> Description:
+    spec, uses = task.spec, {}
+    held_out = {split: getattr(spec.holdout, split) for split in SPLITS if split not in task.given}
+    for split in SPLITS:
+        share = held_out.get(split, 1 - sum(held_out.values()) if split == "train" else 1)
+        uses[split] = Use(split if split in task.given else "train", None, "" if share == 1 else f"{share:.0%}")
+    lacking = [str(one) for one in task.given.values() if isinstance(one, Path) and not one.exists()]
+    sources = one_of(dict.fromkeys(map(task.called, task.given)))
+    return Description(
+        name=task.name,
+        kind=LANGUAGE_MODEL if task.is_text else PAIR if len(spec.text) > 1 else CLASSIFY,
+        about=task.about,
+        columns=spec.text,
+        label=None if task.is_text else spec.label,
+        labels=spec.labels or (),
+        metric=corpora.METRIC if task.is_text else spec.metric,
+        uses=uses,
+        licence=task.licence,
+        address=(),
+        files=(),
+        availability=Availability(sources, (f"there is no {one_of(lacking)}",) if lacking else ()),
+        remark="added by a plug-in",
     )
 
 

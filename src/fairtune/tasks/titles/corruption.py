@@ -1,11 +1,14 @@
-"""Seeded draws, and where a corruption gets other titles from."""
+"""What a corruption is: a way in which an extracted title goes wrong, registered as a kind, and the draws it may ask for."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
+CORRECT = "correct"
+"""What the column `kind` says of a correct title."""
 T = TypeVar("T")
 
 
@@ -52,3 +55,44 @@ class Draws:
             other = self.number(0, place)
             mixed[place], mixed[other] = mixed[other], mixed[place]
         return mixed
+
+
+Corrupt = Callable[[str, Draws], str | None]
+"""Makes a wrong title of a correct one; None where that title does not lend itself to it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way in which extraction fails.
+
+    Args:
+        weight: how often it occurs, relative to the other kinds.
+        titles: how many correct titles one wrong title uses up.
+        keeps_letters: whether the letters stay as they are, and only case or spacing changes.
+        help: one line, the docstring of `corrupt`.
+    """
+
+    name: str
+    weight: float
+    titles: int
+    keeps_letters: bool
+    help: str
+    corrupt: Corrupt
+
+
+REGISTERED: dict[str, Kind] = {}
+
+
+def kind(weight: float, titles: int = 1, keeps_letters: bool = False) -> Callable[[Corrupt], Corrupt]:
+    """Register a corruption under its function's name; its docstring is the help text."""
+
+    def add(corrupt: Corrupt) -> Corrupt:
+        name, text = corrupt.__name__, (corrupt.__doc__ or "").strip()
+        if name in REGISTERED or name == CORRECT:
+            raise ValueError(f"kind '{name}' is registered twice")
+        if not text or "\n" in text or weight <= 0:
+            raise ValueError(f"kind '{name}' needs a docstring of one line and a weight above 0")
+        REGISTERED[name] = Kind(name, weight, titles, keeps_letters, text, corrupt)
+        return corrupt
+
+    return add
