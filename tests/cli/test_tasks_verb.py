@@ -20,6 +20,7 @@ from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS
 from fairtune.tasks.descriptions import descriptions
 from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +92,7 @@ def test_a_line_has_kind_classes_rows_metric_licence_and_source() -> None:
 def test_the_metric_of_a_text_is_the_one_that_a_plan_decides_by(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("\n\n".join(f"note number {i}" for i in range(60)))
     corpus = load_corpus({"kind": "language_model", "train": str(tmp_path / "notes.txt")})
-    byte_level().save_pretrained(tmp_path / "tokenizer")
-    planned = TextTask(corpus, tmp_path / "tokenizer").facts(Train())
+    planned = TextTask(corpus, TokenizerFolder(tmp_path, byte_level)).facts(Train())
     texts = [task for task in descriptions() if task.kind == "language model"]
     assert {task.metric for task in texts} == {planned.metric} == {"perplexity"}
 

@@ -11,6 +11,7 @@ import pytest
 
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.tasks.task import Split
 from fairtune.tasks.tokens.batches import collate
 from fairtune.tasks.tokens.counts import token_counts
@@ -139,5 +140,5 @@ def test_many_pairs_are_tokenised_as_few_are(minilm: Any, monkeypatch: pytest.Mo
 
 def test_lengths_of_pairs_include_both_texts_and_what_is_between(roberta: Any, tmp_path: Path) -> None:
     roberta.save_pretrained(tmp_path)
-    counts = token_counts([split_of([("good film", "bad")])], tmp_path)
+    counts = token_counts([split_of([("good film", "bad")])], tokenizer_folder(tmp_path))
     assert counts.lengths.tolist() == [len(roberta("good film", "bad")["input_ids"])]

@@ -20,7 +20,8 @@ from transformers import PreTrainedTokenizerFast
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.tasks.tokens import tokenization as tokenizing
-from fairtune.tasks.tokens.tokenization import Piece, tokenize, tokenizer_identity
+from fairtune.tasks.tokens.encoder import Piece
+from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
 
 WORDS = [*VOCABULARY[5:], "naïve", "東京", "don't", "🙂", "[SEP]", "x" * 40, "  ", "\n"]
 

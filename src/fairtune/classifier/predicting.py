@@ -17,7 +17,8 @@ from fairtune.models.modes import evaluating
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokens.batches import Indices, collate, evaluation_batches
 from fairtune.tasks.tokens.encoded_splits import Encoded
-from fairtune.tasks.tokens.tokenization import BATCH, Piece, encoder
+from fairtune.tasks.tokens.encoder import Piece
+from fairtune.tasks.tokens.tokenization import BATCH, encoder
 from fairtune.training.classification import MANY_TOKENS, TOKENS_PER_BATCH
 
 Scores = npt.NDArray[np.float32]

@@ -31,6 +31,7 @@ from fairtune.models.card import frozen_fingerprint
 from fairtune.models.layouts import take_layouts
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import ModelSource, require_unchanged
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.tasks import Task, load_task
@@ -224,7 +225,7 @@ def _objective(
     """What is learned, and the labels that are told apart, of which a language model has none."""
     planned = job.plan["settings"]["task"]
     if planned.get("kind") == TEXT:
-        text = TextTask(load_corpus(job.task["spec"]), tokenizer, check_stop)
+        text = TextTask(load_corpus(job.task["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
         _require_same(text.fingerprint, planned)
         blocks = {split: text.blocks(split, train) for split in SPLITS}
         return LanguageModelling(blocks, train.longest, planned["metric"]), ()

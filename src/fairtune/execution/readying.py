@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtune.core.cache import watched
 from fairtune.core.cache_contents import size_of
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.study.grounds import named_model, text_of, tokenized
 from fairtune.study.plan import make_plan
@@ -96,7 +97,8 @@ def _text(study: Study, tell: Tell) -> str:
     with _step("tokenizer", tell) as step:
         model, tokenizer = tokenized(study, model, text_of(corpus))
         step.what, step.counts = f"tokenizer {tokenizer.name}", {"tokens": tokenizer.vocabulary}
-    text, differing = TextTask(corpus, Path(tokenizer.folder)), _different(study, study.arms, "tokens")
+    words = tokenizer_folder(Path(tokenizer.folder), padding=False)
+    text, differing = TextTask(corpus, words), _different(study, study.arms, "tokens")
     for split, train in [
         *(("train", each) for each in differing),
         ("validation", differing[0]),

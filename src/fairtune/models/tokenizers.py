@@ -14,6 +14,7 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
 from fairtune.models.folders import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 VERSION = 1
 """Raised whenever the same text would give another tokenizer."""
@@ -232,3 +233,18 @@ class _Beginning:
             yield documents
             if self.characters >= READ:
                 return
+
+
+def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
+    """The tokenizer in a folder, as tasks take it; nothing is loaded before it is needed.
+
+    Args:
+        padding: whether it must have a padding token, which token blocks do without.
+    """
+
+    def load() -> Any:
+        from fairtune.models.loading import load_tokenizer  # only here, as it imports torch
+
+        return load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False)
+
+    return TokenizerFolder(folder, load)

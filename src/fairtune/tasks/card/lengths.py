@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fairtune.core.errors import DataError
-from fairtune.models.sources import ModelSource
 from fairtune.tasks.card.length_costs import (
     CostRatio,
     grouped_cost,
@@ -16,6 +14,7 @@ from fairtune.tasks.card.length_costs import (
 )
 from fairtune.tasks.task import Task
 from fairtune.tasks.tokens.counts import Counts, token_counts
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 COVERAGE = 0.95
 PERCENTILES = (50, 75, 90, 95, 99)
@@ -26,6 +25,16 @@ HELDOUT_SAMPLE = 5_000
 """Most examples of validation and test that are counted: nothing is decided by them, they only show whether they differ."""
 SHORTEST = 8
 """What `auto` does not go below."""
+
+
+class MeasuredModel(Protocol):
+    """What is known of the model whose tokens count."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def positions(self) -> int | None:
+        """The longest input that it takes, where its config tells."""
 
 
 @dataclass(frozen=True)
@@ -88,22 +97,24 @@ class Lengths:
         }
 
 
-def measure_lengths(task: Task, model: ModelSource, coverage: float = COVERAGE) -> Lengths:
+def measure_lengths(
+    task: Task, model: MeasuredModel, tokenizer: TokenizerFolder, coverage: float = COVERAGE
+) -> Lengths:
     """Count the tokens of a task's examples, and weigh the choices.
+
+    Args:
+        tokenizer: the model's; what the choices cost follows from the config in its folder.
 
     Raises:
         DataError: the coverage is no share.
-        ModelError: the model's tokenizer cannot be had.
     """
     check_coverage(coverage)
-    model = model.fetched()
-    folder = Path(str(model.folder))
-    train = train_counts(task, folder)
-    heldout = heldout_counts(task, folder)
+    train = train_counts(task, tokenizer)
+    heldout = heldout_counts(task, tokenizer)
     covering = train.covering(coverage)
     usable = [length for length in CHOICES if model.positions is None or length <= model.positions]
     shown = sorted({*usable, min(covering, model.positions or covering)})
-    products = model_products(folder)
+    products = model_products(tokenizer.folder)
     unit = grouped_cost(train, REFERENCE, products)
 
     def choice(length: int) -> Choice:
@@ -130,13 +141,13 @@ def measure_lengths(task: Task, model: ModelSource, coverage: float = COVERAGE) 
     )
 
 
-def train_counts(task: Task, folder: Path) -> Counts:
-    return token_counts([task.splits["train"]], folder)
+def train_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
+    return token_counts([task.splits["train"]], tokenizer)
 
 
-def heldout_counts(task: Task, folder: Path) -> Counts:
+def heldout_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
     """Validation and test together."""
-    return token_counts([task.splits["validation"], task.splits["test"]], folder, HELDOUT_SAMPLE)
+    return token_counts([task.splits["validation"], task.splits["test"]], tokenizer, HELDOUT_SAMPLE)
 
 
 def check_coverage(coverage: float) -> None:

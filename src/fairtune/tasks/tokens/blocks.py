@@ -25,7 +25,8 @@ from fairtune.core.errors import DataError
 from fairtune.core.files import write_json
 from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.task import Texts
-from fairtune.tasks.tokens.tokenization import Piece, tokenize, tokenizer_identity
+from fairtune.tasks.tokens.encoder import Piece
+from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
 
 VERSION = 3
 """Raised whenever the same documents would give another file."""

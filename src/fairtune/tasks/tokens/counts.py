@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,18 +10,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.cache import cached, content_hash, key_of
+from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.tokens.tokenization import BATCH, tokenize
+from fairtune.tasks.tokens.tokenization import BATCH, TokenizerFolder, tokenize
 
 VERSION = 1
 """Raised whenever the same texts would give other counts."""
 SAMPLE = 20_000
 """Most examples that are counted: a share of 5 % is then known to a third of a percentage point."""
 FILE = "counts.json"
-TOKENIZER_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 Numbers = npt.NDArray[np.int64]
 
 
@@ -81,33 +79,19 @@ def count_of(lengths: Numbers, rows: int | None = None) -> Counts:
     return Counts(found, examples, len(lengths) if rows is None else rows)
 
 
-def token_counts(splits: list[Split], folder: Path, most: int = SAMPLE) -> Counts:
-    """Counts of some splits together, of a fixed sample where they have more than `most` examples.
-
-    Args:
-        folder: the model's, whose tokenizer counts. It is loaded only where the counts are not in the cache.
-    """
-    key = key_of([VERSION, most, [split.identity for split in splits], tokenizer_files(folder)])
-    kept = json.loads((cached("lengths", key, lambda aside: _build(aside, splits, folder, most)) / FILE).read_bytes())
+def token_counts(splits: list[Split], tokenizer: TokenizerFolder, most: int = SAMPLE) -> Counts:
+    """Counts of some splits together, of a fixed sample where they have more than `most` examples."""
+    key = key_of([VERSION, most, [split.identity for split in splits], tokenizer.identity()])
+    folder = cached("lengths", key, lambda aside: _build(aside, splits, tokenizer, most))
+    kept = json.loads((folder / FILE).read_bytes())
     return Counts(np.array(kept["lengths"]), np.array(kept["examples"]), kept["rows"])
 
 
-def tokenizer_files(folder: Path) -> list[str]:
-    """What decides a tokenizer's answers, told without loading it: its files, and who reads them."""
-    files = sorted({file for pattern in TOKENIZER_FILES for file in folder.glob(pattern)})
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("tokenizers", "transformers")]
-    return [*versions, *(f"{file.name} {content_hash(file)}" for file in files)]
-
-
-def _build(aside: Path, splits: list[Split], folder: Path, most: int) -> None:
-    from fairtune.models.loading import load_tokenizer
-
+def _build(aside: Path, splits: list[Split], tokenizer: TokenizerFolder, most: int) -> None:
     whole = _together(splits)
     chosen = fixed_sample(whole, most)
     batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
-    counts = count_of(
-        np.concatenate([piece.lengths for piece in tokenize(batches, load_tokenizer(folder))]), len(whole)
-    )
+    counts = count_of(np.concatenate([piece.lengths for piece in tokenize(batches, tokenizer.load())]), len(whole))
     kept = {"rows": counts.rows, "lengths": counts.lengths.tolist(), "examples": counts.examples.tolist()}
     write_json(aside / FILE, kept)
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import itertools
 import json
-import os
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fairtune.core.cache import content_hash
+from fairtune.core.machine import available_cores
 from fairtune.tasks.task import Texts
-from fairtune.tasks.tokens.tokenizer_process import Process
+from fairtune.tasks.tokens.encoder import Encoder, EncoderProcess, EncoderSettings, Piece
 
 BATCH = 1000
 FEW_CHARACTERS = 3_000_000
@@ -26,66 +27,25 @@ FEW_CHARACTERS = 3_000_000
 MOST_PROCESSES = 16
 AHEAD = 3
 """Batches in work for each process, so that none waits for the next."""
+TOKENIZER_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Some examples as tokens, one after the other.
+class TokenizerFolder:
+    """A tokenizer in a folder, to be loaded only where its answers are not in the cache: loading one takes seconds.
 
     Args:
-        types: token_type_ids where the model has them and the examples are pairs.
+        load: loads it, checked.
     """
 
-    tokens: npt.NDArray[np.uint32]
-    lengths: npt.NDArray[np.int64]
-    types: npt.NDArray[np.int8] | None
+    folder: Path
+    load: Callable[[], Any]
 
-
-@dataclass(frozen=True)
-class Settings:
-    """A tokenizer and how it is used, as plain data.
-
-    Args:
-        backend: the tokenizer as the `tokenizers` library writes it.
-        side: where a text that is too long is cut.
-        whole: texts that look like special tokens are split like any other.
-    """
-
-    backend: str
-    max_length: int | None
-    special: bool
-    side: str
-    whole: bool
-    types: bool
-
-
-class Encoder:
-    """A tokenizer of the `tokenizers` library, set up once."""
-
-    def __init__(self, settings: Settings) -> None:
-        from tokenizers import Tokenizer
-
-        self._settings = settings
-        self._tokenizer = Tokenizer.from_str(settings.backend)
-        self._tokenizer.encode_special_tokens = settings.whole
-        if settings.max_length is not None:
-            self._tokenizer.enable_truncation(settings.max_length, strategy="longest_first", direction=settings.side)
-
-    def encode(self, columns: Sequence[list[str]]) -> Piece:
-        texts: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=self._settings.special)
-        tokens, types, lengths = array("I"), array("b"), array("q")
-        for encoding in found:
-            ids = encoding.ids
-            tokens.extend(ids)
-            lengths.append(len(ids))
-            if self._settings.types:
-                types.extend(encoding.type_ids)
-        return Piece(
-            np.frombuffer(tokens, dtype=np.uint32),
-            np.frombuffer(lengths, dtype=np.int64),
-            np.frombuffer(types, dtype=np.int8) if self._settings.types else None,
-        )
+    def identity(self) -> list[str]:
+        """What decides the tokenizer's answers, found without loading it: its files, and who reads them."""
+        files = sorted({file for pattern in TOKENIZER_FILES for file in self.folder.glob(pattern)})
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in ("tokenizers", "transformers")]
+        return [*versions, *(f"{file.name} {content_hash(file)}" for file in files)]
 
 
 def tokenize(
@@ -127,8 +87,8 @@ def encoder(
     return lambda columns: _by_transformers(tokenizer, columns, max_length, special, pair)
 
 
-def _settings(tokenizer: Any, max_length: int | None, special: bool, pair: bool) -> Settings:
-    return Settings(
+def _settings(tokenizer: Any, max_length: int | None, special: bool, pair: bool) -> EncoderSettings:
+    return EncoderSettings(
         backend=_backend(tokenizer),
         max_length=max_length,
         special=special,
@@ -139,7 +99,7 @@ def _settings(tokenizer: Any, max_length: int | None, special: bool, pair: bool)
 
 
 def _with_processes(
-    batches: Iterator[list[list[str]]], settings: Settings, check_stop: Callable[[], None]
+    batches: Iterator[list[list[str]]], settings: EncoderSettings, check_stop: Callable[[], None]
 ) -> Iterator[Piece]:
     """Begin here; where there is much to do, go on with a process for each core."""
     here, done = Encoder(settings), 0
@@ -149,7 +109,7 @@ def _with_processes(
         done += sum(len(text) for column in batch for text in column)
         if done > FEW_CHARACTERS:
             break
-    cores = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+    cores = min(available_cores(), MOST_PROCESSES)
     following = next(batches, None)
     if following is None:
         return
@@ -159,8 +119,8 @@ def _with_processes(
             check_stop()
             yield here.encode(batch)
         return
-    idle: SimpleQueue[Process] = SimpleQueue()
-    processes = [Process(json.dumps(asdict(settings)), columns=len(following)) for _ in range(cores)]
+    idle: SimpleQueue[EncoderProcess] = SimpleQueue()
+    processes = [EncoderProcess(json.dumps(asdict(settings)), columns=len(following)) for _ in range(cores)]
     for process in processes:
         idle.put(process)
 

@@ -1,6 +1,6 @@
-"""A process that tokenises: Arrow batches of texts go in, batches of tokens come out, through its pipes.
+"""A tokenizer that encodes batches: here, or in a process of its own, with Arrow batches going in and out through its pipes.
 
-Started as `python -m fairtune.tasks.tokens.tokenizer_process`. It ends when its input ends, so also when its parent was killed.
+The process is started as `python -m fairtune.tasks.tokens.encoder`. It ends with its input, so also when its parent is killed.
 """
 
 from __future__ import annotations
@@ -10,24 +10,85 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairtune.core.pipes import own_pipes
 
-if TYPE_CHECKING:
-    from fairtune.tasks.tokens.tokenization import Piece
+
+@dataclass(frozen=True)
+class Piece:
+    """Some examples as tokens, one after the other.
+
+    Args:
+        types: token_type_ids where the model has them and the examples are pairs.
+    """
+
+    tokens: npt.NDArray[np.uint32]
+    lengths: npt.NDArray[np.int64]
+    types: npt.NDArray[np.int8] | None
 
 
-class Process:
+@dataclass(frozen=True)
+class EncoderSettings:
+    """A tokenizer and how it is used, as plain data.
+
+    Args:
+        backend: the tokenizer as the `tokenizers` library writes it.
+        side: where a text that is too long is cut.
+        whole: texts that look like special tokens are split like any other.
+    """
+
+    backend: str
+    max_length: int | None
+    special: bool
+    side: str
+    whole: bool
+    types: bool
+
+
+class Encoder:
+    """A tokenizer of the `tokenizers` library, set up once."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        from tokenizers import Tokenizer
+
+        self._settings = settings
+        self._tokenizer = Tokenizer.from_str(settings.backend)
+        self._tokenizer.encode_special_tokens = settings.whole
+        if settings.max_length is not None:
+            self._tokenizer.enable_truncation(settings.max_length, strategy="longest_first", direction=settings.side)
+
+    def encode(self, columns: Sequence[list[str]]) -> Piece:
+        texts: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=self._settings.special)
+        tokens, types, lengths = array("I"), array("b"), array("q")
+        for encoding in found:
+            ids = encoding.ids
+            tokens.extend(ids)
+            lengths.append(len(ids))
+            if self._settings.types:
+                types.extend(encoding.type_ids)
+        return Piece(
+            np.frombuffer(tokens, dtype=np.uint32),
+            np.frombuffer(lengths, dtype=np.int64),
+            np.frombuffer(types, dtype=np.int8) if self._settings.types else None,
+        )
+
+
+class EncoderProcess:
     """The parent's hold on such a process."""
 
     def __init__(self, settings: str, columns: int) -> None:
         import pyarrow as pa
 
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "fairtune.tasks.tokens.tokenizer_process"],
+            [sys.executable, "-m", "fairtune.tasks.tokens.encoder"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -73,7 +134,6 @@ class Process:
 
 
 def _piece(batch: Any) -> Piece:
-    from fairtune.tasks.tokens.tokenization import Piece
 
     tokens = batch.column("tokens")
     types = batch.column("types").values.to_numpy() if "types" in batch.schema.names else None
@@ -85,11 +145,9 @@ def _serve() -> None:
     pipes = own_pipes()
     import pyarrow as pa
 
-    from fairtune.tasks.tokens.tokenization import Encoder, Settings
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     given, answers = os.fdopen(pipes[0], "rb"), os.fdopen(pipes[1], "wb")
-    settings = Settings(**json.loads(given.readline()))
+    settings = EncoderSettings(**json.loads(given.readline()))
     encoder = Encoder(settings)
     fields = [("tokens", pa.large_list(pa.uint32()))] + (
         [("types", pa.large_list(pa.int8()))] if settings.types else []
