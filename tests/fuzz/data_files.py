@@ -16,8 +16,8 @@ import pyarrow.parquet
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.sinks import Sink
-from fairtune.classifier.streams import Source
 from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.reading.shards import read_rows
 from fairtune.tasks.titles.files import read_titles
 from tests.fuzz.mutating import damaged, damaged_json
@@ -87,7 +87,7 @@ def _as_training(file: Path) -> Any:
 
 
 def _as_questions(file: Path, out: str) -> Any:
-    source = Source(str(file))
+    source = RowReader(str(file))
     with Sink(str(file.with_name(f"out.{out}")), source.kind) as sink:
         for records in source:
             sink.write(records, {"predicted": [len(text) for (text,) in records.texts(["text"])]})

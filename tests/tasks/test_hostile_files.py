@@ -19,10 +19,10 @@ from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.sinks import Sink
-from fairtune.classifier.streams import Source
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading import formats
+from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.files import read_titles
 
 
@@ -39,7 +39,7 @@ def as_training(file: Path) -> Any:
 
 
 def as_questions(file: Path) -> Any:
-    return [records.texts(["text"]) for records in Source(str(file))]
+    return [records.texts(["text"]) for records in RowReader(str(file))]
 
 
 def as_titles(file: Path) -> Any:
@@ -77,7 +77,7 @@ def test_a_pipe_is_no_shard(tmp_path: Path) -> None:
 
 def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: Path) -> None:
     """`fairtune predict MODEL <(command) --format jsonl`"""
-    code = "import sys; from fairtune.classifier.streams import Source; print([r.rows for r in Source(sys.argv[1], 'jsonl')])"
+    code = "import sys; from fairtune.tasks.reading.reader import RowReader; print([r.rows for r in RowReader(sys.argv[1], 'jsonl')])"
     script = f'{sys.executable} -c "{code}" <(echo \'{{"text": "from a pipe"}}\')'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
     assert done.stdout == "[[{'text': 'from a pipe'}]]\n"
@@ -86,7 +86,7 @@ def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: P
 def test_parquet_from_a_pipe_is_refused() -> None:
     reader, writer = os.pipe()
     with pytest.raises(DataError, match="Parquet cannot be read from a pipe"):
-        Source(f"/dev/fd/{reader}", "parquet")
+        RowReader(f"/dev/fd/{reader}", "parquet")
     os.close(reader)
     os.close(writer)
 
@@ -96,7 +96,7 @@ def test_bytes_of_a_pipe_that_are_not_utf8_are_told_without_reading_it_again() -
     os.write(writer, b"fine\n\xff\n")
     os.close(writer)
     with pytest.raises(DataError, match="not UTF-8"):
-        list(Source(f"/dev/fd/{reader}", "txt"))
+        list(RowReader(f"/dev/fd/{reader}", "txt"))
     os.close(reader)
 
 
@@ -163,7 +163,7 @@ def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
     file.write_text('{"text": "t", "more": ' + "[" * 90 + "]" * 90 + "}\n")
     for out in ("o.jsonl", "o.csv"):
         with Sink(str(tmp_path / out), "jsonl") as sink:
-            for records in Source(str(file)):
+            for records in RowReader(str(file)):
                 sink.write(records, {"predicted": [1]})
         assert sink.rows == 1
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.classifier.sinks import Columns, Sink
-from fairtune.classifier.streams import Records
 from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.tasks.reading.reader import RowBatch
 from fairtune.tasks.task import Texts
 
 PREDICTED, CONFIDENCE, PROBABILITY = "predicted", "confidence", "probability_"
@@ -72,7 +72,7 @@ class Outcome:
 
 
 def answer(
-    asked: Asked, scorer: Scorer, source: Iterable[Records], sink: Sink, progress: Callable[[int], None] | None = None
+    asked: Asked, scorer: Scorer, source: Iterable[RowBatch], sink: Sink, progress: Callable[[int], None] | None = None
 ) -> Outcome:
     """Predict every row and write it with its answers, before the next ones are read.
 
@@ -105,7 +105,7 @@ def class_name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _refuse_clash(records: Records, asked: Asked) -> None:
+def _refuse_clash(records: RowBatch, asked: Asked) -> None:
     there = set(records.columns)
     both = [name for name in asked.added if name in there]
     if both:
@@ -124,7 +124,7 @@ def _added(asked: Asked, probabilities: Probabilities) -> Columns:
 
 
 def _score(
-    outcome: Outcome, records: Records, label: str, numbers: dict[str, int], predicted: npt.NDArray[np.intp]
+    outcome: Outcome, records: RowBatch, label: str, numbers: dict[str, int], predicted: npt.NDArray[np.intp]
 ) -> None:
     for row, answered in zip(records.rows, predicted, strict=True):
         value = row.get(label)

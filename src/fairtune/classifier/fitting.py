@@ -18,7 +18,6 @@ from fairtune.classifier.calibration import find_temperature, fold_temperature
 from fairtune.classifier.figures import confusion, overall
 from fairtune.classifier.keeping import BestOnly, Heard, history_of
 from fairtune.classifier.process import Interrupt, borrowed_process, find_device
-from fairtune.classifier.reading import Data
 from fairtune.classifier.record import (
     Record,
     data_of,
@@ -33,6 +32,7 @@ from fairtune.classifier.refusals import (
 )
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.showing import Watcher
+from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of

@@ -27,7 +27,6 @@ from fairtune.classifier.labels import read_labels
 from fairtune.classifier.mistakes import Mistakes, find_mistakes
 from fairtune.classifier.predicting import Predictor
 from fairtune.classifier.process import Interrupt, find_device
-from fairtune.classifier.reading import read_data
 from fairtune.classifier.record import Record
 from fairtune.classifier.refusals import NotFitted
 from fairtune.classifier.saving import (
@@ -38,6 +37,7 @@ from fairtune.classifier.saving import (
 )
 from fairtune.classifier.settings import check_settings, plain_parameters
 from fairtune.classifier.showing import predicting, watcher
+from fairtune.classifier.training_data import read_data
 from fairtune.core.printable import printable
 from fairtune.tasks.task import Labels
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairtune.classifier.answering import Outcome
     from fairtune.classifier.opening import Opened
     from fairtune.classifier.sinks import Sink
-    from fairtune.classifier.streams import Source
+    from fairtune.tasks.reading.reader import RowReader
 
 MOST_SHOWN = 3
 Model = Annotated[
@@ -106,7 +106,7 @@ def predict(
     bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
     """
     from fairtune.classifier.sinks import Sink, quiet_standard_output
-    from fairtune.classifier.streams import Source
+    from fairtune.tasks.reading.reader import RowReader
 
     if as_json and out == "-":
         raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
@@ -114,7 +114,7 @@ def predict(
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
         tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
-    source = Source(file, input_format)
+    source = RowReader(file, input_format)
     sink = Sink(out, source.kind, safe_csv)
     try:
         outcome, opened, scored = _predicted(
@@ -139,7 +139,7 @@ def predict(
 
 
 def _predicted(
-    model: str, source: Source, sink: Sink, columns: tuple[str | None, str | None, str | None],
+    model: str, source: RowReader, sink: Sink, columns: tuple[str | None, str | None, str | None],
     added: tuple[bool, str], device: str, batch_tokens: int | None,
 ) -> tuple[Outcome, Opened, str | None]:  # fmt: skip
     from fairtune.classifier.answering import Asked, answer, text_columns

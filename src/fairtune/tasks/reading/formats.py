@@ -3,82 +3,29 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import itertools
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
+from fairtune.tasks.reading.files import LONGEST, open_file, read_whole, whole_lines
 from fairtune.tasks.reading.parquet import (
     no_column_twice,
     parquet_batches,
     plain_values,
     require_plain,
 )
+from fairtune.tasks.reading.reader import Chunk
 
-LONGEST = 4 << 20
-"""Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
 LONGEST_ROW = 4 * LONGEST
 """Characters in a row of a table, which may go over many lines."""
-CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
-PIECE = 1 << 16
-UNPACKED = 1 << 30
-"""Bytes to which a packed file may grow that has to be read as a whole."""
 DEEPEST = 100
 """Lists and mappings within each other in a line of JSON: Python itself writes, shows and compares some hundreds at most."""
 COLUMNS_SHOWN, COLUMN_SHOWN, COLUMNS_COMPARED = 50, 60, 1000
 PLAIN_COLUMN = "text"
 """What the one column of a plain text file is called."""
-
-
-@dataclass
-class Chunk:
-    """Some rows of a file.
-
-    Args:
-        numbers: each row's number in the file, from 1 after any header; the line number in plain text.
-    """
-
-    values: dict[str, list[Any]]
-    numbers: list[int] = field(default_factory=list)
-    size: int = 0
-
-    @classmethod
-    def empty(cls, columns: Sequence[str]) -> Chunk:
-        return cls({column: [] for column in columns})
-
-    @property
-    def full(self) -> bool:
-        return len(self.numbers) >= CHUNK_ROWS or self.size >= CHUNK_CHARACTERS
-
-
-def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    """The named columns of a file, some rows at a time.
-
-    Raises:
-        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
-    """
-    kind = format_of(file)
-    require_file(file)
-    with told_of(file):
-        yield from READERS[kind](file, columns)
-
-
-def require_file(file: Path) -> None:
-    """Refuse what is neither a file nor a folder of files: a pipe would be waited for, and cannot be read twice."""
-    with told_of(file):
-        if not file.exists():
-            around = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
-            raise DataError(f"{file}: there is no such file.{nearest(str(file), around)}")
-        if not file.is_file() and not file.is_dir():
-            raise DataError(
-                f"{file}: that is a pipe or a device, not a file; save what it gives in a file, and name that."
-            )
 
 
 def format_of(file: Path) -> str:
@@ -105,81 +52,6 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
             error = NoColumnError(f"{where}: no column '{column}'; columns: {shown}{more}.{near}")
             error.from_start = from_start
             raise error
-
-
-@contextmanager
-def told_of(file: Path | str) -> Iterator[None]:
-    """What can be wrong with any file, told of this one; a name in words is a stream, which cannot be looked at again."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        told = f"not UTF-8 ({error.reason})"
-        if isinstance(file, Path) and file.is_file():
-            with told_of(file):
-                told = _not_utf8(file, error)
-        raise DataError(f"{file}: {told}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
-
-
-def open_file(file: Path, mode: str = "rt") -> IO[Any]:
-    """A file to read, as UTF-8 with its own line ends, unpacked if it ends in .gz."""
-    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8-sig", "newline": ""}
-    if file.suffix.lower() == ".gz":
-        return cast(IO[Any], gzip.open(file, mode, **text))
-    return file.open(mode.replace("t", ""), **text)
-
-
-def read_whole(file: Path) -> bytes:
-    """All that is in a file, unpacked.
-
-    Raises:
-        DataError: a packed file is larger than memory should hold.
-    """
-    if file.suffix.lower() != ".gz":
-        return file.read_bytes()
-    with gzip.open(file, "rb") as handle:
-        content = handle.read(UNPACKED + 1)
-    if len(content) > UNPACKED:
-        raise DataError(
-            f"{file}: unpacked it is larger than {UNPACKED >> 30} GiB; unpack it with `gunzip` and name the file that comes out."
-        )
-    return content
-
-
-def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
-    """Line and byte of the first byte that is not UTF-8; the decoder reads in chunks, so its own position is no use."""
-    line, column, rest = 1, 0, b""
-    with open_file(file, "rb") as handle:
-        while piece := handle.readline(PIECE):
-            text = rest + piece
-            try:
-                text.decode("utf-8")
-            except UnicodeDecodeError as here:
-                if here.end < len(text) or not here.reason.startswith("unexpected end") or piece.endswith(b"\n"):
-                    return (
-                        f"line {line} is not UTF-8 (byte 0x{text[here.start]:02x} at column {column + here.start + 1})"
-                    )
-                rest, column = text[here.start :], column + here.start
-                continue
-            ended = piece.endswith(b"\n")
-            line, column, rest = line + ended, 0 if ended else column + len(text), b""
-    return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})"
-
-
-def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
-    """Lines with their ends, none of them longer than memory should hold."""
-    number = 0
-    while line := handle.readline(LONGEST + 1):
-        number += 1
-        if len(line) > LONGEST:
-            raise DataError(
-                f"{file}: line {number} is longer than {LONGEST:,} characters; no text is. Is this the right file, with "
-                "line ends? Break the line or remove it."
-            )
-        yield line
 
 
 class RowLines:

@@ -7,14 +7,9 @@ from pathlib import Path
 
 from fairtune.core.cache import content_hash, key_of
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.reading.formats import (
-    READERS,
-    Chunk,
-    NoColumnError,
-    format_of,
-    read_chunks,
-    require_file,
-)
+from fairtune.tasks.reading.files import require_file
+from fairtune.tasks.reading.formats import READERS, NoColumnError, format_of
+from fairtune.tasks.reading.reader import Chunk, read_chunks
 from fairtune.tasks.reading.rows import Rows, collect
 
 

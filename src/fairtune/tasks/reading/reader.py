@@ -8,23 +8,25 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.reading.formats import (
+from fairtune.tasks.reading.files import (
     LONGEST,
+    open_file,
+    require_file,
+    told_of,
+    whole_lines,
+)
+from fairtune.tasks.reading.formats import (
     PLAIN_COLUMN,
     RowLines,
     check_columns,
     json_row,
-    open_file,
     parquet_source,
-    require_file,
-    told_of,
-    whole_lines,
     wrong_quotes,
 )
 from fairtune.tasks.reading.parquet import (
@@ -45,7 +47,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Records:
+class RowBatch:
     """Some rows.
 
     Args:
@@ -128,7 +130,7 @@ def ending(file: Path, allowed: Sequence[str], otherwise: str) -> str:
     return kind
 
 
-class Source:
+class RowReader:
     """An input: what it is called, its format, and its rows.
 
     Args:
@@ -172,7 +174,7 @@ class Source:
         except ValueError:
             return "txt"
 
-    def __iter__(self) -> Iterator[Records]:
+    def __iter__(self) -> Iterator[RowBatch]:
         """The rows, some at a time; once.
 
         Raises:
@@ -183,7 +185,7 @@ class Source:
                 assert isinstance(self.where, Path)
                 found = _parquet(self.where)
             else:
-                found = _grouped(self.where, READERS[self.kind](self.where, iter(self._lines)))
+                found = _grouped(self.where, _PARSERS[self.kind](self.where, iter(self._lines)))
             empty = True
             for records in found:
                 empty = False
@@ -201,7 +203,7 @@ Numbered = Iterator[tuple[int, int, Row]]
 """A row's number, its size in characters, and its values."""
 
 
-def _grouped(where: Path | str, rows: Numbered) -> Iterator[Records]:
+def _grouped(where: Path | str, rows: Numbered) -> Iterator[RowBatch]:
     numbers: list[int] = []
     values: list[Row] = []
     characters, most = 0, FIRST_ROWS
@@ -210,10 +212,10 @@ def _grouped(where: Path | str, rows: Numbered) -> Iterator[Records]:
         values.append(row)
         characters += size
         if len(numbers) >= most or characters >= MOST_CHARACTERS:
-            yield Records(where, numbers, values)
+            yield RowBatch(where, numbers, values)
             numbers, values, characters, most = [], [], 0, min(2 * most, MOST_ROWS)
     if numbers:
-        yield Records(where, numbers, values)
+        yield RowBatch(where, numbers, values)
 
 
 def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
@@ -253,7 +255,7 @@ def _plain(where: Path | str, lines: Iterator[str]) -> Numbered:  # noqa: ARG001
         yield number, len(line), {PLAIN_COLUMN: line.rstrip("\r\n")}
 
 
-READERS: dict[str, Callable[[Path | str, Iterator[str]], Numbered]] = {
+_PARSERS: dict[str, Callable[[Path | str, Iterator[str]], Numbered]] = {
     "csv": lambda where, lines: _table(where, lines, DELIMITERS["csv"]),
     "tsv": lambda where, lines: _table(where, lines, DELIMITERS["tsv"]),
     "jsonl": _jsonl,
@@ -261,7 +263,7 @@ READERS: dict[str, Callable[[Path | str, Iterator[str]], Numbered]] = {
 }
 
 
-def _parquet(file: Path) -> Iterator[Records]:
+def _parquet(file: Path) -> Iterator[RowBatch]:
     """Rows as Arrow has them, and as Python does: a few at first, then more, but no more than memory should hold."""
     waiting: list[Any] = []
     done, most = 0, FIRST_ROWS
@@ -287,8 +289,44 @@ def _joined(parts: list[Any]) -> list[Any]:
         return parts
 
 
-def _records(file: Path, done: int, batch: Any) -> Records:
+def _records(file: Path, done: int, batch: Any) -> RowBatch:
     names = batch.schema.names
     columns = [python_values(file, batch, name) for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    return Records(file, list(range(done + 1, done + 1 + len(batch))), rows, batch)
+    return RowBatch(file, list(range(done + 1, done + 1 + len(batch))), rows, batch)
+
+
+CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
+
+
+@dataclass
+class Chunk:
+    """Some rows of a file.
+
+    Args:
+        numbers: each row's number in the file, from 1 after any header; the line number in plain text.
+    """
+
+    values: dict[str, list[Any]]
+    numbers: list[int] = field(default_factory=list)
+    size: int = 0
+
+    @classmethod
+    def empty(cls, columns: Sequence[str]) -> Chunk:
+        return cls({column: [] for column in columns})
+
+    @property
+    def full(self) -> bool:
+        return len(self.numbers) >= CHUNK_ROWS or self.size >= CHUNK_CHARACTERS
+
+
+def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+    """The named columns of a file, some rows at a time.
+
+    Raises:
+        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
+    """
+    kind = format_of(file)
+    require_file(file)
+    with told_of(file):
+        yield from READERS[kind](file, columns)
