@@ -18,7 +18,7 @@ from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.sinks import Sink
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading.reader import RowReader
-from fairtune.tasks.reading.shards import read_rows
+from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.titles.files import read_titles
 from tests.fuzz.mutating import damaged, damaged_json
 from tests.fuzz.outcomes import Outcome, judge, put

@@ -16,7 +16,7 @@ from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.tasks import load_task, task_names
 from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
-from fairtune.tasks.reading.shards import read_rows
+from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.stores import package_file
 from fairtune.tasks.text_hashes import exact_and_normal
 

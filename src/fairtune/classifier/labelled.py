@@ -13,11 +13,11 @@ import pandas as pd
 from fairtune.classifier.answering import class_name
 from fairtune.classifier.inputs import is_missing
 from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.tasks.reading.chunks import shards
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns
 from fairtune.tasks.reading.reader import RowBatch, RowReader
 from fairtune.tasks.reading.rows import require_label
-from fairtune.tasks.reading.shards import shards
 
 MOST_SHOWN = 20
 

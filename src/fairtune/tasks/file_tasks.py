@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks.reading.shards import file_identity, has_column, read_rows
+from fairtune.tasks.reading.chunks import file_identity, has_column
+from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
 from fairtune.tasks.task import SPLITS, Task
 from fairtune.tasks.task_cache import prepared

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.definitions import MOVIE_REVIEWS, Definition
-from fairtune.tasks.reading.rows import Rows
-from fairtune.tasks.reading.shards import file_identity, read_rows
+from fairtune.tasks.reading.chunks import file_identity
+from fairtune.tasks.reading.rows import Rows, read_rows
 from fairtune.tasks.splits import Column, by_hash, fixed_halves, make_split, read_labels
 from fairtune.tasks.stores import Store, find_store, package_file
 from fairtune.tasks.task import Task

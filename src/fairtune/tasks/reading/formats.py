@@ -10,14 +10,15 @@ from typing import Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.reading.files import LONGEST, open_file, read_whole, whole_lines
+from fairtune.tasks.reading.chunks import Chunk
+from fairtune.tasks.reading.files import LONGEST, open_file, whole_lines
 from fairtune.tasks.reading.parquet import (
     no_column_twice,
     parquet_batches,
+    parquet_source,
     plain_values,
     require_plain,
 )
-from fairtune.tasks.reading.reader import Chunk
 
 LONGEST_ROW = 4 * LONGEST
 """Characters in a row of a table, which may go over many lines."""
@@ -180,13 +181,6 @@ def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
             yield chunk
             chunk = Chunk.empty(columns)
     yield chunk
-
-
-def parquet_source(file: Path) -> Any:
-    """A Parquet file as Arrow reads from it; not mapped, since a file that is cut meanwhile would end the process."""
-    import pyarrow as pa
-
-    return pa.BufferReader(read_whole(file)) if file.suffix.lower() == ".gz" else pa.OSFile(str(file))
 
 
 def _read_plain(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:

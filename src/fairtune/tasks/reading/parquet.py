@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import DataError, Stopped
+from fairtune.tasks.reading.files import read_whole
 
 FEW = 256
 """Rows that Arrow makes at a time: a long text that a file holds once may stand in each of them."""
@@ -154,3 +155,10 @@ def _short(kind: Any) -> str:
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:200]
+
+
+def parquet_source(file: Path) -> Any:
+    """A Parquet file as Arrow reads from it; not mapped, since a file that is cut meanwhile would end the process."""
+    import pyarrow as pa
+
+    return pa.BufferReader(read_whole(file)) if file.suffix.lower() == ".gz" else pa.OSFile(str(file))

@@ -8,7 +8,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,12 +26,12 @@ from fairtune.tasks.reading.formats import (
     RowLines,
     check_columns,
     json_row,
-    parquet_source,
     wrong_quotes,
 )
 from fairtune.tasks.reading.parquet import (
     no_column_twice,
     parquet_batches,
+    parquet_source,
     plain_values,
     python_values,
     require_plain,
@@ -294,39 +294,3 @@ def _records(file: Path, done: int, batch: Any) -> RowBatch:
     columns = [python_values(file, batch, name) for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
     return RowBatch(file, list(range(done + 1, done + 1 + len(batch))), rows, batch)
-
-
-CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
-
-
-@dataclass
-class Chunk:
-    """Some rows of a file.
-
-    Args:
-        numbers: each row's number in the file, from 1 after any header; the line number in plain text.
-    """
-
-    values: dict[str, list[Any]]
-    numbers: list[int] = field(default_factory=list)
-    size: int = 0
-
-    @classmethod
-    def empty(cls, columns: Sequence[str]) -> Chunk:
-        return cls({column: [] for column in columns})
-
-    @property
-    def full(self) -> bool:
-        return len(self.numbers) >= CHUNK_ROWS or self.size >= CHUNK_CHARACTERS
-
-
-def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    """The named columns of a file, some rows at a time.
-
-    Raises:
-        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
-    """
-    kind = format_of(file)
-    require_file(file)
-    with told_of(file):
-        yield from READERS[kind](file, columns)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.reading.reader import Chunk
+from fairtune.tasks.reading.chunks import Chunk
 
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
@@ -223,3 +223,22 @@ def _type_of(value: Any) -> str:
     if isinstance(value, str):
         return "a number" if value.strip().lstrip("+-").replace(".", "", 1).isdigit() else "a text"
     return "a number"
+
+
+def read_rows(
+    path: Path,
+    texts: Sequence[str],
+    label: str | None,
+    aside: Path,
+    kind: str | None = None,
+    called: str | None = None,
+) -> Rows:
+    """The named columns of a file or a folder of shards.
+
+    Args:
+        aside: a file to write, which the rows are mapped from.
+        kind: the column that says of what kind a row is.
+        called: what messages call the file, where its name would tell a user nothing.
+    """
+    columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
+    return collect(called or path, shard_chunks(path, columns), texts, label, aside, kind)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import write_atomically
+from fairtune.tasks.reading.chunks import read_chunks
 from fairtune.tasks.reading.files import read_whole, told_of
-from fairtune.tasks.reading.reader import read_chunks
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle
 

@@ -1,16 +1,54 @@
-"""Files that hold a task: one file, a folder of shards, or a file inside an installed package."""
+"""FIXME."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fairtune.core.cache import content_hash, key_of
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.reading.files import require_file
+from fairtune.tasks.reading.files import (
+    require_file,
+    told_of,
+)
 from fairtune.tasks.reading.formats import READERS, NoColumnError, format_of
-from fairtune.tasks.reading.reader import Chunk, read_chunks
-from fairtune.tasks.reading.rows import Rows, collect
+
+CHUNK_ROWS, CHUNK_CHARACTERS = 10_000, 4 << 20
+
+
+@dataclass
+class Chunk:
+    """Some rows of a file.
+
+    Args:
+        numbers: each row's number in the file, from 1 after any header; the line number in plain text.
+    """
+
+    values: dict[str, list[Any]]
+    numbers: list[int] = field(default_factory=list)
+    size: int = 0
+
+    @classmethod
+    def empty(cls, columns: Sequence[str]) -> Chunk:
+        return cls({column: [] for column in columns})
+
+    @property
+    def full(self) -> bool:
+        return len(self.numbers) >= CHUNK_ROWS or self.size >= CHUNK_CHARACTERS
+
+
+def read_chunks(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+    """The named columns of a file, some rows at a time.
+
+    Raises:
+        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
+    """
+    kind = format_of(file)
+    require_file(file)
+    with told_of(file):
+        yield from READERS[kind](file, columns)
 
 
 def shards(path: Path) -> list[Path]:
@@ -73,22 +111,3 @@ def has_column(path: Path, column: str) -> bool:
             return False
         raise
     return True
-
-
-def read_rows(
-    path: Path,
-    texts: Sequence[str],
-    label: str | None,
-    aside: Path,
-    kind: str | None = None,
-    called: str | None = None,
-) -> Rows:
-    """The named columns of a file or a folder of shards.
-
-    Args:
-        aside: a file to write, which the rows are mapped from.
-        kind: the column that says of what kind a row is.
-        called: what messages call the file, where its name would tell a user nothing.
-    """
-    columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
-    return collect(called or path, shard_chunks(path, columns), texts, label, aside, kind)
