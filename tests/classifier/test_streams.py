@@ -115,7 +115,7 @@ def test_standard_input_is_read_by_its_first_line_or_as_told(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
     source = RowReader("-", given)
-    assert source.kind == kind
+    assert source.format == kind
     assert [row for found in source for row in found.rows] == rows
 
 

@@ -88,7 +88,7 @@ def _as_training(file: Path) -> Any:
 
 def _as_questions(file: Path, out: str) -> Any:
     source = RowReader(str(file))
-    with Sink(str(file.with_name(f"out.{out}")), source.kind) as sink:
+    with Sink(str(file.with_name(f"out.{out}")), source.format) as sink:
         for records in source:
             sink.write(records, {"predicted": [len(text) for (text,) in records.texts(["text"])]})
     return sink.rows

@@ -21,7 +21,8 @@ from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.sinks import Sink
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.reading import formats
+from fairtune.tasks.reading import files, formats
+from fairtune.tasks.reading.chunks import read_chunks
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.files import read_titles
 
@@ -117,7 +118,7 @@ def test_a_line_of_forty_megabytes_in_a_small_packed_file_is_not_held(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(gzip.compress(content * 40_000_000, 1))
-    assert peak_of(lambda: list(formats.read_chunks(file, ["text"]))) < 30_000_000
+    assert peak_of(lambda: list(read_chunks(file, ["text"]))) < 30_000_000
 
 
 @pytest.mark.parametrize("read", EVERYBODY)
@@ -139,7 +140,7 @@ def test_a_row_that_goes_on_over_all_lines_is_not_held(
 def test_what_has_to_be_unpacked_as_a_whole_has_a_bound(
     name: str, read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "UNPACKED", 1 << 20)
+    monkeypatch.setattr(files, "UNPACKED", 1 << 20)
     (tmp_path / name).write_bytes(gzip.compress(bytes(20_000_000), 1))
     with pytest.raises(DataError, match=r"unpacked it is larger than .*unpack it with `gunzip`"):
         read(tmp_path / name)
@@ -221,7 +222,7 @@ def test_a_long_text_that_stands_in_many_rows_of_parquet_is_not_held_as_often(tm
     pa.parquet.write_table(pa.table({"text": rows, "label": ["a"] * 5000}), file, store_schema=False)
     assert file.stat().st_size < 1_000_000
     before = pa.total_allocated_bytes()
-    first = next(iter(formats.read_chunks(file, ["text"])))
+    first = next(iter(read_chunks(file, ["text"])))
     assert len(first.numbers) < 500
     assert pa.total_allocated_bytes() - before < 60_000_000
 

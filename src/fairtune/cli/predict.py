@@ -115,7 +115,7 @@ def predict(
     if file == "-" and sys.stdin.isatty():
         tell("Reading texts from the terminal, one a line; Ctrl-D ends them.")
     source = RowReader(file, input_format)
-    sink = Sink(out, source.kind, safe_csv)
+    sink = Sink(out, source.format, safe_csv)
     try:
         outcome, opened, scored = _predicted(
             model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens
@@ -151,7 +151,7 @@ def _predicted(
     first = next(rows)  # before the model, whose loading takes longer than seeing that a column is missing
     check_columns(source.where, first.columns, [name for name in columns if name is not None])
     opened = open_classifier(model, device, batch_tokens)
-    trained = None if source.kind == "txt" else opened.columns
+    trained = None if source.format == "txt" else opened.columns
     texts = text_columns(source.where, first.columns, (text, pair), trained, opened.width)
     scored = label or (opened.label if opened.label in first.columns else None)
     asked = Asked(opened.classes, texts, scored, *added)

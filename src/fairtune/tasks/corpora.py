@@ -204,8 +204,8 @@ def _source(text: TextDefinition) -> _TextSource:
 
 
 def file_texts(path: Path, column: str) -> Iterator[list[str]]:
-    """A column of a file or of a folder of shards."""
-    for chunk in shard_chunks(path, [column]):
+    """A column of a file or of a folder of shards; in plain text, one document per paragraph."""
+    for chunk in shard_chunks(path, [column], text_row="paragraph"):
         yield _checked(path, column, chunk.values[column], chunk.numbers)
 
 

@@ -1,4 +1,4 @@
-"""FIXME."""
+"""Files of any format: opened, unpacked, read line by line, with one sentence for whatever can be wrong with one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from fairtune.core.errors import DataError, nearest
 
 LONGEST = 4 << 20
 """Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
-
-
 PIECE = 1 << 16
-
-
 UNPACKED = 1 << 30
 """Bytes to which a packed file may grow that has to be read as a whole."""
 

@@ -1,25 +1,26 @@
-"""How each file format is read: in chunks of rows, so that memory does not grow with the file."""
+"""The rows of each format that is text, one after the other, with their numbers: CSV, TSV, JSONL and plain text.
+
+Parquet is read by columns, see `parquet.py`. What one row of plain text is, a line or a paragraph, its reader says: texts to be
+classified stand one per line, as users pipe them; documents for a language model are paragraphs, with blank lines between them.
+"""
 
 from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.reading.chunks import Chunk
-from fairtune.tasks.reading.files import LONGEST, open_file, whole_lines
-from fairtune.tasks.reading.parquet import (
-    no_column_twice,
-    parquet_batches,
-    parquet_source,
-    plain_values,
-    require_plain,
-)
+from fairtune.tasks.reading.files import LONGEST
 
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+TextRow = Literal["line", "paragraph"]
+"""What one row of plain text is."""
 LONGEST_ROW = 4 * LONGEST
 """Characters in a row of a table, which may go over many lines."""
 DEEPEST = 100
@@ -29,12 +30,28 @@ PLAIN_COLUMN = "text"
 """What the one column of a plain text file is called."""
 
 
+def suffixes() -> list[str]:
+    """How the names of files end that can be read."""
+    return [f".{known}" for known in FORMATS]
+
+
 def format_of(file: Path) -> str:
-    """The suffix that says how a file is read, without any .gz."""
-    kind = file.with_suffix("").suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
-    if kind not in READERS:
-        raise DataError(f"{file}: unknown format '{kind or file.name}'; allowed: {one_of(READERS)}, each also .gz.")
-    return kind
+    """The format that a file's name ends in, without any .gz.
+
+    Raises:
+        DataError: it is none of those that are known.
+    """
+    suffix = suffix_of(file)
+    if suffix not in suffixes():
+        raise DataError(
+            f"{file}: unknown format '{suffix or file.name}'; allowed: {one_of(suffixes())}, each also .gz."
+        )
+    return suffix.removeprefix(".")
+
+
+def suffix_of(file: Path) -> str:
+    """The ending of a file's name in lower case, without any .gz."""
+    return (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
 
 
 class NoColumnError(DataError):
@@ -55,7 +72,53 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
             raise error
 
 
-class RowLines:
+class Table:
+    """The rows of CSV or TSV, which may go over several lines.
+
+    Args:
+        where: the file, for messages.
+
+    Attributes:
+        header: the names of the columns; None if there is nothing at all.
+    """
+
+    def __init__(self, where: Path | str, lines: Iterator[str], delimiter: str) -> None:
+        csv.field_size_limit(LONGEST)
+        self._where, self._lines, self._began = where, _RowLines(lines), 1
+        self._reader = csv.reader(self._lines, delimiter=delimiter, strict=True)
+        with self._told():
+            self.header = next(self._reader, None)
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        """Each row with its number, which counts blank lines too; those are left out.
+
+        Raises:
+            DataError: a quote that is not closed, or a row that has not as many fields as the header.
+        """
+        width = len(self.header or ())
+        self._began = self._reader.line_num + 1
+        with self._told():
+            for number, row in enumerate(self._reader, start=1):
+                self._lines.size = 0
+                if row:
+                    if len(row) != width:
+                        raise DataError(
+                            f"{self._where}: row {number} (line {self._began}) has {len(row)} fields, the header has {width}; "
+                            "quote texts that contain the separator, and close every quote."
+                        )
+                    yield number, row
+                self._began = self._reader.line_num + 1
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except csv.Error as error:
+            told = _wrong_quotes(str(error), self._began, self._reader.line_num)
+            raise DataError(f"{self._where}: {told}") from None
+
+
+class _RowLines:
     """Lines for a reader of tables, which joins as many as quotes ask for: more than a row has are a quote left open.
 
     Args:
@@ -73,43 +136,7 @@ class RowLines:
             yield line
 
 
-def _read_table(file: Path, columns: Sequence[str], delimiter: str) -> Iterator[Chunk]:
-    csv.field_size_limit(LONGEST)
-    with open_file(file) as handle:
-        lines = RowLines(whole_lines(file, handle))
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        began = 1
-        try:
-            header = next(reader, None)
-            if header is None:
-                raise DataError(f"{file}: the file is empty.")
-            check_columns(file, header, columns)
-            places, width = [header.index(column) for column in columns], len(header)
-            chunk, began = Chunk.empty(columns), reader.line_num + 1
-            filled = list(zip(chunk.values.values(), places, strict=True))
-            for number, row in enumerate(reader, start=1):
-                lines.size = 0
-                if row:
-                    if len(row) != width:
-                        raise DataError(
-                            f"{file}: row {number} (line {began}) has {len(row)} fields, the header has {width}; "
-                            "quote texts that contain the separator, and close every quote."
-                        )
-                    for values, place in filled:
-                        values.append(row[place])
-                        chunk.size += len(row[place])
-                    chunk.numbers.append(number)
-                    if chunk.full:
-                        yield chunk
-                        chunk = Chunk.empty(columns)
-                        filled = list(zip(chunk.values.values(), places, strict=True))
-                began = reader.line_num + 1
-        except csv.Error as error:
-            raise DataError(f"{file}: {wrong_quotes(str(error), began, reader.line_num)}") from None
-        yield chunk
-
-
-def wrong_quotes(error: str, began: int, line: int) -> str:
+def _wrong_quotes(error: str, began: int, line: int) -> str:
     """What is wrong with a row that began on a line."""
     if "unexpected end of data" in error or "larger than field limit" in error:
         wrong = f"a quote that is opened in the row of line {began} is not closed"
@@ -120,7 +147,18 @@ def wrong_quotes(error: str, began: int, line: int) -> str:
     return f'{wrong}; close it, and write a quote inside a text as "".'
 
 
-def json_row(where: Path | str, number: int, line: str) -> dict[str, Any]:
+def json_rows(where: Path | str, lines: Iterator[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Each mapping with its line's number and size; blank lines are left out.
+
+    Raises:
+        DataError: a line that is no JSON, or no mapping.
+    """
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, len(line), _json_row(where, number, line)
+
+
+def _json_row(where: Path | str, number: int, line: str) -> dict[str, Any]:
     """The mapping that a line of JSONL is."""
     try:
         row = parse_json(line)
@@ -143,80 +181,29 @@ def _is_deep(row: dict[str, Any]) -> bool:
     return True
 
 
-def _read_jsonl(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    chunk = Chunk.empty(columns)
-    with open_file(file) as handle:
-        for number, line in enumerate(whole_lines(file, handle), start=1):
-            if not line.strip():
-                continue
-            row = json_row(file, number, line)
-            try:
-                for column in columns:
-                    chunk.values[column].append(row[column])
-            except KeyError:
-                check_columns(f"{file}: line {number}", list(row), columns, from_start=not chunk.numbers)
-            chunk.numbers.append(number)
-            chunk.size += len(line)
-            if chunk.full:
-                yield chunk
-                chunk = Chunk.empty(columns)
-    yield chunk
+def text_rows(lines: Iterator[str], row: TextRow) -> Iterator[tuple[int, int, str]]:
+    """Each text of plain text with the number of its first line and its size."""
+    return _lines(lines) if row == "line" else _paragraphs(lines)
 
 
-def _read_parquet(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    def wanted(schema: Any) -> Sequence[str]:
-        check_columns(file, schema.names, columns)
-        no_column_twice(file, [name for name in schema.names if name in columns])
-        require_plain(file, schema, columns)
-        return columns
-
-    chunk, last = Chunk.empty(columns), 0
-    for batch in parquet_batches(file, parquet_source(file), wanted):
-        for column in columns:
-            chunk.values[column] += plain_values(file, batch, column)
-        chunk.numbers += range(last + 1, last + 1 + len(batch))
-        chunk.size += batch.nbytes
-        last += len(batch)
-        if chunk.full:
-            yield chunk
-            chunk = Chunk.empty(columns)
-    yield chunk
+def _lines(lines: Iterator[str]) -> Iterator[tuple[int, int, str]]:
+    """A blank line is an empty text, so that answers stand beside their lines."""
+    for number, line in enumerate(lines, start=1):
+        yield number, len(line), line.rstrip("\r\n")
 
 
-def _read_plain(file: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    """A row is a paragraph: the lines between blank ones. A very long one is cut at the end of a line."""
-    check_columns(f"{file} (plain text)", [PLAIN_COLUMN], columns)
-    chunk = Chunk.empty(columns)
-    lines: list[str] = []
+def _paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, int, str]]:
+    """The lines between blank ones. A very long paragraph is cut at the end of a line."""
+    found: list[str] = []
     size = began = 0
-
-    def paragraph() -> None:
-        chunk.values[PLAIN_COLUMN].append("".join(lines).rstrip())
-        chunk.numbers.append(began)
-        chunk.size += size
-
-    with open_file(file) as handle:
-        for number, line in enumerate(whole_lines(file, handle), start=1):
-            text = line.replace("\r\n", "\n")
-            if lines and (not text.strip() or size + len(text) > LONGEST):
-                paragraph()
-                lines, size = [], 0
-            if text.strip():
-                began = began if lines else number
-                lines.append(text)
-                size += len(text)
-            if chunk.full:
-                yield chunk
-                chunk = Chunk.empty(columns)
-    if lines:
-        paragraph()
-    yield chunk
-
-
-READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[Chunk]]] = {
-    ".csv": lambda file, columns: _read_table(file, columns, ","),
-    ".tsv": lambda file, columns: _read_table(file, columns, "\t"),
-    ".jsonl": _read_jsonl,
-    ".parquet": _read_parquet,
-    ".txt": _read_plain,
-}
+    for number, line in enumerate(lines, start=1):
+        text = line.replace("\r\n", "\n")
+        if found and (not text.strip() or size + len(text) > LONGEST):
+            yield began, size, "".join(found).rstrip()
+            found, size = [], 0
+        if text.strip():
+            began = began if found else number
+            found.append(text)
+            size += len(text)
+    if found:
+        yield began, size, "".join(found).rstrip()

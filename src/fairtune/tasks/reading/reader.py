@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +13,17 @@ from typing import IO, Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.reading.files import (
-    LONGEST,
-    open_file,
-    require_file,
-    told_of,
-    whole_lines,
-)
+from fairtune.tasks.reading.files import open_file, require_file, told_of, whole_lines
 from fairtune.tasks.reading.formats import (
+    DELIMITERS,
+    FORMATS,
     PLAIN_COLUMN,
-    RowLines,
+    Table,
+    TextRow,
     check_columns,
-    json_row,
-    wrong_quotes,
+    json_rows,
+    suffix_of,
+    text_rows,
 )
 from fairtune.tasks.reading.parquet import (
     no_column_twice,
@@ -38,12 +35,12 @@ from fairtune.tasks.reading.parquet import (
 )
 from fairtune.tasks.reading.rows import checked_texts
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 STDIN = "standard input"
 FIRST_ROWS, MOST_ROWS, MOST_CHARACTERS = 256, 4096, 4 << 20
 """The first rows are few, so that the first answers come soon; then enough for batches of one length."""
 Row = dict[str, Any]
+Numbered = Iterator[tuple[int, int, Row]]
+"""A row's number, its size in characters, and its values."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +117,14 @@ def input_format(source: str, given: str | None) -> str | None:
 
 def ending(file: Path, allowed: Sequence[str], otherwise: str) -> str:
     """The format that a file's name ends in, without any .gz."""
-    name = file.with_suffix("") if file.suffix.lower() == ".gz" else file
-    kind = name.suffix.lower().removeprefix(".")
-    if kind not in allowed:
+    found = suffix_of(file).removeprefix(".")
+    if found not in allowed:
+        name = file.with_suffix("") if file.suffix.lower() == ".gz" else file
         known = one_of(f".{one}" for one in allowed)
         raise DataError(
             f"{file}: unknown format '{name.suffix or file.name}'; allowed: {known}, also .gz. Or {otherwise}."
         )
-    return kind
+    return found
 
 
 class RowReader:
@@ -136,15 +133,16 @@ class RowReader:
     Args:
         source: a file, or `-` for standard input.
         given: the format, where the name does not tell.
+        text_row: what one row of plain text is.
     """
 
-    def __init__(self, source: str, given: str | None = None) -> None:
-        kind = input_format(source, given)
+    def __init__(self, source: str, given: str | None = None, text_row: TextRow = "line") -> None:
+        known, self._text_row = input_format(source, given), text_row
         self.where: Path | str = STDIN if source == "-" else Path(source)
         if isinstance(self.where, Path):
             if not _is_stream(self.where):
                 require_file(self.where)
-            elif kind == "parquet":
+            elif known == "parquet":
                 raise DataError(
                     f"{self.where}: Parquet cannot be read from a pipe, as its index is at the end; give the file."
                 )
@@ -152,12 +150,12 @@ class RowReader:
                 raise DataError(f"{self.where}: that is a folder; give one file of rows, or `-` for standard input.")
         self._lines: Iterable[str] = ()
         self._open = ExitStack()
-        self.kind = kind or "txt"
-        if kind != "parquet":
+        self.format = known or "txt"
+        if known != "parquet":
             with told_of(self.where):
                 self._lines = self._opened_lines()
-                if kind is None:
-                    self.kind = self._by_first_line()
+                if known is None:
+                    self.format = self._by_first_line()
 
     def _opened_lines(self) -> Iterator[str]:
         if isinstance(self.where, Path):
@@ -181,11 +179,11 @@ class RowReader:
             DataError: a damaged row, a column that is there twice, no row at all.
         """
         with self._open, told_of(self.where):
-            if self.kind == "parquet":
+            if self.format == "parquet":
                 assert isinstance(self.where, Path)
                 found = _parquet(self.where)
             else:
-                found = _grouped(self.where, _PARSERS[self.kind](self.where, iter(self._lines)))
+                found = _grouped(self.where, self._rows())
             empty = True
             for records in found:
                 empty = False
@@ -193,14 +191,20 @@ class RowReader:
         if empty:
             raise DataError(f"{self.where}: there are no rows.")
 
+    def _rows(self) -> Numbered:
+        lines = iter(self._lines)
+        if self.format in DELIMITERS:
+            yield from _table_rows(self.where, lines, DELIMITERS[self.format])
+        elif self.format == "jsonl":
+            yield from json_rows(self.where, lines)
+        else:
+            for number, size, text in text_rows(lines, self._text_row):
+                yield number, size, {PLAIN_COLUMN: text}
+
 
 def _is_stream(file: Path) -> bool:
     """Whether a shell gave the name, of what another process writes: `<(zcat rows.csv.gz)` is called /dev/fd/63 or so."""
     return file.exists() and file.is_relative_to("/dev")
-
-
-Numbered = Iterator[tuple[int, int, Row]]
-"""A row's number, its size in characters, and its values."""
 
 
 def _grouped(where: Path | str, rows: Numbered) -> Iterator[RowBatch]:
@@ -218,49 +222,13 @@ def _grouped(where: Path | str, rows: Numbered) -> Iterator[RowBatch]:
         yield RowBatch(where, numbers, values)
 
 
-def _table(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
-    csv.field_size_limit(LONGEST)
-    counted = RowLines(lines)
-    reader = csv.reader(counted, delimiter=delimiter, strict=True)
-    began = 1
-    try:
-        header = next(reader, None)
-        if header is None:
-            raise DataError(f"{where}: there are no rows, and no header either.")
-        no_column_twice(where, header)
-        began = reader.line_num + 1
-        for number, row in enumerate(reader, start=1):
-            counted.size = 0
-            if row:
-                if len(row) != len(header):
-                    raise DataError(
-                        f"{where}: row {number} (line {began}) has {len(row)} fields, the header has {len(header)}; "
-                        "quote texts that contain the separator, and close every quote."
-                    )
-                yield number, sum(map(len, row)), dict(zip(header, row, strict=True))
-            began = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{where}: {wrong_quotes(str(error), began, reader.line_num)}") from None
-
-
-def _jsonl(where: Path | str, lines: Iterator[str]) -> Numbered:
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield number, len(line), json_row(where, number, line)
-
-
-def _plain(where: Path | str, lines: Iterator[str]) -> Numbered:  # noqa: ARG001 - as the other readers
-    """A text a line; a blank line is an empty text, so that answers stand beside their lines."""
-    for number, line in enumerate(lines, start=1):
-        yield number, len(line), {PLAIN_COLUMN: line.rstrip("\r\n")}
-
-
-_PARSERS: dict[str, Callable[[Path | str, Iterator[str]], Numbered]] = {
-    "csv": lambda where, lines: _table(where, lines, DELIMITERS["csv"]),
-    "tsv": lambda where, lines: _table(where, lines, DELIMITERS["tsv"]),
-    "jsonl": _jsonl,
-    "txt": _plain,
-}
+def _table_rows(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
+    table = Table(where, lines, delimiter)
+    if table.header is None:
+        raise DataError(f"{where}: there are no rows, and no header either.")
+    no_column_twice(where, table.header)
+    for number, row in table:
+        yield number, sum(map(len, row)), dict(zip(table.header, row, strict=True))
 
 
 def _parquet(file: Path) -> Iterator[RowBatch]:
@@ -274,7 +242,7 @@ def _parquet(file: Path) -> Iterator[RowBatch]:
         rows, size = sum(map(len, waiting)), sum(part.nbytes for part in waiting)
         if rows and (batch is None or rows >= most or size >= MOST_CHARACTERS):
             for part in _joined(waiting):
-                yield _records(file, done, part)
+                yield _row_batch(file, done, part)
                 done += len(part)
             waiting, most = [], min(2 * most, MOST_ROWS)
 
@@ -289,7 +257,7 @@ def _joined(parts: list[Any]) -> list[Any]:
         return parts
 
 
-def _records(file: Path, done: int, batch: Any) -> RowBatch:
+def _row_batch(file: Path, done: int, batch: Any) -> RowBatch:
     names = batch.schema.names
     columns = [python_values(file, batch, name) for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

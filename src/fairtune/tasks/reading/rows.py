@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.reading.chunks import Chunk
+from fairtune.tasks.reading.chunks import Chunk, shard_chunks
 
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
