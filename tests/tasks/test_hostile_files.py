@@ -78,7 +78,10 @@ def test_a_pipe_is_no_shard(tmp_path: Path) -> None:
 
 def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: Path) -> None:
     """`fairtune predict MODEL <(command) --format jsonl`"""
-    code = "import sys; from fairtune.tasks.reading.reader import RowReader; print([r.rows for r in RowReader(sys.argv[1], 'jsonl')])"
+    code = (
+        "import sys; from fairtune.tasks.reading.reader import RowReader; "
+        "print([r.rows for r in RowReader(sys.argv[1], 'jsonl')])"
+    )
     script = f'{sys.executable} -c "{code}" <(echo \'{{"text": "from a pipe"}}\')'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
     assert done.stdout == "[[{'text': 'from a pipe'}]]\n"

@@ -61,7 +61,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format", metavar="FORMAT", show_default=False,
-        help="csv, tsv, jsonl, parquet or txt (a text a line), where the name does not tell. Standard input is JSONL if its first "
+        help="csv, tsv, jsonl, parquet or txt (one text per line), where the name does not tell. Standard input is JSONL if its first "
         "line is an object, else txt.",
     ),
 ]  # fmt: skip

@@ -47,7 +47,7 @@ def _named(name: str, every: Sequence[Description]) -> list[Description]:
 
 
 def _show_all(chosen: Sequence[Description], short: bool) -> None:
-    """Two lines a task; in the short list the languages of a task go by one name."""
+    """Two lines per task; in the short list the languages of a task go by one name."""
     out = console()
     out.print(
         Text(_columns("task", "kind, classes", "train", "validation", "test", "metric"), style="bold"), soft_wrap=True

@@ -195,9 +195,9 @@ def _rows(task: RegisteredTask, split: str, give: GiveRows) -> Iterator[Mapping[
     except FairtuneError:
         raise
     except Exception as error:  # somebody else's code
-        told = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise DataError(
-            f"task '{task.name}': its {split} rows cannot be had: {task.called(split)} failed ({type(error).__name__}: {told})."
+            f"task '{task.name}': its {split} rows cannot be had: {task.called(split)} failed ({type(error).__name__}: {reason})."
         ) from error
 
 

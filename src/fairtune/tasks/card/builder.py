@@ -105,9 +105,9 @@ def _contradictions(split: Split, opposed: npt.NDArray[np.bool_], labels: tuple[
     _, first, group, sizes = np.unique(split.normal[rows], return_index=True, return_inverse=True, return_counts=True)
     for place in np.lexsort((first, -sizes)):
         counts = np.bincount(split.labels[rows[group == place]], minlength=len(labels))
-        told = {name: int(count) for name, count in zip(labels, counts, strict=True) if count}
+        by_label = {name: int(count) for name, count in zip(labels, counts, strict=True) if count}
         texts = split.texts[int(rows[first[place]])]
-        yield Contradiction(" | ".join(_short(text, SHOWN // len(texts)) for text in texts), told)
+        yield Contradiction(" | ".join(_short(text, SHOWN // len(texts)) for text in texts), by_label)
 
 
 def _short(text: str, most: int) -> str:

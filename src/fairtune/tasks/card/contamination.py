@@ -75,13 +75,13 @@ def check_contamination(task: Task, train_on: str | None, allowed: bool) -> tupl
         return ()
     trained = f", trained on '{train_on}'" if train_on else ""
     causes = "".join(f". Known of {cause}" for cause in known)
-    told = (
+    finding = (
         f"task '{task.name}'{trained}: {found:,} of the {len(test):,} test texts ({as_percent(found / len(test))}) are in the "
         f"training split, up to case, punctuation and spacing{causes}"
     )
     if allowed:
-        return (f"{told}. The study allows it: its scores tell what was remembered, not what was learned.",)
+        return (f"{finding}. The study allows it: its scores tell what was remembered, not what was learned.",)
     raise DataError(
-        f"{told}. Its scores would tell what was remembered. Set `dedupe: true` to take those texts out of the training split, "
+        f"{finding}. Its scores would tell what was remembered. Set `dedupe: true` to take those texts out of the training split, "
         "choose another task, or set `allow_contamination: true` to run it all the same."
     )

@@ -36,11 +36,11 @@ def told_of(file: Path | str) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        told = f"not UTF-8 ({error.reason})"
+        wrong = f"not UTF-8 ({error.reason})"
         if isinstance(file, Path) and file.is_file():
             with told_of(file):
-                told = _not_utf8(file, error)
-        raise DataError(f"{file}: {told}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
+                wrong = _not_utf8(file, error)
+        raise DataError(f"{file}: {wrong}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
     except OSError as error:

@@ -86,7 +86,7 @@ class Table:
         csv.field_size_limit(LONGEST)
         self._where, self._lines, self._began = where, _RowLines(lines), 1
         self._reader = csv.reader(self._lines, delimiter=delimiter, strict=True)
-        with self._told():
+        with self._explain_errors():
             self.header = next(self._reader, None)
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
@@ -97,7 +97,7 @@ class Table:
         """
         width = len(self.header or ())
         self._began = self._reader.line_num + 1
-        with self._told():
+        with self._explain_errors():
             for number, row in enumerate(self._reader, start=1):
                 self._lines.size = 0
                 if row:
@@ -110,12 +110,12 @@ class Table:
                 self._began = self._reader.line_num + 1
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except csv.Error as error:
-            told = _wrong_quotes(str(error), self._began, self._reader.line_num)
-            raise DataError(f"{self._where}: {told}") from None
+            wrong = _wrong_quotes(str(error), self._began, self._reader.line_num)
+            raise DataError(f"{self._where}: {wrong}") from None
 
 
 class _RowLines:

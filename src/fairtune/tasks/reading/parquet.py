@@ -1,6 +1,6 @@
 """Parquet files: read by one thread, a few rows at a time, so that a damaged file can neither hang nor fill the memory.
 
-Whatever goes wrong with one is told in a sentence: Arrow raises an error of a different kind for each of the many ways.
+Whatever goes wrong with one is told in a sentence: Arrow raises a different error for each of the many ways.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def require_plain(where: object, schema: Any, columns: Sequence[str]) -> None:
         DataError: names the column and its type.
     """
     for column in columns:
-        kind = schema.field(column).type
-        if not _is_plain(kind):
+        type_ = schema.field(column).type
+        if not _is_plain(type_):
             raise DataError(
-                f"{where}: column '{column}' has the Parquet type {_short(kind)}, which is not one value; write it as {PLAIN}."
+                f"{where}: column '{column}' has the Parquet type {_short(type_)}, which is not one value; write it as {PLAIN}."
             )
 
 
@@ -68,7 +68,7 @@ def plain_values(where: object, batch: Any, column: str) -> list[Any]:
     import pyarrow as pa
 
     found = batch.column(column)
-    with _told_of(where, column, found.type):
+    with _explain_errors(where, column, found.type):
         if pa.types.is_dictionary(found.type):
             found = found.dictionary_decode()
         if _is_bytes(found.type):
@@ -85,19 +85,19 @@ def python_values(where: object, batch: Any, column: str) -> list[Any]:
         DataError: names the column and its type.
     """
     found = batch.column(column)
-    with _told_of(where, column, found.type):
+    with _explain_errors(where, column, found.type):
         return list(found.to_pylist())
 
 
 @contextmanager
-def _told_of(where: object, column: str, kind: Any) -> Iterator[None]:
+def _explain_errors(where: object, column: str, type_: Any) -> Iterator[None]:
     try:
         yield
     except (
         Exception
-    ) as error:  # a zone that is unknown, a date beyond Python's, bytes that are not UTF-8: each its own kind
+    ) as error:  # a zone that is unknown, a date beyond Python's, bytes that are not UTF-8: each raises its own error
         raise DataError(
-            f"{where}: column '{column}' has values of the Parquet type {_short(kind)} that cannot be read ({_reason(error)}); "
+            f"{where}: column '{column}' has values of the Parquet type {_short(type_)} that cannot be read ({_reason(error)}); "
             f"write it as {PLAIN}, or leave it out."
         ) from None
 
@@ -120,35 +120,37 @@ def _require_sound(file: Path, facts: Any) -> None:
         raise DataError(f"{file}: not a readable Parquet file: it does not have as many rows as it says.")
 
 
-def _is_plain(kind: Any) -> bool:
+def _is_plain(type_: Any) -> bool:
     from pyarrow import BaseExtensionType, types
 
-    if isinstance(kind, BaseExtensionType):
-        return _is_plain(kind.storage_type)
-    if types.is_dictionary(kind):
-        return _is_plain(kind.value_type)
-    return bool(types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind) or _is_text(kind))
+    if isinstance(type_, BaseExtensionType):
+        return _is_plain(type_.storage_type)
+    if types.is_dictionary(type_):
+        return _is_plain(type_.value_type)
+    return bool(types.is_primitive(type_) or types.is_null(type_) or types.is_decimal(type_) or _is_text(type_))
 
 
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or _is_bytes(kind))
-
-
-def _is_bytes(kind: Any) -> bool:
+def _is_text(type_: Any) -> bool:
     from pyarrow import types
 
     return bool(
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_binary_view(kind)
-        or types.is_fixed_size_binary(kind)
+        types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_) or _is_bytes(type_)
     )
 
 
-def _short(kind: Any) -> str:
-    name = " ".join(str(kind).split())
+def _is_bytes(type_: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_binary(type_)
+        or types.is_large_binary(type_)
+        or types.is_binary_view(type_)
+        or types.is_fixed_size_binary(type_)
+    )
+
+
+def _short(type_: Any) -> str:
+    name = " ".join(str(type_).split())
     return name if len(name) <= 60 else f"{name[:57]}..."
 
 

@@ -14,6 +14,7 @@ from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import write_atomically
 from fairtune.tasks.reading.chunks import read_chunks
 from fairtune.tasks.reading.files import read_whole, told_of
+from fairtune.tasks.reading.formats import suffix_of
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle
 
@@ -39,15 +40,15 @@ def read_titles(files: Sequence[Path], column: str = "title") -> list[str]:
 
 
 def _read(file: Path, column: str) -> Iterable[str | None]:
-    kind = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
-    if kind in TABLES:
+    suffix = suffix_of(file)
+    if suffix in TABLES:
         return _column(file, column)
-    if kind in BIBTEX:
+    if suffix in BIBTEX:
         return bibtex_fields(_file_text(file), column, str(file))
-    if kind in LINES:
+    if suffix in LINES:
         return _file_text(file).splitlines()
     allowed = one_of((*BIBTEX, *TABLES, *LINES))
-    raise DataError(f"{file}: unknown format '{kind or file.name}'; allowed: {allowed}, each also .gz.")
+    raise DataError(f"{file}: unknown format '{suffix or file.name}'; allowed: {allowed}, each also .gz.")
 
 
 def _column(file: Path, column: str) -> Iterator[str | None]:
@@ -84,10 +85,10 @@ def check_target(file: Path, overwrite: bool) -> None:
     Raises:
         DataError: an unknown format, a folder that is not there, a file that is.
     """
-    kind, packed = _format(file)
-    if kind not in TABLES or (packed and kind == ".parquet"):
-        allowed = one_of([*TABLES, *(f"{suffix}.gz" for suffix in TABLES if suffix != ".parquet")])
-        raise DataError(f"{file}: unknown format '{kind or file.name}'; name the file with one of {allowed}.")
+    suffix, packed = _format(file)
+    if suffix not in TABLES or (packed and suffix == ".parquet"):
+        allowed = one_of([*TABLES, *(f"{known}.gz" for known in TABLES if known != ".parquet")])
+        raise DataError(f"{file}: unknown format '{suffix or file.name}'; name the file with one of {allowed}.")
     if not file.parent.is_dir():
         raise DataError(f"{file}: there is no folder {file.parent}; make it first.")
     if file.is_dir():
@@ -98,8 +99,8 @@ def check_target(file: Path, overwrite: bool) -> None:
 
 def write_made(file: Path, made: Sequence[MadeTitle]) -> None:
     """Write the titles, whole or not at all."""
-    kind, packed = _format(file)
-    content = _parquet(made) if kind == ".parquet" else _text(made, kind).encode("utf-8", "surrogatepass")
+    suffix, packed = _format(file)
+    content = _parquet(made) if suffix == ".parquet" else _text(made, suffix).encode("utf-8", "surrogatepass")
     try:
         write_atomically(file, gzip.compress(content, mtime=0) if packed else content)
     except OSError as error:
@@ -108,14 +109,14 @@ def write_made(file: Path, made: Sequence[MadeTitle]) -> None:
 
 def _format(file: Path) -> tuple[str, bool]:
     packed = file.suffix.lower() == ".gz"
-    return (file.with_suffix("") if packed else file).suffix.lower(), packed
+    return suffix_of(file), packed
 
 
-def _text(made: Sequence[MadeTitle], kind: str) -> str:
-    if kind == ".jsonl":
+def _text(made: Sequence[MadeTitle], suffix: str) -> str:
+    if suffix == ".jsonl":
         return "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in made)
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, delimiter="\t" if kind == ".tsv" else ",", lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in made)
     return text.getvalue()
