@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairtune.tasks.tokens.batches import (
+from fairtune.tasks.tokens.encoded_splits import (
+    Encoded,
     collate,
     evaluation_batches,
     fixed_order,
     training_batches,
 )
-from fairtune.tasks.tokens.encoded_splits import Encoded
 
 
 def realistic_lengths(n: int = 8000, seed: int = 3) -> np.ndarray:

@@ -24,8 +24,8 @@ from fairtune.tasks.card.length_costs import (
 )
 from fairtune.tasks.card.lengths import COVERAGE, Lengths, auto_length, measure_lengths
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.tokens.batches import training_batches
 from fairtune.tasks.tokens.counts import count_of, token_counts
+from fairtune.tasks.tokens.encoded_splits import training_batches
 
 
 def words(count: int) -> tuple[str, ...]:

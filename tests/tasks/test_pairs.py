@@ -13,9 +13,8 @@ from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokens.batches import collate
 from fairtune.tasks.tokens.counts import token_counts
-from fairtune.tasks.tokens.encoded_splits import Encoded, encode
+from fairtune.tasks.tokens.encoded_splits import Encoded, collate, encode
 
 WORDS = ["unfortunately", "the", "film", "isn't", "good,", "but", "beautifully", "shot", "ünïcode", "3.14", "[SEP]"]
 

@@ -15,8 +15,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models.embeddings import require_rows
 from fairtune.models.modes import evaluating
 from fairtune.tasks.task import Texts
-from fairtune.tasks.tokens.batches import Indices, collate, evaluation_batches
-from fairtune.tasks.tokens.encoded_splits import Encoded
+from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
 from fairtune.tasks.tokens.encoder import Piece
 from fairtune.tasks.tokens.tokenization import BATCH, encoder
 from fairtune.training.classification import MANY_TOKENS, TOKENS_PER_BATCH

@@ -61,8 +61,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format", metavar="FORMAT", show_default=False,
-        help="csv, tsv, jsonl, parquet or txt (one text per line), where the name does not tell. Standard input is JSONL if its first "
-        "line is an object, else txt.",
+        help="csv, tsv, jsonl, parquet or txt (one text per line), where the name does not tell. Standard input is JSONL if its "
+        "first line is an object, else txt.",
     ),
 ]  # fmt: skip
 Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]

@@ -18,8 +18,7 @@ from fairtune.tasks.reading.formats import check_columns
 from fairtune.tasks.reading.rows import checked_texts
 from fairtune.tasks.registry import registered_tasks
 from fairtune.tasks.stores import MIRROR, mirror_file, mirror_folder, mirrored, no_way, package_file
-from fairtune.tasks.task import SPLITS
-from fairtune.tasks.text_hashes import unit_hash
+from fairtune.tasks.task import SPLITS, unit_hash
 
 Read = Callable[[], Iterator[list[str]]]
 """Reads texts from the beginning, a chunk at a time."""

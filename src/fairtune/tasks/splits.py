@@ -19,8 +19,7 @@ from fairtune.tasks.reading.rows import (
     open_table,
     write_batches,
 )
-from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.text_hashes import BETWEEN, exact_and_normal, unit_hash
+from fairtune.tasks.task import BETWEEN, TEXT_COLUMNS, Split, exact_and_normal, unit_hash
 
 MOST_CLASSES = 1000
 

@@ -15,13 +15,13 @@ from torch import nn
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import classification_metrics
-from fairtune.tasks.tokens.batches import (
+from fairtune.tasks.tokens.encoded_splits import (
+    Encoded,
     Indices,
     collate,
     evaluation_batches,
     training_batches,
 )
-from fairtune.tasks.tokens.encoded_splits import Encoded
 from fairtune.training.changing_texts import TrainingTexts, that_change_texts
 from fairtune.training.evaluation import Evaluation, scoring
 

@@ -12,7 +12,12 @@ from rich.text import Text
 from fairtune.cli.answering import AsJson, answers, console, print_json
 from fairtune.core.errors import DataError
 from fairtune.core.printable import printable
-from fairtune.tasks.titles import MadeTitle, kinds, make_titles, read_titles
+from fairtune.tasks.titles import (
+    MadeTitle,
+    kinds,
+    make_titles,
+    read_titles,
+)
 from fairtune.tasks.titles.corruption import CORRECT
 from fairtune.tasks.titles.files import check_target, write_made
 from fairtune.tasks.titles.made_titles import ROWS

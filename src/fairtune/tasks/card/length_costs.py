@@ -11,8 +11,8 @@ import numpy as np
 
 from fairtune.core.files import read_json
 from fairtune.settings.sections import Train
-from fairtune.tasks.tokens.batches import training_batches
 from fairtune.tasks.tokens.counts import Counts, Numbers
+from fairtune.tasks.tokens.encoded_splits import training_batches
 
 BATCH_SIZE = int(Train().batch_size)
 HIDDEN = ("hidden_size", "d_model", "dim", "n_embd")

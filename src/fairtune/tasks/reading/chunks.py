@@ -9,7 +9,12 @@ from typing import Any
 
 from fairtune.core.cache import content_hash, key_of
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.reading.files import open_file, require_file, told_of, whole_lines
+from fairtune.tasks.reading.files import (
+    explain_errors,
+    open_file,
+    require_file,
+    whole_lines,
+)
 from fairtune.tasks.reading.formats import (
     DELIMITERS,
     PLAIN_COLUMN,
@@ -65,7 +70,7 @@ def read_chunks(file: Path, columns: Sequence[str], text_row: TextRow = "line") 
     """
     found = format_of(file)
     require_file(file)
-    with told_of(file):
+    with explain_errors(file):
         if found == "parquet":
             yield from _parquet_chunks(file, columns)
             return

@@ -20,7 +20,7 @@ UNPACKED = 1 << 30
 
 def require_file(file: Path) -> None:
     """Refuse what is neither a file nor a folder of files: a pipe would be waited for, and cannot be read twice."""
-    with told_of(file):
+    with explain_errors(file):
         if not file.exists():
             around = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
             raise DataError(f"{file}: there is no such file.{nearest(str(file), around)}")
@@ -31,14 +31,14 @@ def require_file(file: Path) -> None:
 
 
 @contextmanager
-def told_of(file: Path | str) -> Iterator[None]:
+def explain_errors(file: Path | str) -> Iterator[None]:
     """What can be wrong with any file, told of this one; a name in words is a stream, which cannot be looked at again."""
     try:
         yield
     except UnicodeDecodeError as error:
         wrong = f"not UTF-8 ({error.reason})"
         if isinstance(file, Path) and file.is_file():
-            with told_of(file):
+            with explain_errors(file):
                 wrong = _not_utf8(file, error)
         raise DataError(f"{file}: {wrong}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

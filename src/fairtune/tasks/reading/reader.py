@@ -13,7 +13,12 @@ from typing import IO, Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
-from fairtune.tasks.reading.files import open_file, require_file, told_of, whole_lines
+from fairtune.tasks.reading.files import (
+    explain_errors,
+    open_file,
+    require_file,
+    whole_lines,
+)
 from fairtune.tasks.reading.formats import (
     DELIMITERS,
     FORMATS,
@@ -152,7 +157,7 @@ class RowReader:
         self._open = ExitStack()
         self.format = known or "txt"
         if known != "parquet":
-            with told_of(self.where):
+            with explain_errors(self.where):
                 self._lines = self._opened_lines()
                 if known is None:
                     self.format = self._by_first_line()
@@ -178,7 +183,7 @@ class RowReader:
         Raises:
             DataError: a damaged row, a column that is there twice, no row at all.
         """
-        with self._open, told_of(self.where):
+        with self._open, explain_errors(self.where):
             if self.format == "parquet":
                 assert isinstance(self.where, Path)
                 found = _parquet(self.where)

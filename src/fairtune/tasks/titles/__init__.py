@@ -2,7 +2,6 @@
 
 from fairtune.tasks.titles.corruption import Kind
 from fairtune.tasks.titles.files import read_titles
-from fairtune.tasks.titles.kinds import kinds
-from fairtune.tasks.titles.made_titles import MadeTitle, make_titles, usable_titles
+from fairtune.tasks.titles.made_titles import MadeTitle, kinds, make_titles, usable_titles
 
 __all__ = ["Kind", "MadeTitle", "kinds", "make_titles", "read_titles", "usable_titles"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import write_atomically
 from fairtune.tasks.reading.chunks import read_chunks
-from fairtune.tasks.reading.files import read_whole, told_of
+from fairtune.tasks.reading.files import explain_errors, read_whole
 from fairtune.tasks.reading.formats import suffix_of
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle
@@ -67,7 +67,7 @@ def _file_text(file: Path) -> str:
             "that is a folder; name a file." if file.is_dir() else f"there is no such file.{nearest(str(file), around)}"
         )
         raise DataError(f"{file}: {what}")
-    with told_of(file):
+    with explain_errors(file):
         content = read_whole(file)
     try:
         return content.decode("utf-8-sig")

@@ -7,12 +7,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fairtune.core.errors import DataError
-from fairtune.tasks.titles.corruption import CORRECT, Draws, Kind
-from fairtune.tasks.titles.kinds import kinds, weigh
+from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.tasks.titles import cuts, lines, noise
+from fairtune.tasks.titles.corruption import CORRECT, REGISTERED, Draws, Kind
 from fairtune.tasks.titles.typography import dress
 from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 
+ROOMS = tuple(module.__name__ for module in (cuts, lines, noise))
+"""The order decides which draws a seed gives to which kind."""
 ROWS = 20_000
 FEWEST = 10
 TRIES, KINDS_TRIED = 12, 6
@@ -162,3 +164,26 @@ def tidied(title: str) -> str:
 def comparable(title: str) -> str:
     """Letters and digits alone: two titles that differ in nothing else are one."""
     return NO_LETTERS.sub("", title.lower()) or title
+
+
+def kinds() -> dict[str, Kind]:
+    """Every kind by name, in an order that does not depend on what was imported first."""
+    return dict(sorted(REGISTERED.items(), key=lambda item: ROOMS.index(item[1].corrupt.__module__)))
+
+
+def weigh(changes: Mapping[str, float]) -> dict[str, float]:
+    """The weight of each kind, some of them changed.
+
+    Raises:
+        DataError: an unknown kind, a negative weight, or nothing left.
+    """
+    known = kinds()
+    for name, weight in changes.items():
+        if name not in known:
+            raise DataError(f"weight: no kind '{name}'; kinds: {one_of(known)}.{nearest(name, known)}")
+        if not 0 <= weight < float("inf"):
+            raise DataError(f"weight: {name}={weight:g}; a weight is 0 (never) or a number above it.")
+    weights = {name: float(changes.get(name, known[name].weight)) for name in known}
+    if not sum(weights.values()):
+        raise DataError("weight: every kind has weight 0; leave at least one above it.")
+    return weights
