@@ -181,9 +181,9 @@ def test_a_model_that_knows_the_next_token_has_no_loss() -> None:
 
     documents = np.array([[11, 20, 10], [8, 14, 7]], np.uint32)
     stream = np.concatenate([np.arange(1, 11), [0], np.arange(1, 8), [0]]).astype(np.uint16)
-    from fairtune.tasks.tokens.blocks import Counts
+    from fairtune.tasks.tokens.blocks import TextCounts
 
-    blocks = TokenBlocks("made", Path(), stream, documents, Counts(2, 19, 34, 17), eos=0)
+    blocks = TokenBlocks("made", Path(), stream, documents, TextCounts(2, 19, 34, 17), eos=0)
     text = LanguageModelling(dict.fromkeys(("train", "validation", "test"), blocks), 8, "perplexity")
     right = text.evaluate(Oracle(1), "test", CPU, (), lambda: None)
     assert right.metrics["loss"] == pytest.approx(0, abs=1e-6)

@@ -105,7 +105,7 @@ CLASSIFY, PAIR, LANGUAGE_MODEL = "classify", "pair", "language model"
 
 
 @dataclass(frozen=True)
-class Use:
+class SplitUse:
     """What one role gets.
 
     Args:
@@ -143,7 +143,7 @@ class Description:
     label: str | None
     labels: tuple[str, ...]
     metric: str
-    uses: dict[str, Use]
+    uses: dict[str, SplitUse]
     licence: str
     address: tuple[str, ...]
     files: tuple[str, ...]
@@ -174,7 +174,7 @@ def descriptions() -> list[Description]:
 def _published(task: Definition) -> Description:
     found = find_availability(task)
     places = task.places()
-    uses = {role: Use(split, data.rows[split], "", found.rows.get(role)) for role, (data, split) in places.items()}
+    uses = {role: SplitUse(split, data.rows[split], "", found.rows.get(role)) for role, (data, split) in places.items()}
     remarks = [f"trained on {task.trained_on.folder}"] if task.trained_on else []
     if "validation" not in uses:
         uses = {"train": uses["train"], "validation": _part(uses["train"], f"{HELD_OUT:.0%}"), **uses}
@@ -204,12 +204,12 @@ def _published(task: Definition) -> Description:
 
 def _text(task: TextDefinition) -> Description:
     found, data, places = find_availability(task), task.data, task.places()
-    uses = {role: Use(split, data.rows[split], "", found.rows.get(role)) for role, (_, split) in places.items()}
-    uses.setdefault("train", Use("train", data.rows["train"]))
+    uses = {role: SplitUse(split, data.rows[split], "", found.rows.get(role)) for role, (_, split) in places.items()}
+    uses.setdefault("train", SplitUse("train", data.rows["train"]))
     remark = ""
     if task.validation is None:
         head = min(corpora.HEAD, data.rows["train"])
-        uses["validation"] = uses["test"] = Use("train", head, f"{corpora.HELD_OUT:.0%}")
+        uses["validation"] = uses["test"] = SplitUse("train", head, f"{corpora.HELD_OUT:.0%}")
         remark = f"validation and test are taken out of the training split, by a hash of the text, among its first {head:,} rows"
     elif task.test is None:
         uses["validation"] = uses["test"] = _part(uses["validation"], "half")
@@ -241,7 +241,7 @@ def _movie_reviews() -> Description:
         label=MOVIE_COLUMN.label,
         labels=MOVIE_COLUMN.names,
         metric="accuracy",
-        uses={role: Use("train", data.rows["train"], f"{share:.0%}") for role, share in shares.items()},
+        uses={role: SplitUse("train", data.rows["train"], f"{share:.0%}") for role, share in shares.items()},
         licence=data.licence,
         address=(),
         files=(),
@@ -261,9 +261,9 @@ def _titles() -> Description:
         labels=title_task.COLUMN.names,
         metric=title_task.METRIC,
         uses={
-            "train": Use("made", title_task.ROWS, f"{1 - held:.0%}"),
-            "validation": Use("made", title_task.ROWS, f"{held:.0%}"),
-            "test": Use("citeseerx", JUDGED_ROWS),
+            "train": SplitUse("made", title_task.ROWS, f"{1 - held:.0%}"),
+            "validation": SplitUse("made", title_task.ROWS, f"{held:.0%}"),
+            "test": SplitUse("citeseerx", JUDGED_ROWS),
         },
         licence="research use; the made titles as their sources",
         address=(),
@@ -278,7 +278,7 @@ def _registered(task: RegisteredTask) -> Description:
     held_out = {split: getattr(spec.holdout, split) for split in SPLITS if split not in task.given}
     for split in SPLITS:
         share = held_out.get(split, 1 - sum(held_out.values()) if split == "train" else 1)
-        uses[split] = Use(split if split in task.given else "train", None, "" if share == 1 else f"{share:.0%}")
+        uses[split] = SplitUse(split if split in task.given else "train", None, "" if share == 1 else f"{share:.0%}")
     lacking = [str(one) for one in task.given.values() if isinstance(one, Path) and not one.exists()]
     sources = one_of(dict.fromkeys(map(task.called, task.given)))
     return Description(
@@ -298,8 +298,8 @@ def _registered(task: RegisteredTask) -> Description:
     )
 
 
-def _part(use: Use, share: str) -> Use:
-    return Use(use.split, use.rows, share, use.here)
+def _part(use: SplitUse, share: str) -> SplitUse:
+    return SplitUse(use.split, use.rows, share, use.here)
 
 
 def _licence(task: Definition) -> str:

@@ -10,7 +10,12 @@ from fairtune.core.errors import DataError, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks.reading.chunks import file_identity, has_column
 from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
+from fairtune.tasks.splits import (
+    ExampleColumns,
+    by_hash,
+    make_split,
+    read_labels,
+)
 from fairtune.tasks.task import SPLITS, Task
 from fairtune.tasks.task_cache import prepared
 
@@ -63,7 +68,7 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
         names = read_labels(parts, spec.label, spec.labels)
         if spec.metric == "f1" and len(names) != 2:
             raise DataError(f"task: metric f1 is for two classes and this task has {len(names)}; use macro_f1.")
-        column = Column(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
+        column = ExampleColumns(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
         splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
         source = one_of(one.name or one.file.name for one in given.values())
         return Task(spec.name, spec.metric, names, splits, f"files {source}")

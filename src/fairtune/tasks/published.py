@@ -9,7 +9,13 @@ from fairtune.core.errors import DataError
 from fairtune.tasks.definitions import MOVIE_REVIEWS, Definition
 from fairtune.tasks.reading.chunks import file_identity
 from fairtune.tasks.reading.rows import Rows, read_rows
-from fairtune.tasks.splits import Column, by_hash, fixed_halves, make_split, read_labels
+from fairtune.tasks.splits import (
+    ExampleColumns,
+    by_hash,
+    fixed_halves,
+    make_split,
+    read_labels,
+)
 from fairtune.tasks.stores import Store, find_store, package_file
 from fairtune.tasks.task import Task
 from fairtune.tasks.task_cache import prepared
@@ -50,7 +56,7 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
         del parts["test"]
     numbers = {str(number): number for number in range(len(task.labels))}
     read_labels(parts, task.label, list(numbers))
-    column = Column(task.text, task.label, numbers, task.labels)
+    column = ExampleColumns(task.text, task.label, numbers, task.labels)
     splits = {name: make_split(rows, column, name, aside, blank=True) for name, rows in parts.items()}
     if "test" in splits:
         notes.insert(1, f"{task.test} split")
@@ -85,7 +91,7 @@ def _about_rows(task: Definition, parts: dict[str, Rows]) -> list[str]:
     return notes
 
 
-MOVIE_COLUMN = Column(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
+MOVIE_COLUMN = ExampleColumns(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
 MOVIE_SHARES = {"validation": 0.05, "test": 0.15}
 
 

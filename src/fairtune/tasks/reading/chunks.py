@@ -19,8 +19,8 @@ from fairtune.tasks.reading.formats import (
     DELIMITERS,
     PLAIN_COLUMN,
     NoColumnError,
-    Table,
     TextRow,
+    TextTable,
     check_columns,
     format_of,
     json_rows,
@@ -99,7 +99,7 @@ def _values(
 ) -> Iterator[tuple[int, int, list[Any]]]:
     """Each row's number, its size in characters, and its values in the named columns."""
     if found in DELIMITERS:
-        table = Table(file, lines, DELIMITERS[found])
+        table = TextTable(file, lines, DELIMITERS[found])
         if table.header is None:
             raise DataError(f"{file}: the file is empty.")
         check_columns(file, table.header, columns)

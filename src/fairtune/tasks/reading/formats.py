@@ -72,7 +72,7 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
             raise error
 
 
-class Table:
+class TextTable:
     """The rows of CSV or TSV, which may go over several lines.
 
     Args:

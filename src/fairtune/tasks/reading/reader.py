@@ -23,8 +23,8 @@ from fairtune.tasks.reading.formats import (
     DELIMITERS,
     FORMATS,
     PLAIN_COLUMN,
-    Table,
     TextRow,
+    TextTable,
     check_columns,
     json_rows,
     suffix_of,
@@ -228,7 +228,7 @@ def _grouped(where: Path | str, rows: Numbered) -> Iterator[RowBatch]:
 
 
 def _table_rows(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
-    table = Table(where, lines, delimiter)
+    table = TextTable(where, lines, delimiter)
     if table.header is None:
         raise DataError(f"{where}: there are no rows, and no header either.")
     no_column_twice(where, table.header)

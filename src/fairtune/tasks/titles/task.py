@@ -10,7 +10,12 @@ from fairtune.core.files import sha256_of
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.reading.chunks import file_identity
 from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
+from fairtune.tasks.splits import (
+    ExampleColumns,
+    by_hash,
+    make_split,
+    read_labels,
+)
 from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import Task
 from fairtune.tasks.task_cache import prepared
@@ -21,7 +26,7 @@ NAME, METRIC = "titles", "f1"
 JUDGED = "citeseerx.jsonl.gz"
 """The file of the mirror's folder `titles` that is reported; all the others hold correct titles."""
 ROWS, SEED, HELD_OUT = 20_000, 0, 0.05
-COLUMN = Column(("title",), "label", {"0": 0, "1": 1}, ("wrong", "correct"))
+COLUMN = ExampleColumns(("title",), "label", {"0": 0, "1": 1}, ("wrong", "correct"))
 
 
 def titles() -> Task:

@@ -37,7 +37,7 @@ Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
-class Counts:
+class TextCounts:
     """What a stream holds.
 
     Args:
@@ -54,8 +54,8 @@ class Counts:
     words: int = 0
     cut: bool = False
 
-    def plus(self, text: str, tokens: int, cut: bool = False) -> Counts:
-        return Counts(
+    def plus(self, text: str, tokens: int, cut: bool = False) -> TextCounts:
+        return TextCounts(
             self.documents + 1,
             self.tokens + tokens,
             self.bytes + len(text.encode()),
@@ -79,7 +79,7 @@ class TokenBlocks:
     folder: Path
     stream: Tokens
     documents: npt.NDArray[np.uint32]
-    counts: Counts
+    counts: TextCounts
     eos: int
     bos: int | None = None
 
@@ -181,7 +181,7 @@ def token_blocks(
 
     folder = cached("blocks", key, build, check_stop)
     facts = json.loads((folder / FACTS).read_bytes())
-    counts = Counts(**{name: facts[name] for name in asdict(Counts())})
+    counts = TextCounts(**{name: facts[name] for name in asdict(TextCounts())})
     sizes = np.memmap(folder / SIZES, SIZE, mode="r").reshape(-1, 3)
     return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), sizes, counts, eos, bos)
 
@@ -195,8 +195,8 @@ def _write(
     check_stop: Callable[[], None],
     dtype: Any,
     bos: int | None,
-) -> Counts:
-    counts, waiting = Counts(), deque[str]()
+) -> TextCounts:
+    counts, waiting = TextCounts(), deque[str]()
     documents = cast("Generator[list[str]]", corpus.documents(split))
     pieces = tokenize(_batches(documents, waiting), tokenizer, special=False, check_stop=check_stop)
     with (
