@@ -62,7 +62,7 @@ def measure(peer: str, file: str, cache: str) -> dict[str, Any]:
 
     from fairtune.models.sources import find_model
     from fairtune.models.tokenizers import load_tokenizer
-    from fairtune.tasks.encoding import encode_task
+    from fairtune.tasks.tokens.encoded_splits import encode_task
 
     tokenizer = load_tokenizer(find_model("minilm").fetch())
     os.environ["FAIRTUNE_CACHE"] = cache

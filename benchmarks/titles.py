@@ -24,10 +24,11 @@ from fairtune.api import run_study
 from fairtune.ledger.predictions import read_predictions
 from fairtune.study.loading import load_study
 from fairtune.tasks import Split, Task, load_task
-from fairtune.tasks.hashing import unit_hash
 from fairtune.tasks.splits import fixed_sample
-from fairtune.tasks.title_task import made_titles
-from fairtune.tasks.titles.kinds import CORRECT, kinds
+from fairtune.tasks.task import unit_hash
+from fairtune.tasks.titles.corruption import CORRECT
+from fairtune.tasks.titles.made_titles import kinds
+from fairtune.tasks.titles.task import made_titles
 
 STUDY = Path(__file__).parents[1] / "studies" / "titles.yaml"
 Right = npt.NDArray[np.bool_]

@@ -8,8 +8,8 @@ from typing import Any
 
 from typer.main import get_command
 
-from fairtune.classifier.streams import FIRST_ROWS, MOST_ROWS
 from fairtune.cli.app import app
+from fairtune.tasks.reading.reader import FIRST_ROWS, MOST_ROWS
 from fairtune.training.classification import MANY_TOKENS, TOKENS_PER_BATCH
 from tests.documented import DOCS, examples, run_python
 

@@ -19,8 +19,8 @@ import pytest
 
 from fairtune.classifier.prediction import PredictionRequest, predict_rows
 from fairtune.classifier.row_output import RowOutput, partial_name
-from fairtune.classifier.streams import FIRST_ROWS, Records, Source
 from fairtune.core.errors import DataError
+from fairtune.tasks.reading.reader import FIRST_ROWS, RowBatch, RowReader
 
 ROWS = [
     {"id": "7", "text": 'a "good" film, with\nplot', "label": "pos"},
@@ -41,11 +41,11 @@ class Lengths:
 
 
 def read(file: Path | str, given: str | None = None) -> list[dict[str, Any]]:
-    return [row for records in Source(str(file), given) for row in records.rows]
+    return [row for records in RowReader(str(file), given) for row in records.rows]
 
 
-def records(rows: list[dict[str, Any]] = ROWS) -> Records:
-    return Records("here", list(range(1, 1 + len(rows))), rows)
+def records(rows: list[dict[str, Any]] = ROWS) -> RowBatch:
+    return RowBatch("here", list(range(1, 1 + len(rows))), rows)
 
 
 def write(file: Path, like: str = "jsonl") -> Path:
@@ -54,7 +54,7 @@ def write(file: Path, like: str = "jsonl") -> Path:
     return file
 
 
-def write_all(file: Path, several: list[Records]) -> None:
+def write_all(file: Path, several: list[RowBatch]) -> None:
     with RowOutput(str(file), "jsonl") as sink:
         for some in several:
             sink.write(some, {"predicted": [1] * len(some)})
@@ -88,7 +88,7 @@ def test_any_format_can_become_any_other(source: str, target: str, tmp_path: Pat
     given = write(tmp_path / f"given.{source}")
     asked = PredictionRequest(["neg", "pos"], ["text"], prefix="new_")
     with RowOutput(str(tmp_path / f"out.{target}"), source) as sink:
-        outcome = predict_rows(asked, Lengths(), Source(str(given)), sink)
+        outcome = predict_rows(asked, Lengths(), RowReader(str(given)), sink)
     found = read(tmp_path / f"out.{target}")
     assert outcome.rows == 3
     assert [row["text"] for row in found] == [row["text"] for row in ROWS]
@@ -114,8 +114,8 @@ def test_standard_input_is_read_by_its_first_line_or_as_told(
     content: bytes, given: str | None, kind: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-    source = Source("-", given)
-    assert source.kind == kind
+    source = RowReader("-", given)
+    assert source.format == kind
     assert [row for found in source for row in found.rows] == rows
 
 
@@ -124,7 +124,7 @@ def test_rows_are_answered_before_more_than_the_next_ones_are_read(tmp_path: Pat
     file = tmp_path / "out.jsonl"
     with RowOutput(str(file), "jsonl") as sink:
 
-        def rows() -> Iterator[Records]:
+        def rows() -> Iterator[RowBatch]:
             for number in range(5):
                 assert sink.rows == 3 * number
                 yield records()
@@ -136,7 +136,7 @@ def test_rows_are_answered_before_more_than_the_next_ones_are_read(tmp_path: Pat
 def test_the_first_rows_come_before_a_later_one_is_looked_at(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"text": "a"}\n' * FIRST_ROWS + "broken\n", encoding="utf-8")
-    source = iter(Source(str(file)))
+    source = iter(RowReader(str(file)))
     assert len(next(source)) == FIRST_ROWS
     with pytest.raises(DataError, match=f"line {FIRST_ROWS + 1} is not JSON"):
         next(source)
@@ -148,7 +148,7 @@ def test_parquet_keeps_the_types_of_its_columns(tmp_path: Path) -> None:
     pa.parquet.write_table(table, tmp_path / "in.parquet")
     for out in ("out.parquet", "out.jsonl", "out.csv"):
         with RowOutput(str(tmp_path / out), "parquet") as sink:
-            predict_rows(PredictionRequest([0, 1], ["text"]), Lengths(), Source(str(tmp_path / "in.parquet")), sink)
+            predict_rows(PredictionRequest([0, 1], ["text"]), Lengths(), RowReader(str(tmp_path / "in.parquet")), sink)
     found = pa.parquet.read_table(tmp_path / "out.parquet")
     assert found.schema.field("when").type == pa.timestamp("ms")
     assert found.schema.field("small").type == pa.int8()
@@ -224,7 +224,7 @@ def test_ctrl_c_waits_until_rows_are_written(tmp_path: Path, monkeypatch: pytest
 def test_bad_files_are_refused_in_a_sentence(name: str, content: str, told: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=told):
-        _ = [found.texts(["text"]) for found in Source(str(tmp_path / name))]
+        _ = [found.texts(["text"]) for found in RowReader(str(tmp_path / name))]
 
 
 def test_bytes_that_are_not_utf8_are_told_with_their_line(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_bytes_that_are_not_utf8_are_told_with_their_line(tmp_path: Path) -> Non
 )
 def test_inputs_that_cannot_be_are_refused(source: str, given: str | None, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        Source(source, given)
+        RowReader(source, given)
 
 
 def test_outputs_that_cannot_be_are_refused(tmp_path: Path) -> None:

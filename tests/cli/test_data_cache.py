@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairtune.cli.app import app
 from fairtune.core.locks import try_lock
 from fairtune.tasks import load_task
-from fairtune.tasks.blocks import token_blocks
+from fairtune.tasks.tokens.blocks import token_blocks
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from tests.tasks.made_tokenizers import STORIES, byte_level
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.tasks import encoding
-from fairtune.tasks.blocks import token_blocks
 from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.tokens import encoded_splits as encoding
+from fairtune.tasks.tokens.blocks import token_blocks
 
 
 @pytest.fixture(autouse=True)

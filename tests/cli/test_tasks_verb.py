@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tasks.made_tokenizers import byte_level
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.settings.sections import Train
 from fairtune.tasks import load_task
+from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS
-from fairtune.tasks.describing import descriptions
+from fairtune.tasks.descriptions import descriptions
+from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 
 @pytest.fixture(autouse=True)
@@ -78,10 +83,18 @@ def test_a_line_has_kind_classes_rows_metric_licence_and_source() -> None:
     ]
     assert lines("cola")[0] == "cola classify, 2 8,551 half of 1,043 half of 1,043 mcc"
     assert lines("imdb")[0] == "imdb classify, 2 95% of 25,000 5% of 25,000 25,000 accuracy"
-    assert lines("wikitext-2")[0] == "wikitext-2 language model 36,718 3,760 4,358 loss"
+    assert lines("wikitext-2")[0] == "wikitext-2 language model 36,718 3,760 4,358 perplexity"
     assert lines("xnli/<language>")[1].startswith(
         "hub, nyu-mll/glue at bcdcba79 and facebook/xnli at b8dd5d7a; licence: CC BY-NC"
     )
+
+
+def test_the_metric_of_a_text_is_the_one_that_a_plan_decides_by(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("\n\n".join(f"note number {i}" for i in range(60)))
+    corpus = load_corpus({"kind": "language_model", "train": str(tmp_path / "notes.txt")})
+    planned = TextTask(corpus, TokenizerFolder(tmp_path, byte_level)).facts(Train())
+    texts = [task for task in descriptions() if task.kind == "language model"]
+    assert {task.metric for task in texts} == {planned.metric} == {"perplexity"}
 
 
 def test_the_languages_are_shown_where_they_are_asked_for() -> None:

@@ -15,7 +15,7 @@ from fairtune.core import cache
 from fairtune.core import cache as seals
 from fairtune.core.cache import SEAL, cached, content_hash
 from fairtune.core.cache_contents import Verified, discard, verify
-from fairtune.tasks.row_counts import known_rows, remember_rows
+from fairtune.tasks.stores import known_rows, remember_rows
 
 KEY, OTHER = "0" * 32, "1" * 32
 LARGE = b"large" * seals.SMALL

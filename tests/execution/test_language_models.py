@@ -28,8 +28,8 @@ from fairtune.methods.base import Batch, Method
 from fairtune.models.loader import load_language_model
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
-from fairtune.tasks.blocks import TokenBlocks, token_blocks
 from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.tokens.blocks import TokenBlocks, token_blocks
 from fairtune.training import language_modelling, samples
 from fairtune.training.language_modelling import LanguageModelling
 from tests.execution.conftest import digests, perform_apart, perform_here
@@ -182,9 +182,9 @@ def test_a_model_that_knows_the_next_token_has_no_loss() -> None:
 
     documents = np.array([[11, 20, 10], [8, 14, 7]], np.uint32)
     stream = np.concatenate([np.arange(1, 11), [0], np.arange(1, 8), [0]]).astype(np.uint16)
-    from fairtune.tasks.blocks import Counts
+    from fairtune.tasks.tokens.blocks import TextCounts
 
-    blocks = TokenBlocks("made", Path(), stream, documents, Counts(2, 19, 34, 17), eos=0)
+    blocks = TokenBlocks("made", Path(), stream, documents, TextCounts(2, 19, 34, 17), eos=0)
     text = LanguageModelling(dict.fromkeys(("train", "validation", "test"), blocks), 8, "perplexity")
     right = text.evaluate(Oracle(1), "test", CPU, (), lambda: None)
     assert right.metrics["loss"] == pytest.approx(0, abs=1e-6)

@@ -26,8 +26,8 @@ from fairtune.settings.file_task import FileTask
 from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan
 from fairtune.tasks import load_task
-from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.tokens.encoded_splits import encode_task
 from fairtune.training.classification import Classification
 from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import perform_here

@@ -16,7 +16,7 @@ from fairtune.core import cache
 from fairtune.core.cache import cache_folder, cached
 from fairtune.core.cache_contents import contents, discard, verify
 from fairtune.tasks import load_task
-from fairtune.tasks.row_counts import known_rows, remember_rows
+from fairtune.tasks.stores import known_rows, remember_rows
 from tests.fuzz.mutating import damaged, damaged_json
 from tests.fuzz.outcomes import Outcome, judge, put
 from tests.fuzz.registering import target

@@ -16,10 +16,10 @@ import pyarrow.parquet
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.row_output import RowOutput
-from fairtune.classifier.streams import Source
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.sources import read_rows
-from fairtune.tasks.titles.reading import read_titles
+from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.reading.rows import read_rows
+from fairtune.tasks.titles.files import read_titles
 from tests.fuzz.mutating import damaged, damaged_json
 from tests.fuzz.outcomes import Outcome, judge, put
 from tests.fuzz.registering import target
@@ -87,8 +87,8 @@ def _as_training(file: Path) -> Any:
 
 
 def _as_questions(file: Path, out: str) -> Any:
-    source = Source(str(file))
-    with RowOutput(str(file.with_name(f"out.{out}")), source.kind) as sink:
+    source = RowReader(str(file))
+    with RowOutput(str(file.with_name(f"out.{out}")), source.format) as sink:
         for records in source:
             sink.write(records, {"predicted": [len(text) for (text,) in records.texts(["text"])]})
     return sink.rows

@@ -16,13 +16,14 @@ from fairtune.analysis.results import load_results
 from fairtune.api import run_study
 from fairtune.cli.app import app
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.study.fields import field_docs
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.tasks import load_task
-from fairtune.tasks.lengths import measure_lengths
+from fairtune.tasks.card.lengths import measure_lengths
 
 
 @pytest.fixture
@@ -39,7 +40,8 @@ def source(tiny_model: Path, tiny_task: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def auto(tiny_model: Path, tiny_task: Any) -> int:
-    return measure_lengths(load_task(tiny_task.as_study()), find_model(str(tiny_model))).covering
+    task, model = load_task(tiny_task.as_study()), find_model(str(tiny_model))
+    return measure_lengths(task, model, tokenizer_folder(tiny_model)).covering
 
 
 def plan(source: dict[str, Any], *overrides: str) -> Plan:

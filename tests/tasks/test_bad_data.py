@@ -11,7 +11,11 @@ import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.core.errors import DataError
-from fairtune.tasks import formats, load_task
+from fairtune.tasks import load_task
+from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.reading.chunks import read_chunks
+from fairtune.tasks.reading.files import LONGEST
+from fairtune.tasks.reading.reader import RowReader
 
 HEADER = b"text,label\n"
 MANY = b"".join(b"text %d,%s\n" % (i, b"ab"[i % 2 : i % 2 + 1]) for i in range(30))
@@ -36,7 +40,7 @@ def test_a_quote_left_open_at_the_end_is_told_with_the_line_on_which_it_was_open
 def test_a_quote_left_open_in_a_large_file_is_told_without_reading_it_all(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY * 30_000)
-    assert file.stat().st_size > 1.5 * formats.LONGEST
+    assert file.stat().st_size > 1.5 * LONGEST
     assert "a quote that is opened in the row of line 32 is not closed" in told(file)
 
 
@@ -67,7 +71,7 @@ def test_a_line_of_ten_megabytes_is_refused(tmp_path: Path, suffix: str) -> None
     file = tmp_path / f"d{suffix}"
     file.write_bytes(gzip.compress(content, 1) if suffix.endswith(".gz") else content)
     with pytest.raises(DataError, match=r"line 3 is longer than 4,194,304 characters.*Break the line or remove it"):
-        for _ in formats.read_chunks(file, ["text"]):
+        for _ in read_chunks(file, ["text"]):
             pass
 
 
@@ -177,9 +181,25 @@ def test_plain_text_is_read_by_paragraph_whatever_the_line_ends(tmp_path: Path) 
     for newline in ("\n", "\r\n"):
         file = tmp_path / "d.txt"
         file.write_bytes("\ufeffone\nmore\n\n\n  \ntwo\n\nthree".replace("\n", newline).encode())
-        chunks = list(formats.read_chunks(file, ["text"]))
+        chunks = list(read_chunks(file, ["text"], text_row="paragraph"))
         assert [text for chunk in chunks for text in chunk.values["text"]] == ["one\nmore", "two", "three"]
         assert [number for chunk in chunks for number in chunk.numbers] == [1, 6, 8]
+
+
+def test_what_one_row_of_plain_text_is_its_reader_says(tmp_path: Path) -> None:
+    """The one reader has both: lines for whoever classifies texts, paragraphs for language models."""
+    file = tmp_path / "d.txt"
+    file.write_text("one\nmore\n\ntwo\n")
+    for row, texts in (("line", ["one", "more", "", "two"]), ("paragraph", ["one\nmore", "two"])):
+        (chunk,) = read_chunks(file, ["text"], text_row=row)  # type: ignore[arg-type]
+        assert chunk.values["text"] == texts
+        (batch,) = RowReader(str(file), text_row=row)  # type: ignore[arg-type]
+        assert [row["text"] for row in batch.rows] == texts
+        assert batch.numbers == chunk.numbers
+    (predicted,) = RowReader(str(file))
+    assert len(predicted) == 4
+    documents = load_corpus({"kind": "language_model", "train": str(file), "test": str(file), "validation": str(file)})
+    assert list(documents.documents("train")) == [["one\nmore", "two"]]
 
 
 def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +209,7 @@ def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytes
     def refuse(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(formats, "READERS", dict.fromkeys(formats.READERS, refuse))
+    monkeypatch.setattr("fairtune.tasks.reading.chunks.read_chunks", refuse)
     again = load(file)
     assert again.facts() == first.facts()
     assert again.splits["train"].texts[:] == first.splits["train"].texts[:]

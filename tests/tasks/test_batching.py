@@ -6,8 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairtune.tasks.batches import collate, evaluation_batches, fixed_order, training_batches
-from fairtune.tasks.encoding import Encoded
+from fairtune.tasks.tokens.encoded_splits import (
+    Encoded,
+    collate,
+    evaluation_batches,
+    fixed_order,
+    training_batches,
+)
 
 
 def realistic_lengths(n: int = 8000, seed: int = 3) -> np.ndarray:

@@ -15,9 +15,10 @@ from fairtune.core.errors import DataError
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.tasks import load_task, task_names
-from fairtune.tasks.contamination import KNOWN, check_contamination, known_of
-from fairtune.tasks.hashing import exact_and_normal
-from fairtune.tasks.sources import package_file, read_rows
+from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
+from fairtune.tasks.reading.rows import read_rows
+from fairtune.tasks.stores import package_file
+from fairtune.tasks.task import exact_and_normal
 
 
 @pytest.fixture

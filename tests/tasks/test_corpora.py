@@ -383,7 +383,7 @@ def llama() -> Any:
 
 @pytest.mark.parametrize(("name", "split"), COUNTS)
 def test_published_text_in_a_real_tokenizer(name: str, split: str, llama: Any) -> None:
-    from fairtune.tasks.blocks import token_blocks
+    from fairtune.tasks.tokens.blocks import token_blocks
 
     if not (Path(MIRROR) / name).is_dir():
         pytest.skip(f"FAIRTUNE_MIRROR has no {name}")

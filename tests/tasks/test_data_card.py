@@ -11,10 +11,10 @@ import pytest
 from tests.tasks.made_mirror import make_sst2, write_split
 from tests.tasks.test_duplicates import SMALL, files
 
-from fairtune.tasks import card_making
-from fairtune.tasks.card import DataCard, as_percent
-from fairtune.tasks.card_making import SHOWN, card_of
-from fairtune.tasks.languages import languages_of
+from fairtune.tasks.card.builder import SHOWN, card_of
+from fairtune.tasks.card.data_card import DataCard, as_percent
+from fairtune.tasks.card.data_card import builder as card_making
+from fairtune.tasks.card.languages import languages_of
 
 ENGLISH = "The committee will meet again in the spring to decide about the new bridge, number"
 GERMAN = "Der Ausschuss wird im Frühjahr noch einmal über die neue Brücke beraten, Nummer"
@@ -195,7 +195,7 @@ def test_rare_languages_and_doubtful_texts_are_not_named() -> None:
 def test_nothing_is_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
     import pickle
 
-    from fairtune.tasks import languages
+    from fairtune.tasks.card.data_card import languages
 
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, lambda *_, **__: pytest.fail("unpickled"))

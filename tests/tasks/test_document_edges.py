@@ -10,7 +10,7 @@ import pytest
 from made_tokenizers import EOS, STORIES, byte_level, in_memory
 from transformers import PreTrainedTokenizerFast
 
-from fairtune.tasks.blocks import TokenBlocks, token_blocks
+from fairtune.tasks.tokens.blocks import TokenBlocks, token_blocks
 
 BOS = "<|begin|>"
 

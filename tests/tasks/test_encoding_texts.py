@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fairtune.models.tokenizers import load_tokenizer
-from fairtune.tasks import encoding
-from fairtune.tasks.encoding import encode, encode_task
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.tokenizing import BATCH
+from fairtune.tasks.tokens import encoded_splits as encoding
+from fairtune.tasks.tokens.encoded_splits import encode, encode_task
+from fairtune.tasks.tokens.tokenization import BATCH
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,12 @@ from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.row_output import RowOutput
-from fairtune.classifier.streams import Source
 from fairtune.core.errors import DataError
-from fairtune.tasks import formats
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.titles.reading import read_titles
+from fairtune.tasks.reading import files, formats
+from fairtune.tasks.reading.chunks import read_chunks
+from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.titles.files import read_titles
 
 
 def as_task(file: Path) -> Any:
@@ -39,7 +40,7 @@ def as_training(file: Path) -> Any:
 
 
 def as_questions(file: Path) -> Any:
-    return [records.texts(["text"]) for records in Source(str(file))]
+    return [records.texts(["text"]) for records in RowReader(str(file))]
 
 
 def as_titles(file: Path) -> Any:
@@ -77,7 +78,10 @@ def test_a_pipe_is_no_shard(tmp_path: Path) -> None:
 
 def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: Path) -> None:
     """`fairtune predict MODEL <(command) --format jsonl`"""
-    code = "import sys; from fairtune.classifier.streams import Source; print([r.rows for r in Source(sys.argv[1], 'jsonl')])"
+    code = (
+        "import sys; from fairtune.tasks.reading.reader import RowReader; "
+        "print([r.rows for r in RowReader(sys.argv[1], 'jsonl')])"
+    )
     script = f'{sys.executable} -c "{code}" <(echo \'{{"text": "from a pipe"}}\')'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
     assert done.stdout == "[[{'text': 'from a pipe'}]]\n"
@@ -86,7 +90,7 @@ def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: P
 def test_parquet_from_a_pipe_is_refused() -> None:
     reader, writer = os.pipe()
     with pytest.raises(DataError, match="Parquet cannot be read from a pipe"):
-        Source(f"/dev/fd/{reader}", "parquet")
+        RowReader(f"/dev/fd/{reader}", "parquet")
     os.close(reader)
     os.close(writer)
 
@@ -96,7 +100,7 @@ def test_bytes_of_a_pipe_that_are_not_utf8_are_told_without_reading_it_again() -
     os.write(writer, b"fine\n\xff\n")
     os.close(writer)
     with pytest.raises(DataError, match="not UTF-8"):
-        list(Source(f"/dev/fd/{reader}", "txt"))
+        list(RowReader(f"/dev/fd/{reader}", "txt"))
     os.close(reader)
 
 
@@ -117,7 +121,7 @@ def test_a_line_of_forty_megabytes_in_a_small_packed_file_is_not_held(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(gzip.compress(content * 40_000_000, 1))
-    assert peak_of(lambda: list(formats.read_chunks(file, ["text"]))) < 30_000_000
+    assert peak_of(lambda: list(read_chunks(file, ["text"]))) < 30_000_000
 
 
 @pytest.mark.parametrize("read", EVERYBODY)
@@ -139,7 +143,7 @@ def test_a_row_that_goes_on_over_all_lines_is_not_held(
 def test_what_has_to_be_unpacked_as_a_whole_has_a_bound(
     name: str, read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "UNPACKED", 1 << 20)
+    monkeypatch.setattr(files, "UNPACKED", 1 << 20)
     (tmp_path / name).write_bytes(gzip.compress(bytes(20_000_000), 1))
     with pytest.raises(DataError, match=r"unpacked it is larger than .*unpack it with `gunzip`"):
         read(tmp_path / name)
@@ -163,7 +167,7 @@ def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
     file.write_text('{"text": "t", "more": ' + "[" * 90 + "]" * 90 + "}\n")
     for out in ("o.jsonl", "o.csv"):
         with RowOutput(str(tmp_path / out), "jsonl") as sink:
-            for records in Source(str(file)):
+            for records in RowReader(str(file)):
                 sink.write(records, {"predicted": [1]})
         assert sink.rows == 1
 
@@ -221,7 +225,7 @@ def test_a_long_text_that_stands_in_many_rows_of_parquet_is_not_held_as_often(tm
     pa.parquet.write_table(pa.table({"text": rows, "label": ["a"] * 5000}), file, store_schema=False)
     assert file.stat().st_size < 1_000_000
     before = pa.total_allocated_bytes()
-    first = next(iter(formats.read_chunks(file, ["text"])))
+    first = next(iter(read_chunks(file, ["text"])))
     assert len(first.numbers) < 500
     assert pa.total_allocated_bytes() - before < 60_000_000
 

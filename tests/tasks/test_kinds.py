@@ -13,7 +13,7 @@ from tests.tasks.test_title_task import mirror  # noqa: F401
 from fairtune.core.errors import DataError
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
-from fairtune.tasks.title_task import made_titles
+from fairtune.tasks.titles.task import made_titles
 
 
 def rows(kinds: list[Any], words: str) -> list[dict[str, Any]]:

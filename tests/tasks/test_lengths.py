@@ -13,12 +13,19 @@ import pytest
 
 from fairtune.core.errors import DataError, ModelError
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.tasks import load_task
-from fairtune.tasks.batches import training_batches
-from fairtune.tasks.length_costs import BATCH_SIZE, Products, grouped_cost, model_products, padded_cost
-from fairtune.tasks.lengths import auto_length, measure_lengths
+from fairtune.tasks.card.length_costs import (
+    BATCH_SIZE,
+    Products,
+    grouped_cost,
+    model_products,
+    padded_cost,
+)
+from fairtune.tasks.card.lengths import COVERAGE, Lengths, auto_length, measure_lengths
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.token_counts import count_of, token_counts
+from fairtune.tasks.tokens.counts import count_of, token_counts
+from fairtune.tasks.tokens.encoded_splits import training_batches
 
 
 def words(count: int) -> tuple[str, ...]:
@@ -27,6 +34,10 @@ def words(count: int) -> tuple[str, ...]:
 
 def split(*counts: int, name: str = "train") -> Split:
     return Split.of([f"{name}-{i}" for i in range(len(counts))], [words(n) for n in counts], np.arange(len(counts)) % 2)
+
+
+def measured(task: Task, folder: Path, coverage: float = COVERAGE) -> Lengths:
+    return measure_lengths(task, find_model(str(folder)), tokenizer_folder(folder), coverage)
 
 
 def make_task(train: Split) -> Task:
@@ -41,7 +52,7 @@ def task() -> Task:
 
 
 def test_golden_numbers(task: Task, tiny_model: Path) -> None:
-    found = measure_lengths(task, find_model(str(tiny_model))).as_json()
+    found = measured(task, tiny_model).as_json()
     assert found["train"] == {
         "n": 20,
         "rows": 20,
@@ -65,7 +76,7 @@ def test_golden_numbers(task: Task, tiny_model: Path) -> None:
 
 def test_costs_follow_from_the_batches(task: Task, tiny_model: Path) -> None:
     """All twenty are one batch, padded to its longest: 128 tokens each at the choice that costs 1."""
-    choices = measure_lengths(task, find_model(str(tiny_model))).choices
+    choices = measured(task, tiny_model).choices
     assert [choice.grouped.tokens for choice in choices] == [21 / 128, 0.5, 0.75, 1.0]
     assert [choice.padded.tokens for choice in choices] == [21 / 128, 0.5, 0.75, 1.0]
     one = Products(hidden=32, inner=64)
@@ -135,24 +146,24 @@ def test_auto_is_at_least_8_and_at_most_what_the_model_takes(
 
 def test_pairs_count_both_texts(tiny_model: Path) -> None:
     pairs = Split.of(["a", "b"], [("a good film", "bad"), ("the", "the plot was dull")], np.array([0, 1]))
-    counts = token_counts([pairs], tiny_model)
+    counts = token_counts([pairs], tokenizer_folder(tiny_model))
     assert counts.lengths.tolist() == [7, 8]
     assert counts.examples.tolist() == [1, 1]
 
 
 def test_a_large_split_is_sampled_and_says_so(tiny_model: Path) -> None:
     many = split(*(1 + i % 9 for i in range(900)))
-    counts = token_counts([many], tiny_model, most=100)
+    counts = token_counts([many], tokenizer_folder(tiny_model), most=100)
     assert (counts.n, counts.rows, counts.sampled) == (100, 900, True)
     assert set(counts.lengths) <= set(range(3, 12))
-    again = token_counts([split(*(1 + i % 9 for i in range(900)))], tiny_model, most=100)
+    again = token_counts([split(*(1 + i % 9 for i in range(900)))], tokenizer_folder(tiny_model), most=100)
     assert again.examples.tolist() == counts.examples.tolist()
 
 
 def test_nothing_is_told_of_texts_longer_than_the_model(
     tiny_model: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert token_counts([split(3000, 5, name="long")], tiny_model).longest == 3002
+    assert token_counts([split(3000, 5, name="long")], tokenizer_folder(tiny_model)).longest == 3002
     assert "longer than" not in "".join(capfd.readouterr()) + caplog.text
 
 
@@ -160,7 +171,7 @@ def test_counted_once_for_each_tokenizer_and_split(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    from fairtune.tasks import token_counts as module
+    from fairtune.tasks.tokens import counts as module
 
     real = module.tokenize
 
@@ -170,14 +181,14 @@ def test_counted_once_for_each_tokenizer_and_split(
 
     monkeypatch.setattr(module, "tokenize", counting)
     first, other = split(4, 5, 6, name="once"), split(4, 5, 7, name="once")
-    assert token_counts([first], tiny_model).lengths.tolist() == [6, 7, 8]
-    assert token_counts([split(4, 5, 6, name="once")], tiny_model).lengths.tolist() == [6, 7, 8]
+    assert token_counts([first], tokenizer_folder(tiny_model)).lengths.tolist() == [6, 7, 8]
+    assert token_counts([split(4, 5, 6, name="once")], tokenizer_folder(tiny_model)).lengths.tolist() == [6, 7, 8]
     assert len(calls) == 1, "the second time it is read"
-    assert token_counts([other], tiny_model).lengths.tolist() == [6, 7, 9]
+    assert token_counts([other], tokenizer_folder(tiny_model)).lengths.tolist() == [6, 7, 9]
     assert len(calls) == 2
     for file in tiny_model.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    token_counts([first], tmp_path)
+    token_counts([first], tokenizer_folder(tmp_path))
     assert len(calls) == 2, "the same tokenizer in another place"
     config = json.loads((tmp_path / "tokenizer.json").read_text())
     config["post_processor"] = None
@@ -185,18 +196,20 @@ def test_counted_once_for_each_tokenizer_and_split(
     from fairtune.models.tokenizers import load_tokenizer
 
     load_tokenizer.cache_clear()
-    assert token_counts([first], tmp_path).lengths.tolist() == [4, 5, 6]
+    assert token_counts([first], tokenizer_folder(tmp_path)).lengths.tolist() == [4, 5, 6]
     assert len(calls) == 3, "another tokenizer"
 
 
 def test_the_second_time_needs_no_transformers(tiny_model: Path, tiny_task: Any) -> None:
     code = (
-        "import sys; from fairtune.tasks import load_task; from fairtune.tasks.lengths import measure_lengths\n"
-        "from fairtune.models.sources import find_model\n"
-        f"found = measure_lengths(load_task({tiny_task.as_study()!r}), find_model({str(tiny_model)!r}))\n"
+        "import sys; from fairtune.tasks import load_task; from fairtune.tasks.card.lengths import measure_lengths\n"
+        "from pathlib import Path; from fairtune.models.sources import find_model\n"
+        "from fairtune.models.tokenizers import tokenizer_folder\n"
+        f"task, model = load_task({tiny_task.as_study()!r}), find_model({str(tiny_model)!r})\n"
+        f"found = measure_lengths(task, model, tokenizer_folder(Path({str(tiny_model)!r})))\n"
         "print(found.covering, 'torch' in sys.modules or 'transformers' in sys.modules)"
     )
-    first = measure_lengths(load_task(tiny_task.as_study()), find_model(str(tiny_model)))
+    first = measured(load_task(tiny_task.as_study()), tiny_model)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == [str(first.covering), "False"], done.stderr
 
@@ -204,22 +217,22 @@ def test_the_second_time_needs_no_transformers(tiny_model: Path, tiny_task: Any)
 @pytest.mark.parametrize("coverage", [0, -0.5, 1.0001, 95])
 def test_a_coverage_that_is_no_share_is_refused(task: Task, tiny_model: Path, coverage: float) -> None:
     with pytest.raises(DataError, match="allowed: a share above 0 and up to 1"):
-        measure_lengths(task, find_model(str(tiny_model)), coverage)
+        measured(task, tiny_model, coverage)
 
 
 def test_a_model_without_a_tokenizer_is_refused(task: Task, tiny_model: Path, tmp_path: Path) -> None:
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((tiny_model / name).read_bytes())
     with pytest.raises(ModelError, match="tokenizer"):
-        measure_lengths(task, find_model(str(tmp_path)))
+        measured(task, tmp_path)
 
 
 def test_whole_coverage_is_the_longest(task: Task, tiny_model: Path) -> None:
-    found = measure_lengths(task, find_model(str(tiny_model)), coverage=1.0)
+    found = measured(task, tiny_model, 1.0)
     assert found.covering == 202
     assert [choice.max_length for choice in found.choices] == [64, 96, 128], "the model takes no more"
 
 
 def test_empty_texts_are_counted(tiny_model: Path) -> None:
     blank = Split.of(["a", "b"], [("",), ("good",)], np.array([0, 1]))
-    assert token_counts([blank], tiny_model).lengths.tolist() == [2, 3]
+    assert token_counts([blank], tokenizer_folder(tiny_model)).lengths.tolist() == [2, 3]

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from fairtune.models.sources import find_model
-from fairtune.models.tokenizers import load_tokenizer
-from fairtune.tasks.batches import collate
-from fairtune.tasks.encoding import Encoded, encode
+from fairtune.models.tokenizers import load_tokenizer, tokenizer_folder
 from fairtune.tasks.task import Split
-from fairtune.tasks.token_counts import token_counts
+from fairtune.tasks.tokens.counts import token_counts
+from fairtune.tasks.tokens.encoded_splits import Encoded, collate, encode
 
 WORDS = ["unfortunately", "the", "film", "isn't", "good,", "but", "beautifully", "shot", "ünïcode", "3.14", "[SEP]"]
 
@@ -129,7 +128,7 @@ def test_many_pairs_are_tokenised_as_few_are(minilm: Any, monkeypatch: pytest.Mo
     """Where other processes help: order, ids and types are those of a small job."""
     some = [(f"{i} {first}", second) for i, (first, second) in enumerate(random_pairs(300))]
     few = encode(split_of(some), minilm, 24)
-    monkeypatch.setattr("fairtune.tasks.tokenizing.FEW_CHARACTERS", 1000)
+    monkeypatch.setattr("fairtune.tasks.tokens.tokenization.FEW_CHARACTERS", 1000)
     many = encode(split_of(some * 10), minilm, 24)
     assert many.types is not None
     assert few.types is not None
@@ -139,5 +138,5 @@ def test_many_pairs_are_tokenised_as_few_are(minilm: Any, monkeypatch: pytest.Mo
 
 def test_lengths_of_pairs_include_both_texts_and_what_is_between(roberta: Any, tmp_path: Path) -> None:
     roberta.save_pretrained(tmp_path)
-    counts = token_counts([split_of([("good film", "bad")])], tmp_path)
+    counts = token_counts([split_of([("good film", "bad")])], tokenizer_folder(tmp_path))
     assert counts.lengths.tolist() == [len(roberta("good film", "bad")["input_ids"])]

@@ -15,9 +15,9 @@ from tests.tasks.test_task_files import load
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.row_output import RowOutput
-from fairtune.classifier.streams import FIRST_ROWS, Source
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
+from fairtune.tasks.reading.reader import FIRST_ROWS, RowReader
 
 N = 40
 WORDS = [f"w{i % 2}" for i in range(N)]
@@ -119,7 +119,7 @@ def as_trained_label(file: Path) -> Any:
 
 
 def as_asked(file: Path) -> Any:
-    return [text for records in Source(str(file)) for (text,) in records.texts(["odd"])]
+    return [text for records in RowReader(str(file)) for (text,) in records.texts(["odd"])]
 
 
 ROLES = {
@@ -194,7 +194,7 @@ def test_values_that_python_does_not_have_are_refused_with_their_type(kind: str,
 @pytest.mark.parametrize("target", ["out.parquet", "out.jsonl", "out.csv"])
 @pytest.mark.parametrize("kind", ["list", "struct", "map", "decimal256", "binary", "uuid", "dictionary", "duration"])
 def test_columns_that_are_not_asked_for_may_be_of_any_type(kind: str, target: str, tmp_path: Path) -> None:
-    source = Source(str(written(tmp_path, EVERY[kind]())))
+    source = RowReader(str(written(tmp_path, EVERY[kind]())))
     with RowOutput(str(tmp_path / target), "parquet") as sink:
         for records in source:
             assert len(records.texts(["text"])) == N
@@ -208,7 +208,7 @@ def test_columns_that_are_not_asked_for_may_be_of_any_type(kind: str, target: st
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     columns = [array(WORDS, pa.string())] * 3
     pa.parquet.write_table(pa.Table.from_arrays(columns, names=["text", "label", "text"]), tmp_path / "d.parquet")
-    for use in (lambda file: as_task(file), lambda file: list(Source(str(file)))):
+    for use in (lambda file: as_task(file), lambda file: list(RowReader(str(file)))):
         with pytest.raises(DataError, match=r"column 'text' is there more than once"):
             use(tmp_path / "d.parquet")
 
@@ -222,7 +222,7 @@ def test_rows_come_in_their_order_and_first_ones_soon_whatever_the_row_groups(tm
         }
     )
     pa.parquet.write_table(table, file, row_group_size=777)
-    found = list(Source(str(file)))
+    found = list(RowReader(str(file)))
     assert [number for records in found for number in records.numbers] == list(range(1, many + 1))
     assert [row for records in found for row in records.rows] == table.to_pylist()
     assert [row for records in found for row in records.batch.to_pylist()] == table.to_pylist()

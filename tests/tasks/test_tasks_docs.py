@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from tests.documented import DOCS, examples
+from tests.documented import DOCS, examples, run_python
 
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks import corpora, packaged, published
+from fairtune.tasks import corpora, load_task, published
 from fairtune.tasks.definitions import LANGUAGES, family_of
-from fairtune.tasks.describing import Description, descriptions
+from fairtune.tasks.descriptions import Description, descriptions
+from fairtune.tasks.registry import unregister_task
 
 PAGE = (DOCS / "tasks.md").read_text(encoding="utf-8")
 
@@ -43,7 +44,7 @@ def test_the_languages_and_shares_are_those_of_the_code() -> None:
     assert ", ".join(LANGUAGES) in PAGE
     assert f"{published.HELD_OUT:.0%} of the training split" in PAGE
     assert f"{corpora.HELD_OUT:.0%} of the first {corpora.HEAD:,} rows" in PAGE
-    shares = packaged.MOVIE_SHARES
+    shares = published.MOVIE_SHARES
     assert f"{1 - sum(shares.values()):.0%} / {shares['validation']:.0%} / {shares['test']:.0%}" in PAGE
 
 
@@ -51,3 +52,13 @@ def test_the_example_of_own_files_is_one() -> None:
     task = FileTask.model_validate(yaml.safe_load(examples("tasks.md", "yaml")["Your own files"])["task"])
     assert task.text == ("subject", "body")
     assert FileTask.model_validate({"kind": "language_model", "train": "notes.txt"}).text == ("text",)
+
+
+def test_the_example_of_a_task_of_ones_own_is_one() -> None:
+    run_python(examples("tasks.md", "python")["Adding a task"], {}, "tasks.md")
+    try:
+        task = load_task("support-tickets")
+        assert (task.labels, task.metric) == (("billing", "delivery"), "macro_f1")
+        assert sum(map(len, task.splits.values())) == 100
+    finally:
+        unregister_task("support-tickets")

@@ -8,7 +8,8 @@ import pytest
 from tests.tasks.made_mirror import write_split
 
 from fairtune.core.errors import DataError
-from fairtune.tasks import load_task, title_task
+from fairtune.tasks import load_task
+from fairtune.tasks.titles import task as title_task
 
 FIELDS = ("graph", "speech", "protein", "market", "image", "storage", "query", "network", "grammar", "sensor")
 THINGS = (

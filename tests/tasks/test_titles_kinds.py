@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from fairtune.tasks.titles import kinds
-from fairtune.tasks.titles.draws import Draws
-from fairtune.tasks.titles.kinds import kind
-from fairtune.tasks.titles.looks import dress
-from fairtune.tasks.titles.saying import MADE, RULES, SLOT, WORDS, say
+from fairtune.tasks.titles.corruption import Draws, kind
+from fairtune.tasks.titles.phrases import (
+    MADE,
+    RULES,
+    SLOT,
+    WORDS,
+    say,
+)
+from fairtune.tasks.titles.typography import dress
 from fairtune.tasks.titles.vocabulary import SECTIONS
 
 TITLE = "Robust Estimation of Turbulence in Frozen Rivers: Experience with Non-Linear Systems (Part Two)"

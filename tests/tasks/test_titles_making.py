@@ -12,9 +12,14 @@ from pathlib import Path
 import pytest
 
 from fairtune.core.errors import DataError
-from fairtune.tasks.titles import kinds, make_titles, read_titles, usable_titles
-from fairtune.tasks.titles.kinds import CORRECT, weigh
-from fairtune.tasks.titles.reading import comparable
+from fairtune.tasks.titles import (
+    kinds,
+    make_titles,
+    read_titles,
+    usable_titles,
+)
+from fairtune.tasks.titles.corruption import CORRECT
+from fairtune.tasks.titles.made_titles import comparable, weigh
 
 THINGS = ("sensor", "protein", "market", "grammar", "galaxy", "bridge", "neuron", "river", "tariff", "lattice", "virus")
 WAYS = (

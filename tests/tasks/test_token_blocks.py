@@ -17,9 +17,9 @@ from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
 from tests.documented import examples, run_python
 
 from fairtune.core.errors import DataError
-from fairtune.tasks import tokenizing
-from fairtune.tasks.blocks import FILE, TokenBlocks, token_blocks
 from fairtune.tasks.corpora import Corpus, Part
+from fairtune.tasks.tokens import tokenization as tokenizing
+from fairtune.tasks.tokens.blocks import FILE, TokenBlocks, token_blocks
 
 TOKENIZER = byte_level()
 
@@ -127,7 +127,7 @@ def test_the_stream_is_the_same_whatever_the_chunks_and_the_processes(
     plain, limited = made([texts]), made([texts], 5000)
     monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "other"))
     monkeypatch.setattr(tokenizing, "FEW_CHARACTERS", 10)
-    monkeypatch.setattr("fairtune.tasks.blocks.BATCH_DOCUMENTS", 9)
+    monkeypatch.setattr("fairtune.tasks.tokens.blocks.BATCH_DOCUMENTS", 9)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     chunks = [texts[i : i + size] for i in range(0, len(texts), size)]
     for expected, tokens in ((plain, None), (limited, 5000)):
@@ -233,7 +233,7 @@ BUILD = """
 import json, sys, time
 sys.path.insert(0, {tests!r})
 from made_tokenizers import STORIES, byte_level, in_memory
-from fairtune.tasks import blocks
+from fairtune.tasks.tokens import blocks
 from fairtune.tasks.corpora import Corpus, Part
 blocks.BATCH_DOCUMENTS = 10
 def read():

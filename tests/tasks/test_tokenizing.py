@@ -19,8 +19,9 @@ from transformers import PreTrainedTokenizerFast
 
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
-from fairtune.tasks import tokenizing
-from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
+from fairtune.tasks.tokens import tokenization as tokenizing
+from fairtune.tasks.tokens.encoder import Piece
+from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
 
 WORDS = [*VOCABULARY[5:], "naïve", "東京", "don't", "🙂", "[SEP]", "x" * 40, "  ", "\n"]
 

@@ -35,8 +35,8 @@ from fairtune.classifier.provenance import (
     settings_of,
     signature_of,
 )
-from fairtune.classifier.reading import Data
 from fairtune.classifier.settings import WHERE, Settings
+from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.performing import reason_of
@@ -49,12 +49,12 @@ from fairtune.models.transformers_files import explain_failure, read_config
 from fairtune.settings.metrics import predicted_classes
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
-from fairtune.tasks.encoding import Encoded, encode
-from fairtune.tasks.lengths import auto_length
+from fairtune.tasks.card.lengths import auto_length
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
-from fairtune.tasks.token_counts import SAMPLE, count_of
-from fairtune.tasks.tokenizing import BATCH, tokenize
+from fairtune.tasks.tokens.counts import SAMPLE, count_of
+from fairtune.tasks.tokens.encoded_splits import Encoded, encode
+from fairtune.tasks.tokens.tokenization import BATCH, tokenize
 from fairtune.training.changing_texts import TrainingTexts
 from fairtune.training.classification import Classification, to_device
 from fairtune.training.device import make_accelerator

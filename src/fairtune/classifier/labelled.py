@@ -12,11 +12,12 @@ import pandas as pd
 
 from fairtune.classifier.inputs import is_missing
 from fairtune.classifier.labels import class_name
-from fairtune.classifier.streams import Records, Source
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.formats import check_columns, require_file
-from fairtune.tasks.rows import require_label
-from fairtune.tasks.sources import shards
+from fairtune.tasks.reading.chunks import shards
+from fairtune.tasks.reading.files import require_file
+from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.reader import RowBatch, RowReader
+from fairtune.tasks.reading.rows import require_label
 
 MOST_SHOWN = 20
 
@@ -71,7 +72,7 @@ def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
     rows: list[tuple[str, ...]] = []
     labels: list[Any] = []
     for file in shards(path):
-        for records in Source(str(file)):
+        for records in RowReader(str(file)):
             check_columns(records.where, records.columns, [*texts, label])
             rows += records.texts(texts)
             labels += _labels(records, label)
@@ -79,7 +80,7 @@ def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
     return Labelled(path, table, pd.Series(labels, name=label, dtype=object))
 
 
-def _labels(records: Records, column: str) -> list[Any]:
+def _labels(records: RowBatch, column: str) -> list[Any]:
     found = []
     for number, value in zip(records.numbers, records.values(column), strict=True):
         if is_missing(value) or value == "":

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from fairtune.classifier.labels import class_name
 from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.row_output import Columns, RowOutput
-from fairtune.classifier.streams import Records
 from fairtune.core.errors import DataError, ModelError, nearest, one_of
 from fairtune.core.pipes import undisturbed
 from fairtune.models.sources import find_model
+from fairtune.tasks.reading.reader import RowBatch
 from fairtune.tasks.task import Texts
 
 PREDICTED_COLUMN, CONFIDENCE_COLUMN, PROBABILITY_COLUMN = "predicted", "confidence", "probability_"
@@ -168,7 +168,7 @@ class PredictionOutcome:
 def predict_rows(
     request: PredictionRequest,
     scorer: Scorer,
-    source: Iterable[Records],
+    source: Iterable[RowBatch],
     sink: RowOutput,
     progress: Callable[[int], None] | None = None,
 ) -> PredictionOutcome:
@@ -198,7 +198,7 @@ def softmax(logits: npt.NDArray[np.float32]) -> Probabilities:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _refuse_clash(records: Records, request: PredictionRequest) -> None:
+def _refuse_clash(records: RowBatch, request: PredictionRequest) -> None:
     there = set(records.columns)
     both = [name for name in request.added if name in there]
     if both:
@@ -217,7 +217,7 @@ def _added(request: PredictionRequest, probabilities: Probabilities) -> Columns:
 
 
 def _score(
-    outcome: PredictionOutcome, records: Records, label: str, numbers: dict[str, int], predicted: npt.NDArray[np.intp]
+    outcome: PredictionOutcome, records: RowBatch, label: str, numbers: dict[str, int], predicted: npt.NDArray[np.intp]
 ) -> None:
     for row, answered in zip(records.rows, predicted, strict=True):
         value = row.get(label)

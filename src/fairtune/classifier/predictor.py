@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from fairtune.core.errors import ModelError
 from fairtune.models.evaluation_mode import evaluating
 from fairtune.models.model_parts import require_rows
-from fairtune.tasks.batches import Indices, collate, evaluation_batches
-from fairtune.tasks.encoding import Encoded
 from fairtune.tasks.task import Texts
-from fairtune.tasks.tokenizing import BATCH, Piece, encoder
+from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
+from fairtune.tasks.tokens.encoder import Piece
+from fairtune.tasks.tokens.tokenization import BATCH, encoder
 from fairtune.training.classification import MANY_TOKENS, TOKENS_PER_BATCH
 
 Scores = npt.NDArray[np.float32]

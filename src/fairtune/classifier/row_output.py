@@ -18,10 +18,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Any, Protocol
 
-from fairtune.classifier.streams import DELIMITERS, Records, ending
 from fairtune.core.errors import DataError
 from fairtune.core.files import aside_of, finite
 from fairtune.core.printable import LINES, printable, printable_json
+from fairtune.tasks.reading.formats import DELIMITERS
+from fairtune.tasks.reading.reader import RowBatch, ending
 
 Columns = Mapping[str, Sequence[Any]]
 NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSONL", "parquet": "Parquet"}
@@ -35,7 +36,7 @@ gives the data back, whatever they were."""
 class RowWriter(Protocol):
     """How rows are written in a format."""
 
-    def write(self, records: Records, added: Columns) -> None:
+    def write(self, records: RowBatch, added: Columns) -> None:
         """Some rows, with columns added to them."""
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ class RowOutput:
         self._writer = _ParquetWriter(handle) if parquet else _TextWriter(handle, self.kind, self._safe, self._shown)
         return self
 
-    def write(self, records: Records, added: Columns) -> None:
+    def write(self, records: RowBatch, added: Columns) -> None:
         """Add rows.
 
         Raises:
@@ -164,7 +165,7 @@ class _TextWriter:
         self._safe, self._shown = safe, shown
         self._columns: list[str] | None = None
 
-    def write(self, records: Records, added: Columns) -> None:
+    def write(self, records: RowBatch, added: Columns) -> None:
         text = io.StringIO(newline="")
         if self._kind == "jsonl":
             for row in _whole(records, added):
@@ -179,7 +180,7 @@ class _TextWriter:
             return text
         return printable_json(text) if self._kind == "jsonl" else printable(text, LINES)
 
-    def _table(self, text: io.StringIO, records: Records, added: Columns) -> None:
+    def _table(self, text: io.StringIO, records: RowBatch, added: Columns) -> None:
         writer = csv.writer(text, delimiter=DELIMITERS[self._kind], lineterminator="\n")
         if self._columns is None:
             self._columns = [*records.columns, *added]
@@ -210,7 +211,7 @@ class _ParquetWriter:
         self._writer: Any = None
         self._schema: Any = None
 
-    def write(self, records: Records, added: Columns) -> None:
+    def write(self, records: RowBatch, added: Columns) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -230,7 +231,7 @@ class _ParquetWriter:
             self._writer = parquet.ParquetWriter(self._handle, schema)
         self._writer.write_batch(batch)
 
-    def _batch(self, records: Records, added: Columns) -> Any:
+    def _batch(self, records: RowBatch, added: Columns) -> Any:
         """Rows of another format as Arrow has them; a column with nothing in the first rows is taken for texts."""
         import pyarrow as pa
 
@@ -246,7 +247,7 @@ class _ParquetWriter:
             )
         )
 
-    def _refuse_new(self, records: Records, known: Sequence[str]) -> None:
+    def _refuse_new(self, records: RowBatch, known: Sequence[str]) -> None:
         new = [column for column in records.columns if column not in known]
         if new:
             raise ValueError(f"column '{new[0]}' is new")
@@ -256,7 +257,7 @@ class _ParquetWriter:
             self._writer.close()
 
 
-def _whole(records: Records, added: Columns) -> list[dict[str, Any]]:
+def _whole(records: RowBatch, added: Columns) -> list[dict[str, Any]]:
     values = zip(*added.values(), strict=True)
     return [{**row, **dict(zip(added, own, strict=True))} for row, own in zip(records.rows, values, strict=True)]
 

@@ -35,8 +35,8 @@ from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.process import Interrupt, find_device
 from fairtune.classifier.progress import make_fit_watcher, prediction_progress
 from fairtune.classifier.provenance import Provenance
-from fairtune.classifier.reading import read_data
 from fairtune.classifier.settings import check_settings, plain_parameters
+from fairtune.classifier.training_data import read_data
 from fairtune.core.printable import printable
 from fairtune.tasks.task import Labels
 

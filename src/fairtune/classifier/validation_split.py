@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.classifier.errors import InputError
-from fairtune.tasks.hashing import BETWEEN
-from fairtune.tasks.task import Labels, Texts
+from fairtune.tasks.task import BETWEEN, Labels, Texts
 
 Rows = npt.NDArray[np.int64]
 

@@ -18,12 +18,12 @@ from fairtune.cli.command import (
 )
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.settings.values import DEVICE
-from fairtune.tasks.formats import check_columns
+from fairtune.tasks.reading.formats import check_columns
 
 if TYPE_CHECKING:
     from fairtune.classifier.prediction import OpenedClassifier, PredictionOutcome
     from fairtune.classifier.row_output import RowOutput
-    from fairtune.classifier.streams import Source
+    from fairtune.tasks.reading.reader import RowReader
 
 MOST_SHOWN = 3
 Model = Annotated[
@@ -111,7 +111,7 @@ def predict(
     bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
     """
     from fairtune.classifier.row_output import RowOutput, quiet_standard_output
-    from fairtune.classifier.streams import Source
+    from fairtune.tasks.reading.reader import RowReader
 
     if as_json and out == "-":
         raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
@@ -119,8 +119,8 @@ def predict(
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
         tell("Reading texts from the terminal, one per line; end with Ctrl-D.")
-    source = Source(file, input_format)
-    sink = RowOutput(out, source.kind, safe_csv)
+    source = RowReader(file, input_format)
+    sink = RowOutput(out, source.format, safe_csv)
     try:
         outcome, opened, scored = _predicted(
             model, source, sink, (text, pair, label), (every, prefix), device, batch_tokens
@@ -144,7 +144,7 @@ def predict(
 
 
 def _predicted(
-    model: str, source: Source, sink: RowOutput, columns: tuple[str | None, str | None, str | None],
+    model: str, source: RowReader, sink: RowOutput, columns: tuple[str | None, str | None, str | None],
     added: tuple[bool, str], device: str, batch_tokens: int | None,
 ) -> tuple[PredictionOutcome, OpenedClassifier, str | None]:  # fmt: skip
     from fairtune.classifier.prediction import (
@@ -160,7 +160,7 @@ def _predicted(
     first = next(rows)  # before the model, whose loading takes longer than seeing that a column is missing
     check_columns(source.where, first.columns, [name for name in columns if name is not None])
     opened = open_classifier(model, device, batch_tokens)
-    trained = None if source.kind == "txt" else opened.columns
+    trained = None if source.format == "txt" else opened.columns
     texts = text_columns(source.where, first.columns, (text, pair), trained, opened.width)
     scored = label or (opened.label if opened.label in first.columns else None)
     request = PredictionRequest(opened.classes, texts, scored, *added)

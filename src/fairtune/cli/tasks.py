@@ -17,7 +17,7 @@ from fairtune.cli.command import (
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.tasks.catalogue import unknown
 from fairtune.tasks.definitions import ALIASES, LANGUAGES, family_of
-from fairtune.tasks.describing import LANGUAGE_MODEL, Description, descriptions
+from fairtune.tasks.descriptions import LANGUAGE_MODEL, Description, descriptions
 
 Name = Annotated[
     str | None,
@@ -79,15 +79,15 @@ def _show_all(chosen: Sequence[Description], short: bool) -> None:
 
 
 def _source(task: Description) -> str:
-    return f"{task.outlook.source} ({', '.join(task.parts)})" if task.parts else task.outlook.source
+    return f"{task.availability.source} ({', '.join(task.parts)})" if task.parts else task.availability.source
 
 
 def _missing(same: Sequence[Description]) -> list[str]:
     """What stands in the way; of many languages, what is missing for the first and for how many something is."""
-    without = [task for task in same if task.outlook.missing]
+    without = [task for task in same if task.availability.missing]
     if not without:
         return []
-    first = without[0].outlook.missing
+    first = without[0].availability.missing
     if len(without) == 1:
         return list(first)
     return [f"{missing} (and likewise for {len(without) - 1} other languages)" for missing in first]
@@ -112,7 +112,7 @@ def _show_one(task: Description) -> None:
         "hub": "; ".join(task.address),
         "mirror": one_of(task.files),
         "source here": _source(task),
-        "missing": "; ".join(task.outlook.missing),
+        "missing": "; ".join(task.availability.missing),
     }
     for fact, value in facts.items():
         if value:

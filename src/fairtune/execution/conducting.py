@@ -19,7 +19,7 @@ from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import write_study
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.plan import Plan
-from fairtune.tasks.card_making import card_of
+from fairtune.tasks.card.builder import card_of
 
 
 class Watcher(Protocol):

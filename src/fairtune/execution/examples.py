@@ -14,7 +14,7 @@ from fairtune.study.plan import Plan
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokenizing import BATCH, tokenize
+from fairtune.tasks.tokens.tokenization import BATCH, tokenize
 
 VERSION = 1
 """Raised whenever the same study would keep something else."""

@@ -19,7 +19,7 @@ from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.sections import Train
 from fairtune.tasks import load_task
-from fairtune.tasks.encoding import encode
+from fairtune.tasks.tokens.encoded_splits import encode
 from fairtune.training.classification import PROBED, to_device
 
 USUAL_TASK = "movie-reviews"

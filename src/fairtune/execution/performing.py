@@ -30,14 +30,14 @@ from fairtune.ledger.seals import close_run
 from fairtune.models.attention_layouts import take_layouts
 from fairtune.models.init_card import frozen_fingerprint
 from fairtune.models.sources import ModelSource, require_unchanged
-from fairtune.models.tokenizers import load_tokenizer
+from fairtune.models.tokenizers import load_tokenizer, tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.encoded_splits import encode_task
 from fairtune.training.changing_texts import TrainingTexts
 from fairtune.training.classification import Classification
 from fairtune.training.device import make_accelerator
@@ -224,7 +224,7 @@ def _objective(
     """What is learned, and the labels that are told apart, of which a language model has none."""
     planned = job.plan["settings"]["task"]
     if planned.get("kind") == TEXT:
-        text = TextTask(load_corpus(job.task["spec"]), tokenizer, check_stop)
+        text = TextTask(load_corpus(job.task["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
         _require_same(text.fingerprint, planned)
         blocks = {split: text.blocks(split, train) for split in SPLITS}
         return LanguageModelling(blocks, train.longest, planned["metric"]), ()

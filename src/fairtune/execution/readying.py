@@ -11,15 +11,16 @@ from typing import Any
 
 from fairtune.core.cache import recorded_uses
 from fairtune.core.cache_contents import size_of
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.study.grounds import named_model, text_of, tokenized
 from fairtune.study.plan import make_plan
 from fairtune.study.schema import Study
 from fairtune.tasks import load_task
-from fairtune.tasks.card_making import card_of
+from fairtune.tasks.card.builder import card_of
 from fairtune.tasks.corpora import is_text, load_corpus
-from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.encoded_splits import encode_task
 
 Tell = Callable[["Step"], None]
 
@@ -96,7 +97,8 @@ def _text(study: Study, tell: Tell) -> str:
     with _step("tokenizer", tell) as step:
         model, tokenizer = tokenized(study, model, text_of(corpus))
         step.what, step.counts = f"tokenizer {tokenizer.name}", {"tokens": tokenizer.vocabulary}
-    text, differing = TextTask(corpus, Path(tokenizer.folder)), _different(study, study.arms, "tokens")
+    words = tokenizer_folder(Path(tokenizer.folder), padding=False)
+    text, differing = TextTask(corpus, words), _different(study, study.arms, "tokens")
     for split, train in [
         *(("train", each) for each in differing),
         ("validation", differing[0]),

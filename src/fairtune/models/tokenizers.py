@@ -15,6 +15,7 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
 from fairtune.models.folder_safety import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 VERSION = 1
 """Raised whenever the same text would give another tokenizer."""
@@ -109,7 +110,7 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
         padding: whether it must have a padding token, which token blocks do without; one that has none pads with its EOS.
     """
     from fairtune.models.transformers_files import explain_failure, read_tokenizer
-    from fairtune.tasks.tokenizing import encoder
+    from fairtune.tasks.tokens.tokenization import encoder
 
     tokenizer = read_tokenizer(folder)
     with explain_failure(f"model {folder}: its tokenizer cannot be used"):
@@ -262,3 +263,18 @@ class _Beginning:
             yield documents
             if self.characters >= READ:
                 return
+
+
+def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
+    """The tokenizer in a folder, as tasks take it; nothing is loaded before it is needed.
+
+    Args:
+        padding: whether it must have a padding token, which token blocks do without.
+    """
+
+    def load() -> Any:
+        from fairtune.models.tokenizers import load_tokenizer
+
+        return load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False)
+
+    return TokenizerFolder(folder, load)

@@ -9,7 +9,12 @@ from fairtune.analysis.results import Results
 from fairtune.core.errors import one_of
 from fairtune.core.files import read_sealed
 from fairtune.core.numbers import DASH, whole
-from fairtune.tasks.card import DataCard, Lengths, SplitCard, as_percent
+from fairtune.tasks.card.data_card import (
+    DataCard,
+    Lengths,
+    SplitCard,
+    as_percent,
+)
 
 TITLES = {"train": "training", "validation": "validation", "test": "test"}
 MOST_CLASSES = 12

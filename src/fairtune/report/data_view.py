@@ -9,7 +9,7 @@ from rich.text import Text
 
 from fairtune.report import data_section
 from fairtune.report.terminal import shown
-from fairtune.tasks.card import DataCard
+from fairtune.tasks.card.data_card import DataCard
 
 MOST_NAME = 30
 """Columns that the names of facts may take."""

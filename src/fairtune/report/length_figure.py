@@ -17,8 +17,8 @@ from fairtune.core.printable import printable
 from fairtune.report.canvas import drawing, new_figure
 from fairtune.report.length_view import percent
 from fairtune.report.palette import BLUE, GREY, ORANGE, VERMILION
-from fairtune.tasks.lengths import CHOICES, REFERENCE, Lengths
-from fairtune.tasks.token_counts import Counts
+from fairtune.tasks.card.lengths import CHOICES, REFERENCE, Lengths
+from fairtune.tasks.tokens.counts import Counts
 
 DOTS = 160
 """Of a PNG's inch."""

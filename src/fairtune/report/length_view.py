@@ -9,9 +9,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.tasks.length_costs import BATCH_SIZE, CostRatio
-from fairtune.tasks.lengths import CHOICES, COVERAGE, PERCENTILES, REFERENCE, Choice, Lengths, auto_length
-from fairtune.tasks.token_counts import Counts
+from fairtune.tasks.card.length_costs import BATCH_SIZE, CostRatio
+from fairtune.tasks.card.lengths import (
+    CHOICES,
+    COVERAGE,
+    PERCENTILES,
+    REFERENCE,
+    Choice,
+    Lengths,
+    auto_length,
+)
+from fairtune.tasks.tokens.counts import Counts
 
 ROWS, BAR = 16, 46
 """Most rows of the histogram, and columns of its longest bar."""

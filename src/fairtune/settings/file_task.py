@@ -32,7 +32,9 @@ class FileTask(Section):
 
     name: Name = Field("files", description="What reports call the task.")
     kind: Literal["classify", "language_model"] = Field(
-        "classify", description="Whether texts are classified, or are the text that a language model learns."
+        "classify",
+        description="Whether texts are classified, or are the text that a language model learns (in .txt: one document per "
+        "paragraph).",
     )
     train: Place = Field(
         description="File or folder with the training examples; relative paths start at the study file."

@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fairtune.models.sources import ModelSource
-from fairtune.models.tokenizers import TokenizerSource
+from fairtune.models.tokenizers import TokenizerSource, tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.settings.values import AUTO
 from fairtune.study.schema import Study
-from fairtune.tasks.lengths import COVERAGE, auto_length, heldout_counts, train_counts
+from fairtune.tasks.card.lengths import (
+    COVERAGE,
+    auto_length,
+    heldout_counts,
+    train_counts,
+)
 from fairtune.tasks.task import Task
-from fairtune.tasks.token_counts import Counts
+from fairtune.tasks.tokens.counts import Counts
 
 MOST_TOKENS = 1024
 """A block is no longer than this unless the study says so, whatever the model could take."""
@@ -31,8 +36,8 @@ def resolve_lengths(
     if not chosen:
         return study, model, ()
     model = model.fetched()
-    folder = Path(tokenizer.folder if tokenizer else str(model.folder))
-    train, heldout = train_counts(task, folder), heldout_counts(task, folder)
+    words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
+    train, heldout = train_counts(task, words), heldout_counts(task, words)
     length = auto_length(train, model.positions)
     return _with_length(study, chosen, length), model, (_told(length, train, heldout),)
 

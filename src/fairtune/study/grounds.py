@@ -10,12 +10,12 @@ from fairtune.core.errors import FairtuneError
 from fairtune.models.capability import Capability, require_capable
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
-from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted
+from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted, tokenizer_folder
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.study.auto_length import block_lengths, resolve_lengths
 from fairtune.study.schema import Study
 from fairtune.tasks import Task, TaskFacts, load_task
-from fairtune.tasks.contamination import check_contamination
+from fairtune.tasks.card.contamination import check_contamination
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
 
@@ -119,7 +119,7 @@ def _text(study: Study) -> Grounds:
     corpus = load_corpus(study.task)
     model, tokenizer = tokenized(study, named_model(study), text_of(corpus))
     study, lengths = block_lengths(study, model)
-    task = TextTask(corpus, Path(tokenizer.folder))
+    task = TextTask(corpus, tokenizer_folder(Path(tokenizer.folder), padding=False))
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
     facts, models = task.facts(study.settings(study.compare.to)), dict.fromkeys(study.arms, model)
     return Grounds(study, facts, models, tokenizer, examples, (), lengths)

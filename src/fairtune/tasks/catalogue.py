@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks import title_task
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TEXTS, TRANSLATED, family_of
+from fairtune.tasks.corpora import corpus_names
+from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates
-from fairtune.tasks.packaged import movie_reviews
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.published import load_published
-from fairtune.tasks.sources import file_identity, has_column, read_rows
-from fairtune.tasks.splits import Column, by_hash, make_split, read_labels
-from fairtune.tasks.task import SPLITS, Task
+from fairtune.tasks.file_tasks import load_file_task
+from fairtune.tasks.published import load_published, movie_reviews
+from fairtune.tasks.registry import load_registered, registered_tasks
+from fairtune.tasks.task import Task
+from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.titles import task as title_task
 
 
 def task_names() -> list[str]:
-    """The tasks that classify."""
-    return list(_CATALOGUE)
+    """The tasks that classify, those that were registered last."""
+    return [*_CATALOGUE, *(task.name for task in registered_tasks().values() if not task.is_text)]
 
 
 def load_task(spec: str | FileTask | Mapping[str, Any], train_on: str | None = None, dedupe: bool = False) -> Task:
@@ -45,12 +44,17 @@ def load_task(spec: str | FileTask | Mapping[str, Any], train_on: str | None = N
 
 def _load(spec: str | FileTask | Mapping[str, Any], called: str = "task") -> Task:
     if not isinstance(spec, str):
-        return _from_files(spec if isinstance(spec, FileTask) else FileTask.model_validate(spec))
+        files = spec if isinstance(spec, FileTask) else FileTask.model_validate(spec)
+        if files.kind != "classify":
+            raise DataError(_is_text(files.name))
+        return load_file_task(files)
     name = ALIASES.get(spec, spec)
     if name in _CATALOGUE:
         return _CATALOGUE[name]()
-    if any(text.name == name for text in TEXTS):
+    if name in corpus_names():
         raise DataError(_is_text(name))
+    if name in registered_tasks():
+        return load_registered(registered_tasks()[name])
     raise DataError(f"{called} '{spec}': {unknown(spec)}")
 
 
@@ -81,7 +85,7 @@ def _trained_on(task: Task, other: Task) -> Task:
 
 def unknown(name: str) -> str:
     """What to say of a name that is not in the catalogue; the many languages of a task go by one name."""
-    known = [*_CATALOGUE, *ALIASES, *(text.name for text in TEXTS)]
+    known = [*task_names(), *ALIASES, *corpus_names()]
     family, _, rest = name.lower().partition("/")
     if family == "xnli" and name.lower() not in known:
         language, _, variant = rest.partition("/")
@@ -94,58 +98,14 @@ def unknown(name: str) -> str:
         )
     return (
         f"not in the catalogue; known: {one_of(_families())}; text for language models: "
-        f"{one_of(text.name for text in TEXTS)}.{nearest(name.lower(), known)} "
+        f"{one_of(corpus_names())}.{nearest(name.lower(), known)} "
         "For your own data give a mapping with `train`, `text` and `label`."
     )
 
 
 def _families() -> list[str]:
     """The tasks that classify, the languages of one as one."""
-    return list(dict.fromkeys(family_of(name) for name in _CATALOGUE))
-
-
-def _from_files(spec: FileTask) -> Task:
-    if spec.kind != "classify":
-        raise DataError(_is_text(spec.name))
-    files = {split: Path(file) for split in SPLITS if (file := getattr(spec, split)) is not None}
-    shares = {split: getattr(spec.holdout, split) for split in ("validation", "test") if split not in files}
-    if sum(shares.values()) >= 1:
-        raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
-
-    def make(aside: Path) -> Task:
-        kinds = _with_kinds(spec, files)
-        given = {
-            split: read_rows(
-                file, spec.text, spec.label, aside / f"{split}.rows", spec.kinds if split in kinds else None
-            )
-            for split, file in files.items()
-        }
-        parts = {**given, **by_hash(given["train"], spec.text, shares)}
-        names = read_labels(parts, spec.label, spec.labels)
-        if spec.metric == "f1" and len(names) != 2:
-            raise DataError(f"task: metric f1 is for two classes and this task has {len(names)}; use macro_f1.")
-        column = Column(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
-        splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
-        source = one_of(file.name for file in files.values())
-        return Task(spec.name, spec.metric, names, splits, f"files {source}")
-
-    facts = spec.model_dump(mode="json", exclude={"train", "validation", "test"})
-    return prepared([facts, {split: [file.name, file_identity(file)] for split, file in files.items()}], make)
-
-
-def _with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
-    """The files that say of what kind their examples are; made-up examples may and real ones not, so one is enough."""
-    if spec.kinds is None:
-        return []
-    found = [split for split, file in files.items() if has_column(file, spec.kinds)]
-    held_out = [split for split in ("validation", "test") if split not in files]
-    if not any(split in found for split in ("validation", "test")) and not ("train" in found and held_out):
-        asked = [file.name for split, file in files.items() if split != "train" or held_out]
-        raise DataError(
-            f"task: kinds: no column '{spec.kinds}' in {one_of(asked)}; at least one file that validation or test comes from must "
-            "have it. Name another column, or leave `kinds` out."
-        )
-    return found
+    return list(dict.fromkeys(family_of(name) for name in task_names()))
 
 
 _CATALOGUE: dict[str, Callable[[], Task]] = {

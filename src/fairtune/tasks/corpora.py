@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,20 @@ from fairtune.core.cache import key_of
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LANGUAGE_MODEL
-from fairtune.tasks.definitions import TEXTS, PackageData, TextDefinition
-from fairtune.tasks.hashing import unit_hash
-from fairtune.tasks.sources import file_identity
-from fairtune.tasks.stores import MIRROR, mirror_folder, mirrored
-from fairtune.tasks.task import SPLITS
-from fairtune.tasks.text_streams import Read, file_texts, hub_texts, package_data_file, package_texts
+from fairtune.tasks.definitions import TEXTS, DataSet, PackageData, TextDefinition
+from fairtune.tasks.reading.chunks import file_identity, shard_chunks
+from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.rows import checked_texts
+from fairtune.tasks.registry import registered_tasks
+from fairtune.tasks.stores import MIRROR, mirror_file, mirror_folder, mirrored, no_way, package_file
+from fairtune.tasks.task import SPLITS, unit_hash
 
+Read = Callable[[], Iterator[list[str]]]
+"""Reads texts from the beginning, a chunk at a time."""
+HUB_ROWS = 500
+"""Texts that are taken from the hub at a time."""
+METRIC = "perplexity"
+"""What selects checkpoints and decides verdicts where the task is text."""
 VERSION = 1
 """Raised whenever the same source would give other documents."""
 HELD_OUT = 0.02
@@ -91,7 +98,8 @@ def _is_of(text: str, split: str, part: Part) -> bool:
 
 
 def corpus_names() -> list[str]:
-    return [text.name for text in TEXTS]
+    """The texts for language models, those that were registered last."""
+    return [*(text.name for text in TEXTS), *(task.name for task in registered_tasks().values() if task.is_text)]
 
 
 def is_text(spec: str | FileTask) -> bool:
@@ -110,6 +118,8 @@ def load_corpus(spec: str | FileTask | Mapping[str, Any]) -> Corpus:
     for text in TEXTS:
         if text.name == spec:
             return _published(text)
+    if spec in corpus_names():
+        return _from_files(registered_tasks()[spec].spec)
     raise DataError(
         f"task '{spec}': not among the texts for language models; known: {one_of(corpus_names())}."
         f"{nearest(spec, corpus_names())} For your own give a mapping with `kind: {LANGUAGE_MODEL}` and `train`."
@@ -151,7 +161,7 @@ def _held_out(shares: tuple[tuple[str, float], ...]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Source:
+class _TextSource:
     """Where a published text is.
 
     Args:
@@ -180,13 +190,79 @@ class _Source:
         return "local mirror" if self.mirror else f"hub {self.text.data}"
 
 
-def _source(text: TextDefinition) -> _Source:
+def _source(text: TextDefinition) -> _TextSource:
     """The mirror if it has the text, else the hub."""
     folder = mirror_folder()
     if folder is None or isinstance(text.data, PackageData):
-        return _Source(text, None, f"{MIRROR} is not set")
+        return _TextSource(text, None, f"{MIRROR} is not set")
     if not folder.is_dir():
         raise DataError(f"{MIRROR}: {folder} is not a folder; name one that is, or unset it to use the hub.")
     if (folder / text.data.folder).is_dir():
-        return _Source(text, folder, "")
-    return _Source(text, None, f"{MIRROR} is {folder}, which has no folder {text.data.folder}")
+        return _TextSource(text, folder, "")
+    return _TextSource(text, None, f"{MIRROR} is {folder}, which has no folder {text.data.folder}")
+
+
+def file_texts(path: Path, column: str) -> Iterator[list[str]]:
+    """A column of a file or of a folder of shards; in plain text, one document per paragraph."""
+    for chunk in shard_chunks(path, [column], text_row="paragraph"):
+        yield _checked(path, column, chunk.values[column], chunk.numbers)
+
+
+def package_texts(data: PackageData, column: str) -> Iterator[list[str]]:
+    """The rows of a package's file that belong to the data."""
+    only, value = data.only
+    file = package_data_file(data)
+    for chunk in shard_chunks(file, [column, only]):
+        texts = _checked(file, column, chunk.values[column], chunk.numbers)
+        yield [text for text, found in zip(texts, chunk.values[only], strict=True) if found == value]
+
+
+def package_data_file(data: PackageData) -> Path:
+    return package_file(data.package, data.inside, data.package.replace("_", "-"))
+
+
+def hub_texts(data: DataSet, split: str, column: str, no_mirror: str) -> Iterator[list[str]]:
+    """A split of a data set on the hub at the commit that it pins, fetched only as far as it is read.
+
+    Args:
+        no_mirror: why the mirror does not give it, for messages.
+    """
+    where, number = f"hub data set {data}, split {split}", 1
+    batches = _hub_batches(data, split, where, no_mirror)
+    try:
+        for batch in batches:
+            check_columns(where, list(batch), [column])
+            texts = batch[column]
+            yield _checked(where, column, texts, range(number, number + len(texts)))
+            number += len(texts)
+    finally:
+        batches.close()
+
+
+def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
+    import datasets
+
+    datasets.disable_progress_bars()
+    try:
+        builder = datasets.load_dataset_builder(data.repository, data.config, revision=data.revision)
+        if (commit := Path(builder.cache_dir).name) != data.revision:
+            # without network `datasets` takes whatever commit it fetched last
+            raise _no_way(data, no_mirror, f"in its place is {commit}")
+        splits = builder.as_streaming_dataset()
+        if split not in splits:
+            raise DataError(f"{where}: no such split; splits: {one_of(splits)}.")
+        yield from splits[split].iter(batch_size=HUB_ROWS)
+    except DataError:
+        raise
+    except Exception as error:  # network, offline mode, no such data set or commit: each its own kind
+        raise _no_way(data, no_mirror, error) from None
+
+
+def _no_way(data: DataSet, no_mirror: str, error: Exception | str) -> DataError:
+    files = [f"{mirror_file(data, 'train')} and its other splits"]
+    return no_way(data.folder, no_mirror, data, error, files, "`kind: language_model` and `train`")
+
+
+def _checked(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str]:
+    """Texts that can be tokenised; nothing at all is an empty text."""
+    return [text or "" for text in checked_texts(where, column, values, numbers)]

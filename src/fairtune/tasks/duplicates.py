@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.hashing import Hashes
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.rows import BATCH, open_table, write_batches
-from fairtune.tasks.task import Labels, Split, Task
+from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
+from fairtune.tasks.task import Hashes, Labels, Split, Task
+from fairtune.tasks.task_cache import prepared
 
 Mask = npt.NDArray[np.bool_]
 
@@ -81,13 +80,13 @@ class Removal:
 
     def reasons(self) -> str:
         """The counts of the training split in words; empty if there are none."""
-        told = {
+        counts = {
             "also in the test split": self.in_test,
             "also in the validation split": self.in_validation,
             "with contradictory labels": self.contradictory,
             "repeated": self.repeated,
         }
-        return one_of(f"{count:,} {reason}" for reason, count in told.items() if count)
+        return one_of(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
 
 def find_duplicates(task: Task) -> tuple[dict[str, Mask], Removal]:

@@ -6,12 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairtune.core.errors import DataError
-from fairtune.tasks.definitions import Definition
-from fairtune.tasks.preparing import prepared
-from fairtune.tasks.rows import Rows
-from fairtune.tasks.splits import Column, by_hash, fixed_halves, make_split, read_labels
-from fairtune.tasks.stores import Store, find_store
+from fairtune.tasks.definitions import MOVIE_REVIEWS, Definition
+from fairtune.tasks.reading.chunks import file_identity
+from fairtune.tasks.reading.rows import Rows, read_rows
+from fairtune.tasks.splits import (
+    ExampleColumns,
+    by_hash,
+    fixed_halves,
+    make_split,
+    read_labels,
+)
+from fairtune.tasks.stores import Store, find_store, package_file
 from fairtune.tasks.task import Task
+from fairtune.tasks.task_cache import prepared
 
 HELD_OUT = 0.05
 """Share of the training split that selects, where a data set has no validation split."""
@@ -49,7 +56,7 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
         del parts["test"]
     numbers = {str(number): number for number in range(len(task.labels))}
     read_labels(parts, task.label, list(numbers))
-    column = Column(task.text, task.label, numbers, task.labels)
+    column = ExampleColumns(task.text, task.label, numbers, task.labels)
     splits = {name: make_split(rows, column, name, aside, blank=True) for name, rows in parts.items()}
     if "test" in splits:
         notes.insert(1, f"{task.test} split")
@@ -82,3 +89,21 @@ def _about_rows(task: Definition, parts: dict[str, Rows]) -> list[str]:
         if rows < published:
             notes.append(f"{rows:,} of the {published:,} published {'training' if role == 'train' else role} rows")
     return notes
+
+
+MOVIE_COLUMN = ExampleColumns(("text",), "label", {"0": 0, "1": 1}, ("negative", "positive"))
+MOVIE_SHARES = {"validation": 0.05, "test": 0.15}
+
+
+def movie_reviews() -> Task:
+    """Rotten Tomatoes sentences of the installed package, split 80/5/15 by a hash of the text."""
+    data = MOVIE_REVIEWS
+    file = package_file(data.package, data.inside, data.folder)
+
+    def make(aside: Path) -> Task:
+        rows = read_rows(file, ["text", data.only[0]], "label", aside / "rows").where_equal(*data.only)
+        parts = by_hash(rows, MOVIE_COLUMN.text, MOVIE_SHARES)
+        splits = {name: make_split(part, MOVIE_COLUMN, name, aside) for name, part in parts.items()}
+        return Task(data.folder, "accuracy", MOVIE_COLUMN.names, splits, f"{data} (Rotten Tomatoes sentences)")
+
+    return prepared([data.folder, file_identity(file)], make)

@@ -12,15 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.hashing import BETWEEN, exact_and_normal, unit_hash
-from fairtune.tasks.rows import KIND, NUMBER, Rows, open_table, write_batches
-from fairtune.tasks.task import TEXT_COLUMNS, Split
+from fairtune.tasks.reading.rows import (
+    KIND,
+    NUMBER,
+    Rows,
+    open_table,
+    write_batches,
+)
+from fairtune.tasks.task import BETWEEN, TEXT_COLUMNS, Split, exact_and_normal, unit_hash
 
 MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True)
-class Column:
+class ExampleColumns:
     """Which columns are the text and the label, and the class number of each label value."""
 
     text: tuple[str, ...]
@@ -113,7 +118,7 @@ def _sorted(labels: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 
 
-def make_split(rows: Rows, column: Column, name: str, aside: Path, blank: bool = False) -> Split:
+def make_split(rows: Rows, column: ExampleColumns, name: str, aside: Path, blank: bool = False) -> Split:
     """Checked examples of one split.
 
     Args:
@@ -129,7 +134,7 @@ def make_split(rows: Rows, column: Column, name: str, aside: Path, blank: bool =
     return Split(open_table(file))
 
 
-def _examples(rows: Rows, column: Column, name: str, batch: Any) -> Any:
+def _examples(rows: Rows, column: ExampleColumns, name: str, batch: Any) -> Any:
     """A batch of rows as examples."""
     import pyarrow as pa
     import pyarrow.compute as pc

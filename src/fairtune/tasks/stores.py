@@ -1,18 +1,22 @@
-"""Where published data sets are kept: a local mirror first, else the hub. Both give the same rows."""
+"""Where published data is: a local mirror first, else the hub, which give the same rows; or an installed package."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from fairtune.core.cache import DamageError, cache_folder, key_of, place_of, read_note, write_note
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition
-from fairtune.tasks.formats import check_columns
-from fairtune.tasks.row_counts import remember_rows
-from fairtune.tasks.rows import NUMBER, Rows
-from fairtune.tasks.sources import file_identity, read_rows
+from fairtune.tasks.reading.chunks import file_identity
+from fairtune.tasks.reading.formats import (
+    check_columns,
+)
+from fairtune.tasks.reading.rows import NUMBER, Rows, read_rows
 
 MIRROR = "FAIRTUNE_MIRROR"
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
@@ -181,3 +185,39 @@ class Hub:
     def _no_way(self, data: DataSet, error: Exception | str) -> DataError:
         files = wanted_files(self._task)
         return no_way(self._task.name, self._no_mirror, data, error, files, "`train`, `text` and `label`")
+
+
+def package_file(package: str, inside: str, distribution: str) -> Path:
+    """A data file of an installed package, found without importing the package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError(f"task '{distribution}': its package is not installed; run `pip install 'fairtune[demo]'`.")
+    file = Path(next(iter(spec.submodule_search_locations))) / inside
+    if not file.is_file():
+        raise DataError(f"task '{distribution}': {inside} is missing from its package; reinstall `fairtune[demo]`.")
+    return file
+
+
+def remember_rows(file: Path, rows: int) -> None:
+    with contextlib.suppress(OSError):
+        note = _note(file)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        write_note(note, place_of(note), {"is": _looks(file), "rows": rows})
+
+
+def known_rows(file: Path) -> int | None:
+    """The rows, if the file was read before and looks as it did then."""
+    with contextlib.suppress(OSError, DamageError):
+        note = read_note(_note(file), place_of(_note(file)))
+        if note.get("is") == _looks(file):
+            return int(note["rows"])
+    return None
+
+
+def _note(file: Path) -> Path:
+    return cache_folder() / "rows" / f"{key_of(str(file.resolve()))}.json"
+
+
+def _looks(file: Path) -> list[int]:
+    found = file.stat()
+    return [found.st_size, found.st_mtime_ns]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairtune.core.cache import key_of
+from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL
-from fairtune.tasks.blocks import TokenBlocks, token_blocks
-from fairtune.tasks.corpora import Corpus
+from fairtune.tasks.corpora import METRIC, Corpus
 from fairtune.tasks.task import SPLITS, TaskFacts
-
-if TYPE_CHECKING:
-    from fairtune.settings.sections import Train
-
-METRIC = "perplexity"
+from fairtune.tasks.tokens.blocks import TokenBlocks, token_blocks
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 
 @dataclass(frozen=True)
@@ -24,21 +19,17 @@ class TextTask:
     """A corpus in tokens.
 
     Args:
-        tokenizer: the folder that it is in.
         check_stop: called again and again, so that a long job can be stopped.
     """
 
     corpus: Corpus
-    tokenizer: Path
+    tokenizer: TokenizerFolder
     check_stop: Callable[[], None] = lambda: None
 
     def blocks(self, split: str, train: Train) -> TokenBlocks:
         """A split as tokens, from the cache where they are in it; of the training split as many as the settings say."""
-        from fairtune.models.tokenizers import load_tokenizer
-
-        tokenizer = load_tokenizer(self.tokenizer, padding=False)
         limit = train.tokens if split == "train" else None
-        return token_blocks(self.corpus, split, tokenizer, limit, self.check_stop)
+        return token_blocks(self.corpus, split, self.tokenizer.load(), limit, self.check_stop)
 
     def examples(self, train: Train) -> int:
         """How many blocks there are to train on.

@@ -9,9 +9,9 @@ from typing import Any
 
 from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method
-from fairtune.tasks.encoding import Encoded, encode
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
+from fairtune.tasks.tokens.encoded_splits import Encoded, encode
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,13 @@ from torch import nn
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import classification_metrics
-from fairtune.tasks.batches import Indices, collate, evaluation_batches, training_batches
-from fairtune.tasks.encoding import Encoded
+from fairtune.tasks.tokens.encoded_splits import (
+    Encoded,
+    Indices,
+    collate,
+    evaluation_batches,
+    training_batches,
+)
 from fairtune.training.changing_texts import TrainingTexts, that_change_texts
 from fairtune.training.evaluation import Evaluation, scoring
 

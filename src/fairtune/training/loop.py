@@ -29,7 +29,7 @@ from fairtune.methods.base import Batch, Method, Moment
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
-from fairtune.tasks.batches import Indices
+from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.activations import use_fast_gelu
 from fairtune.training.batch_pass import BatchPass
 from fairtune.training.clock import Clock

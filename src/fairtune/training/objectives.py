@@ -11,7 +11,7 @@ from torch import nn
 
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
-from fairtune.tasks.batches import Indices
+from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.evaluation import Evaluation
 
 

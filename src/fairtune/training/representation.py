@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from fairtune.tasks.batches import Indices
+from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.classification import Classification, quick_batches, to_device
 from fairtune.training.evaluation import scoring
 from fairtune.training.loop import TrainingRun

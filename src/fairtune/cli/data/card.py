@@ -35,7 +35,7 @@ Dedupe = Annotated[bool, typer.Option("--dedupe", help="Show the data as `dedupe
 def card(task: TaskName, train_on: TrainOn = None, dedupe: Dedupe = False, as_json: AsJson = False) -> None:
     """Show rows, balance, duplicates, contradictory labels, texts that splits share, lengths and languages of a task."""
     chosen = read_task(task, called="TASK")
-    from fairtune.tasks.card_making import card_of
+    from fairtune.tasks.card.builder import card_of
 
     found = card_of(chosen, train_on, dedupe)
     if as_json:

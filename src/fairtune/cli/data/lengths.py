@@ -17,8 +17,9 @@ from fairtune.cli.options import read_task
 from fairtune.core.console import Console
 from fairtune.core.errors import DataError, one_of
 from fairtune.models.sources import find_model
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.tasks import load_task
-from fairtune.tasks.lengths import COVERAGE, check_coverage, measure_lengths
+from fairtune.tasks.card.lengths import COVERAGE, check_coverage, measure_lengths
 
 PICTURES = (".png", ".svg")
 TaskName = Annotated[
@@ -58,7 +59,8 @@ def lengths(
         _check_picture(output)
     source, chosen = find_model(model), read_task(task, "TASK")
     with Console(stderr=True).status("Counting tokens; the next time they are known ..."):
-        found = measure_lengths(load_task(chosen), source, coverage)
+        data, source = load_task(chosen), source.fetched()
+        found = measure_lengths(data, source, tokenizer_folder(Path(str(source.folder))), coverage)
     if output is not None:
         from fairtune.report.length_figure import save_length_figure
 

@@ -17,10 +17,15 @@ from fairtune.cli.command import (
 )
 from fairtune.core.errors import DataError
 from fairtune.core.printable import printable
-from fairtune.tasks.titles import MadeTitle, kinds, make_titles, read_titles
-from fairtune.tasks.titles.kinds import CORRECT
-from fairtune.tasks.titles.making import ROWS
-from fairtune.tasks.titles.writing import check_target, write_made
+from fairtune.tasks.titles import (
+    MadeTitle,
+    kinds,
+    make_titles,
+    read_titles,
+)
+from fairtune.tasks.titles.corruption import CORRECT
+from fairtune.tasks.titles.files import check_target, write_made
+from fairtune.tasks.titles.made_titles import ROWS
 
 Out = Annotated[
     Path,

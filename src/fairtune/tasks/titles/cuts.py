@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairtune.tasks.titles.draws import Draws
-from fairtune.tasks.titles.kinds import kind
+from fairtune.tasks.titles.corruption import Draws, kind
 from fairtune.tasks.titles.vocabulary import FUNCTION_WORDS
 
 

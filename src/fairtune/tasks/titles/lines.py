@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fairtune.tasks.titles.draws import Draws
-from fairtune.tasks.titles.kinds import kind
-from fairtune.tasks.titles.saying import say
+from fairtune.tasks.titles.corruption import Draws, kind
+from fairtune.tasks.titles.phrases import say
 
 
 @kind(weight=4)
@@ -59,3 +58,60 @@ def front_matter(title: str, draws: Draws) -> str | None:
 def body_text(title: str, draws: Draws) -> str | None:
     """A piece of running text, a caption or a list item."""
     return say("body_text", draws, title)
+
+
+@kind(weight=8)
+def header_then_title(title: str, draws: Draws) -> str | None:
+    """A header, a journal line or a page number stands before the title, or after it."""
+    return say("header_then_title", draws, title)
+
+
+@kind(weight=6)
+def section_then_title(title: str, draws: Draws) -> str | None:
+    """A heading stands before the title: "Abstract Networks of Sensors", "1 Introduction Networks of Sensors"."""
+    return say("section_then_title", draws, title)
+
+
+@kind(weight=4)
+def title_and_authors(title: str, draws: Draws) -> str | None:
+    """Authors stand before or after the title."""
+    return say("title_and_authors", draws, title)
+
+
+@kind(weight=3)
+def title_and_affiliation(title: str, draws: Draws) -> str | None:
+    """A place of work stands before or after the title."""
+    return say("title_and_affiliation", draws, title)
+
+
+@kind(weight=4)
+def title_in_citation(title: str, draws: Draws) -> str | None:
+    """A piece of a reference: initials or a year before the title, a place of publication after it."""
+    return say("title_in_citation", draws, title)
+
+
+@kind(weight=5)
+def title_then_note(title: str, draws: Draws) -> str | None:
+    """A note stands after the title, or before it: where it was presented, who paid, where to find it."""
+    return say("title_then_note", draws, title)
+
+
+@kind(weight=4, titles=2)
+def two_titles(title: str, draws: Draws) -> str | None:
+    """Two titles, or a title and a piece of another, run together as one line."""
+    other = draws.another()
+    piece = " ".join(other.split()[: draws.number(2, 5)])
+    end = " ".join(title.split()[-draws.number(2, 4) :])
+    return draws.pick(
+        (f"{title} {other}", f"{title} {piece}", f"{piece} {title}", f"{end} {other}", f"{title}; {piece}")
+    )
+
+
+@kind(weight=1)
+def repeated_title(title: str, draws: Draws) -> str | None:
+    """The title, or its beginning, is there twice."""
+    words = title.split()
+    if len(words) < 3:
+        return None
+    again = " ".join(words[: draws.number(2, len(words))])
+    return draws.pick((f"{again} {title}", f"{title} {again}", f"{title.upper()} {again}"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairtune.tasks.titles.draws import Draws
-from fairtune.tasks.titles.kinds import kind
+from fairtune.tasks.titles.corruption import Draws, kind
 
 SLIPS = (
     ("rn", "m"), ("m", "rn"), ("l", "1"), ("I", "l"), ("O", "0"), ("o", "0"), ("e", "c"), ("c", "e"), ("h", "b"), ("cl", "d"),

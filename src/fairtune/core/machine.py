@@ -1,0 +1,13 @@
+"""What this machine offers, asked in a way that works on every system."""
+
+from __future__ import annotations
+
+import os
+
+
+def available_cores() -> int:
+    """Cores that this process may use: all of the machine's where the system cannot tell (macOS, Windows)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    count = getattr(os, "process_cpu_count", os.cpu_count)  # the first is there from Python 3.13 on
+    return count() or 1

@@ -1,0 +1,177 @@
+"""How long a task's examples are in a model's tokens, and what each choice of `max_length` cuts and costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from fairtune.core.errors import DataError
+from fairtune.tasks.card.length_costs import (
+    CostRatio,
+    grouped_cost,
+    model_products,
+    padded_cost,
+)
+from fairtune.tasks.task import Task
+from fairtune.tasks.tokens.counts import Counts, token_counts
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
+
+COVERAGE = 0.95
+PERCENTILES = (50, 75, 90, 95, 99)
+CHOICES = (64, 96, 128, 256, 512)
+REFERENCE = 128
+"""The choice whose cost in batches of similar length is 1."""
+HELDOUT_SAMPLE = 5_000
+"""Most examples of validation and test that are counted: nothing is decided by them, they only show whether they differ."""
+SHORTEST = 8
+"""What `auto` does not go below."""
+
+
+class MeasuredModel(Protocol):
+    """What is known of the model whose tokens count."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def positions(self) -> int | None:
+        """The longest input that it takes, where its config tells."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What training with a `max_length` means.
+
+    Args:
+        truncated: the share of training examples that are cut.
+        heldout_truncated: likewise of validation and test.
+        lost: the share of training tokens that are cut away.
+        mean_tokens: tokens of a training example after that.
+        grouped: cost in batches of similar length, as fairtune makes them.
+        padded: cost when every example is padded to `max_length`.
+    """
+
+    max_length: int
+    truncated: float
+    heldout_truncated: float
+    lost: float
+    mean_tokens: float
+    grouped: CostRatio
+    padded: CostRatio
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Lengths of a task's examples.
+
+    Args:
+        positions: the longest input that the model takes, where its config tells.
+        heldout: validation and test together.
+        coverage: the share of training examples that `covering` covers.
+        choices: `covering` (or all that the model takes) and the usual ones, ascending, as far as the model takes them.
+        beyond: the usual ones that it does not take.
+    """
+
+    task: str
+    model: str
+    positions: int | None
+    train: Counts
+    heldout: Counts
+    coverage: float
+    covering: int
+    choices: tuple[Choice, ...]
+    beyond: tuple[int, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "model": self.model,
+            "positions": self.positions,
+            "train": _counts_json(self.train),
+            "validation_and_test": _counts_json(self.heldout),
+            "coverage": self.coverage,
+            "covering": self.covering,
+            "auto": auto_length(self.train, self.positions),
+            "cost_is_1_at": REFERENCE,
+            "choices": [asdict(choice) for choice in self.choices],
+            "beyond_the_model": list(self.beyond),
+        }
+
+
+def measure_lengths(
+    task: Task, model: MeasuredModel, tokenizer: TokenizerFolder, coverage: float = COVERAGE
+) -> Lengths:
+    """Count the tokens of a task's examples, and weigh the choices.
+
+    Args:
+        tokenizer: the model's; what the choices cost follows from the config in its folder.
+
+    Raises:
+        DataError: the coverage is no share.
+    """
+    check_coverage(coverage)
+    train = train_counts(task, tokenizer)
+    heldout = heldout_counts(task, tokenizer)
+    covering = train.covering(coverage)
+    usable = [length for length in CHOICES if model.positions is None or length <= model.positions]
+    shown = sorted({*usable, min(covering, model.positions or covering)})
+    products = model_products(tokenizer.folder)
+    unit = grouped_cost(train, REFERENCE, products)
+
+    def choice(length: int) -> Choice:
+        return Choice(
+            max_length=length,
+            truncated=train.cut(length),
+            heldout_truncated=heldout.cut(length),
+            lost=train.lost(length),
+            mean_tokens=float(train.truncated(length).mean()),
+            grouped=grouped_cost(train, length, products).ratio(unit),
+            padded=padded_cost(train, length, products).ratio(unit),
+        )
+
+    return Lengths(
+        task=task.name,
+        model=model.name,
+        positions=model.positions,
+        train=train,
+        heldout=heldout,
+        coverage=coverage,
+        covering=covering,
+        choices=tuple(map(choice, shown)),
+        beyond=tuple(length for length in CHOICES if length not in usable),
+    )
+
+
+def train_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
+    return token_counts([task.splits["train"]], tokenizer)
+
+
+def heldout_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
+    """Validation and test together."""
+    return token_counts([task.splits["validation"], task.splits["test"]], tokenizer, HELDOUT_SAMPLE)
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        DataError: saying what is allowed.
+    """
+    if not 0 < coverage <= 1:
+        raise DataError(f"coverage: found {coverage:g}; allowed: a share above 0 and up to 1, such as {COVERAGE:g}.")
+
+
+def auto_length(train: Counts, positions: int | None) -> int:
+    """What `max_length: auto` is: the smallest length that covers 95 % of the training examples, within the model's reach."""
+    wanted = max(train.covering(COVERAGE), SHORTEST)
+    return wanted if positions is None else min(wanted, positions)
+
+
+def _counts_json(counts: Counts) -> dict[str, Any]:
+    return {
+        "n": counts.n,
+        "rows": counts.rows,
+        "sampled": counts.sampled,
+        "percentiles": {str(share): counts.covering(share / 100) for share in PERCENTILES},
+        "longest": counts.longest,
+        "mean": float((counts.lengths * counts.examples).sum() / counts.n),
+    }

@@ -1,0 +1,94 @@
+"""Tasks made of files: which file is which split, what is held out where there is none, which labels there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairtune.core.errors import DataError, one_of
+from fairtune.settings.file_task import FileTask
+from fairtune.tasks.reading.chunks import file_identity, has_column
+from fairtune.tasks.reading.rows import read_rows
+from fairtune.tasks.splits import (
+    ExampleColumns,
+    by_hash,
+    make_split,
+    read_labels,
+)
+from fairtune.tasks.task import SPLITS, Task
+from fairtune.tasks.task_cache import prepared
+
+
+@dataclass(frozen=True)
+class SplitFile:
+    """The file of a split.
+
+    Args:
+        called: what messages call it, where it is not the user's own.
+        name: what reports call it; its file name if empty.
+    """
+
+    file: Path
+    called: str | None = None
+    name: str = ""
+
+
+def load_file_task(spec: FileTask) -> Task:
+    """A task that classifies, from the files that it names.
+
+    Raises:
+        DataError: what is wrong, where, and what to do.
+    """
+    files = {split: SplitFile(Path(file)) for split in SPLITS if (file := getattr(spec, split)) is not None}
+    return load_split_files(spec, files)
+
+
+def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
+    """A task that classifies, from these files, whatever names the task has for them."""
+    files = {split: one.file for split, one in given.items()}
+    shares = {split: getattr(spec.holdout, split) for split in ("validation", "test") if split not in files}
+    if sum(shares.values()) >= 1:
+        raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
+
+    def make(aside: Path) -> Task:
+        kinds = _with_kinds(spec, files)
+        rows = {
+            split: read_rows(
+                one.file,
+                spec.text,
+                spec.label,
+                aside / f"{split}.rows",
+                spec.kinds if split in kinds else None,
+                one.called,
+            )
+            for split, one in given.items()
+        }
+        parts = {**rows, **by_hash(rows["train"], spec.text, shares)}
+        names = read_labels(parts, spec.label, spec.labels)
+        if spec.metric == "f1" and len(names) != 2:
+            raise DataError(f"task: metric f1 is for two classes and this task has {len(names)}; use macro_f1.")
+        column = ExampleColumns(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
+        splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
+        source = one_of(one.name or one.file.name for one in given.values())
+        return Task(spec.name, spec.metric, names, splits, f"files {source}")
+
+    facts = spec.model_dump(mode="json", exclude={"train", "validation", "test"})
+    return prepared(
+        [facts, {split: [one.name or one.file.name, file_identity(one.file)] for split, one in given.items()}], make
+    )
+
+
+def _with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
+    """The files that say of what kind their examples are; made-up examples may and real ones not, so one is enough."""
+    if spec.kinds is None:
+        return []
+    found = [split for split, file in files.items() if has_column(file, spec.kinds)]
+    held_out = [split for split in ("validation", "test") if split not in files]
+    if not any(split in found for split in ("validation", "test")) and not ("train" in found and held_out):
+        asked = [file.name for split, file in files.items() if split != "train" or held_out]
+        raise DataError(
+            f"task: kinds: no column '{spec.kinds}' in {one_of(asked)}; at least one file that validation or test comes from must "
+            "have it. Name another column, or leave `kinds` out."
+        )
+    return found

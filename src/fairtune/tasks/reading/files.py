@@ -1,0 +1,105 @@
+"""Files of any format: opened, unpacked, read line by line, with one sentence for whatever can be wrong with one."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from fairtune.core.errors import DataError, nearest
+
+LONGEST = 4 << 20
+"""Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
+PIECE = 1 << 16
+UNPACKED = 1 << 30
+"""Bytes to which a packed file may grow that has to be read as a whole."""
+
+
+def require_file(file: Path) -> None:
+    """Refuse what is neither a file nor a folder of files: a pipe would be waited for, and cannot be read twice."""
+    with explain_errors(file):
+        if not file.exists():
+            around = [str(p) for p in file.parent.glob("*")] if file.parent.is_dir() else []
+            raise DataError(f"{file}: there is no such file.{nearest(str(file), around)}")
+        if not file.is_file() and not file.is_dir():
+            raise DataError(
+                f"{file}: that is a pipe or a device, not a file; save what it gives in a file, and name that."
+            )
+
+
+@contextmanager
+def explain_errors(file: Path | str) -> Iterator[None]:
+    """What can be wrong with any file, told of this one; a name in words is a stream, which cannot be looked at again."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        wrong = f"not UTF-8 ({error.reason})"
+        if isinstance(file, Path) and file.is_file():
+            with explain_errors(file):
+                wrong = _not_utf8(file, error)
+        raise DataError(f"{file}: {wrong}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
+
+
+def open_file(file: Path, mode: str = "rt") -> IO[Any]:
+    """A file to read, as UTF-8 with its own line ends, unpacked if it ends in .gz."""
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8-sig", "newline": ""}
+    if file.suffix.lower() == ".gz":
+        return cast(IO[Any], gzip.open(file, mode, **text))
+    return file.open(mode.replace("t", ""), **text)
+
+
+def read_whole(file: Path) -> bytes:
+    """All that is in a file, unpacked.
+
+    Raises:
+        DataError: a packed file is larger than memory should hold.
+    """
+    if file.suffix.lower() != ".gz":
+        return file.read_bytes()
+    with gzip.open(file, "rb") as handle:
+        content = handle.read(UNPACKED + 1)
+    if len(content) > UNPACKED:
+        raise DataError(
+            f"{file}: unpacked it is larger than {UNPACKED >> 30} GiB; unpack it with `gunzip` and name the file that comes out."
+        )
+    return content
+
+
+def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
+    """Line and byte of the first byte that is not UTF-8; the decoder reads in chunks, so its own position is no use."""
+    line, column, rest = 1, 0, b""
+    with open_file(file, "rb") as handle:
+        while piece := handle.readline(PIECE):
+            text = rest + piece
+            try:
+                text.decode("utf-8")
+            except UnicodeDecodeError as here:
+                if here.end < len(text) or not here.reason.startswith("unexpected end") or piece.endswith(b"\n"):
+                    return (
+                        f"line {line} is not UTF-8 (byte 0x{text[here.start]:02x} at column {column + here.start + 1})"
+                    )
+                rest, column = text[here.start :], column + here.start
+                continue
+            ended = piece.endswith(b"\n")
+            line, column, rest = line + ended, 0 if ended else column + len(text), b""
+    return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})"
+
+
+def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
+    """Lines with their ends, none of them longer than memory should hold."""
+    number = 0
+    while line := handle.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise DataError(
+                f"{file}: line {number} is longer than {LONGEST:,} characters; no text is. Is this the right file, with "
+                "line ends? Break the line or remove it."
+            )
+        yield line

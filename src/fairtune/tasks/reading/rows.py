@@ -1,0 +1,244 @@
+"""Rows as read from a file, a mirror or the hub, before they are examples: texts and labels, kept by Arrow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.core.errors import DataError, one_of
+from fairtune.tasks.reading.chunks import Chunk, shard_chunks
+
+Indices = npt.NDArray[np.int64]
+NUMBER = "#"
+"""The column with each row's number in its file."""
+KIND = "#kind"
+"""The column that says of what kind each row is, where it is asked for."""
+BATCH = 10_000
+SHOWN = 5
+LONGEST_LABEL = 1000
+"""Characters."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some columns of a file or of a hub's data set; every value is a text or null.
+
+    Args:
+        where: the file or the data set, for messages.
+        table: the columns by name, and the row numbers.
+        label_types: what the labels are in the file, each with the first row that shows it.
+        picked: the rows of the table that count, in their order; None for all.
+    """
+
+    where: Path | str
+    table: Any
+    label_types: dict[str, int] = field(default_factory=dict)
+    picked: Indices | None = None
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows) if self.picked is None else len(self.picked)
+
+    @property
+    def numbers(self) -> Indices:
+        found = self.table.column(NUMBER).to_numpy()
+        return found if self.picked is None else found[self.picked]  # type: ignore[no-any-return]
+
+    def take(self, keep: Indices) -> Rows:
+        """Some of the rows; `keep` is sorted."""
+        return replace(self, picked=keep if self.picked is None else self.picked[keep])
+
+    def arrow(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Some columns, as Arrow's record batches."""
+        first = 0
+        for batch in self.table.select(list(columns)).to_batches(max_chunksize=BATCH):
+            if self.picked is None:
+                yield batch
+            else:
+                low, high = np.searchsorted(self.picked, [first, first + len(batch)])
+                yield batch.take(self.picked[low:high] - first)
+            first += len(batch)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
+        """The values of some columns, row by row, some rows at a time."""
+        for batch in self.arrow(columns):
+            yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+    def where_equal(self, column: str, value: str) -> Rows:
+        import pyarrow.compute as pc
+
+        found = [pc.equal(batch.column(0), value).to_numpy(zero_copy_only=False) for batch in self.arrow([column])]
+        return self.take(np.flatnonzero(np.concatenate(found)))
+
+    def refuse_missing(self, column: str, what: str) -> None:
+        """Refuse rows that have nothing in a column."""
+        import pyarrow.compute as pc
+
+        found = []
+        for batch in self.arrow([column]):
+            blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(batch.column(0))), 0)
+            found.append(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
+        missing = self.numbers[np.concatenate(found)]
+        if len(missing):
+            shown = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
+            raise DataError(
+                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(self)} rows (rows {shown}); "
+                "fill or remove them."
+            )
+
+
+def collect(
+    where: Path | str,
+    chunks: Iterable[Chunk],
+    texts: Sequence[str],
+    label: str | None,
+    aside: Path,
+    kind: str | None = None,
+) -> Rows:
+    """Write chunks to a file as they come, and give them back mapped into memory.
+
+    Args:
+        texts: columns whose values must be texts.
+        label: the column with labels of any type.
+        aside: the file to write.
+        kind: the column that says of what kind a row is, or nothing.
+    """
+    import pyarrow as pa
+
+    types: dict[str, int] = {}
+
+    def batches() -> Iterator[Any]:
+        for chunk in chunks:
+            columns = {name: _texts(where, chunk, name) for name in texts}
+            if label:
+                columns[label] = pa.array(_labels(where, chunk, label, types), pa.large_string())
+            if kind:
+                columns[KIND] = pa.array(_labels(where, chunk, kind, {}), pa.large_string())
+            if chunk.numbers:
+                yield pa.record_batch({**columns, NUMBER: pa.array(chunk.numbers, pa.int64())})
+
+    write_batches(aside, batches())
+    if not aside.stat().st_size:
+        raise DataError(f"{where}: the file has no rows.")
+    return Rows(where, open_table(aside), types)
+
+
+def write_batches(file: Path, batches: Iterable[Any]) -> None:
+    """Record batches into an Arrow file, as they come."""
+    import pyarrow as pa
+
+    writer = None
+    with pa.OSFile(str(file), "wb") as sink:
+        for batch in batches:
+            if writer is None:
+                writer = pa.ipc.new_file(sink, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+
+
+def open_table(file: Path) -> Any:
+    """An Arrow file, mapped into memory."""
+    import pyarrow as pa
+
+    return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+
+
+def _texts(where: Path | str, chunk: Chunk, column: str) -> Any:
+    import pyarrow as pa
+
+    values = chunk.values[column]
+    try:
+        return pa.array(values, pa.large_string())
+    except (pa.ArrowException, UnicodeEncodeError, TypeError):
+        return pa.array(checked_texts(where, column, values, chunk.numbers), pa.large_string())
+
+
+def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str | None]:
+    """Values that are texts which can be tokenised, or nothing at all.
+
+    Raises:
+        DataError: the first that is neither, with its row.
+    """
+    texts = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    for number, text in zip(numbers, texts, strict=True):
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(text)[:60]}, not a text.")
+        require_unicode(where, number, column, text or "")
+    return texts
+
+
+def require_unicode(where: Path | str, number: int, column: str, text: str) -> None:
+    """Refuse half of a character, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
+            "was cut in the middle of an emoji or the like. Mend or remove it."
+        ) from None
+
+
+def require_label(where: Path | str, number: int, column: str, label: str) -> None:
+    """Refuse what no class is called."""
+    require_unicode(where, number, column, label)
+    if len(label) > LONGEST_LABEL:
+        raise DataError(
+            f"{where}: row {number}: column '{column}' holds a label of {len(label):,} characters, {label[:40]!r} ...; is it a "
+            f"text? A label has {LONGEST_LABEL:,} at most."
+        )
+
+
+def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> list[str | None]:
+    """Labels as texts: 1, 1.0 and "1" are the same class."""
+    known: dict[tuple[type, Any], str | None] = {}
+    found = []
+    for number, value in zip(chunk.numbers, chunk.values[column], strict=True):
+        if isinstance(value, list | dict):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
+        place = (type(value), value)
+        if place not in known:
+            known[place] = text = _label_text(value)
+            if text is not None:
+                require_label(where, number, column, text)
+                types.setdefault(_type_of(value), number)
+        found.append(known[place])
+    return found
+
+
+def _label_text(value: Any) -> str | None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "a number" if value.strip().lstrip("+-").replace(".", "", 1).isdigit() else "a text"
+    return "a number"
+
+
+def read_rows(
+    path: Path,
+    texts: Sequence[str],
+    label: str | None,
+    aside: Path,
+    kind: str | None = None,
+    called: str | None = None,
+) -> Rows:
+    """The named columns of a file or a folder of shards.
+
+    Args:
+        aside: a file to write, which the rows are mapped from.
+        kind: the column that says of what kind a row is.
+        called: what messages call the file, where its name would tell a user nothing.
+    """
+    columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
+    return collect(called or path, shard_chunks(path, columns), texts, label, aside, kind)

@@ -1,0 +1,1 @@
+"""From texts to tokens, batches and token blocks."""

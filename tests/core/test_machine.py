@@ -1,0 +1,41 @@
+"""What the machine offers, also where the system has no call for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fairtune.core.machine import available_cores
+
+
+def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
+    assert available_cores() == 3
+
+
+@pytest.mark.parametrize(("counted", "cores"), [(6, 6), (None, 1)])
+def test_without_affinity_the_cores_are_counted(
+    monkeypatch: pytest.MonkeyPatch, counted: int | None, cores: int
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(os, "process_cpu_count", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: counted)
+    assert available_cores() == cores
+
+
+def test_texts_are_tokenised_where_there_is_no_affinity() -> None:
+    """As on macOS, with enough text that other processes help."""
+    code = (
+        "import os, sys\n"
+        "os.__dict__.pop('sched_getaffinity', None); os.__dict__.pop('process_cpu_count', None); os.cpu_count = lambda: 2\n"
+        "from fairtune.tasks.tokens import tokenization\n"
+        "tokenization.FEW_CHARACTERS = 1\n"
+        "from tests.tasks.made_tokenizers import STORIES, byte_level\n"
+        "batches = ([(text,) for text in STORIES[i : i + 10]] for i in range(0, 80, 10))\n"
+        "print(sum(len(piece.lengths) for piece in tokenization.tokenize(batches, byte_level())))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["80"], done.stderr
