@@ -55,7 +55,7 @@ PARTS = ("speed", "loss", "memory", "freeze")
 def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     """The product's own run, ready to be advanced, and its events; every peer takes weights and batches from it."""
     from fairtune.execution.job import make_job
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare
     from fairtune.ledger.events import EventLog
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
@@ -208,7 +208,7 @@ def serve(peer: str, blocks: int) -> None:
 
 
 def start(peer: str, blocks: int) -> subprocess.Popen[str]:
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     environment = dict(os.environ) if peer in ("bare", "trainer") else worker_environment("cpu")
     command = [sys.executable, __file__, "--serve", peer, "--blocks", str(blocks)]
@@ -407,7 +407,7 @@ def frozen(blocks: int) -> None:
 def measure(parts: list[str], blocks: int) -> None:
     import torch
 
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     load = os.getloadavg()[0]
     print(f"{blocks} blocks; torch {torch.__version__}, {torch.get_num_threads()} threads, load {load:.1f}", flush=True)

@@ -51,7 +51,7 @@ class Steps:
 
     def __init__(self, folder: Path, model: str, methods: list[str], batch_size: int, words: int) -> None:
         from fairtune.execution.job import make_job
-        from fairtune.execution.performing import prepare
+        from fairtune.execution.run import prepare
         from fairtune.ledger.events import EventLog
         from fairtune.study.loading import load_study
         from fairtune.study.plan import make_plan
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--words", type=int, default=30, help="words of a text")
     chosen = parser.parse_args()
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
     from fairtune.methods.registry import registered
 
     if "MALLOC_TOP_PAD_" not in os.environ:  # glibc reads its settings at the start: begin again as a worker would

@@ -57,7 +57,7 @@ class Fairtune:
         import numpy as np
 
         from fairtune.execution.job import make_job
-        from fairtune.execution.performing import prepare
+        from fairtune.execution.run import prepare
         from fairtune.ledger.events import EventLog
         from fairtune.training.loop import TRAIN
 
@@ -164,7 +164,7 @@ def examples_of(peer: str, updates: int) -> int:
 
 
 def start(peer: str, examples: int) -> subprocess.Popen[str]:
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     environment = worker_environment("cpu") if peer == "fairtune" else dict(os.environ)
     command = [sys.executable, __file__, "--serve", peer, "--updates", str(examples // BATCH)]

@@ -131,7 +131,8 @@ def performing_here() -> Iterator[None]:
     Starting a worker costs more than all the rest of a small study; what only workers can get wrong is tested in
     execution/test_studies.py.
     """
-    from fairtune.execution import conducting, performing
+    from fairtune.execution import run as performing
+    from fairtune.execution import study_run as conducting
 
     class Here:
         disk_full = False

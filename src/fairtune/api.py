@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairtune.analysis.results import Results, load_results
-from fairtune.execution.conducting import conduct
+from fairtune.execution.study_run import conduct
 from fairtune.monitor.terminal import make_watcher
 from fairtune.study.loading import StudySource, load_study
 from fairtune.study.plan import make_plan

@@ -10,8 +10,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import LedgerError
-from fairtune.execution.conducting import conduct
 from fairtune.execution.job import make_job
+from fairtune.execution.study_run import conduct
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 from tests.execution.conftest import perform_here

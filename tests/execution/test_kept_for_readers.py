@@ -93,7 +93,7 @@ def test_the_kept_vectors_are_of_the_scored_weights_and_change_no_bit(
     logits = torch.from_numpy(states.astype(np.float32)) @ weights["classifier.weight"].T + weights["classifier.bias"]
     torch.testing.assert_close(logits, torch.from_numpy(scored.scores[rows]), atol=2e-3, rtol=1e-2)
 
-    from fairtune.execution import performing
+    from fairtune.execution import run as performing
 
     def broken(_: Any) -> None:
         raise RuntimeError("no head")

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from fairtune.analysis.records import metrics_of
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare
 from fairtune.export.exporting import export_delta, export_model
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions

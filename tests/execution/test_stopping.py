@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution import local
-from fairtune.execution.conducting import conduct
-from fairtune.execution.local import LocalExecutor
+from fairtune.execution.executors import local
+from fairtune.execution.executors.local import LocalExecutor
+from fairtune.execution.study_run import conduct
 from fairtune.ledger.seals import run_state
 from fairtune.monitor.terminal import QuietWatcher
 from fairtune.study.loading import load_study

@@ -59,7 +59,7 @@ def delta() -> Path:
 @cache
 def ledger() -> Path:
     """A runs folder with a study of two arms and two seeds, really trained, and what it says."""
-    from fairtune.execution.conducting import conduct
+    from fairtune.execution.study_run import conduct
     from fairtune.monitor.terminal import QuietWatcher
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan

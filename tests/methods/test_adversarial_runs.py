@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare
 from fairtune.ledger.events import EventLog
 from fairtune.methods.adversarial.config import FGMConfig, FreeLBConfig, PGDConfig
 from fairtune.methods.bpsom.model import active_head

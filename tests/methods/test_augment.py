@@ -310,7 +310,7 @@ def test_idle_trains_bit_for_bit_as_without_and_acting_changes_training_texts_al
 
 
 def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare
     from fairtune.ledger.events import EventLog
 
     def ready(name: str) -> Any:

@@ -174,7 +174,7 @@ def test_a_step_that_was_skipped_does_not_count() -> None:
 
 
 def ready(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Any:
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare
 
     job = toy.job(name, methods, **{**SHORT, **train})
     job.run.path.mkdir(parents=True, exist_ok=True)

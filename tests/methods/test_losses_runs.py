@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import BertConfig, BertModel
 
 from fairtune.core.errors import FairtuneError
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.methods.registry import create_method, parse_method_use, registered
 from fairtune.study.loading import load_study

@@ -197,7 +197,7 @@ def require_same_answers(model: Any, job: Any) -> None:
 
 
 def test_adalora_is_left_with_the_ranks_it_was_given(toy: ToyStudy) -> None:
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare
     from fairtune.ledger.events import EventLog
 
     job = toy.job("runs", [{"peft": {"type": "adalora", **ADALORA}}], evaluate=8)

@@ -131,7 +131,7 @@ def test_of_very_many_classes_the_largest_are_shown(card: DataCard) -> None:
 def test_recording_a_plan_keeps_the_card_and_never_fails_because_of_it(
     tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairtune.execution import conducting
+    from fairtune.execution import study_run as conducting
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
 

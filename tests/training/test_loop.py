@@ -94,7 +94,7 @@ def test_times_are_kept_apart(toy: ToyStudy) -> None:  # noqa: F811
 
 
 def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare
     from fairtune.ledger.events import EventLog
 
     job = toy.job("runs")
@@ -273,7 +273,7 @@ def test_a_method_that_loses_a_parameter_fails_the_run(toy: ToyStudy, monkeypatc
 
 
 def test_a_device_that_is_not_there_is_not_replaced_in_silence(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.performing import perform
+    from fairtune.execution.run import perform
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
@@ -294,7 +294,7 @@ def test_bf16_trains_on_a_cpu_and_fp16_is_refused(toy: ToyStudy) -> None:  # noq
 
 
 def test_runs_that_take_turns_in_one_process_end_with_the_bits_they_have_alone(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare
     from fairtune.ledger.events import EventLog
 
     def ready(name: str, methods: list[Any]) -> Any:

@@ -34,8 +34,8 @@ from fairtune.classifier.refusals import (
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.showing import Watcher
 from fairtune.core.errors import ModelError, RunFailure, Stopped
-from fairtune.execution.building import build_start, plain_model
-from fairtune.execution.performing import reason_of
+from fairtune.execution.run import reason_of
+from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
 from fairtune.models.embeddings import require_rows
 from fairtune.models.loading import load_tokenizer

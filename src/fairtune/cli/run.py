@@ -8,7 +8,7 @@ import typer
 
 from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers, tell
 from fairtune.cli.report import show_report
-from fairtune.execution.conducting import conduct
+from fairtune.execution.study_run import conduct
 from fairtune.ledger.folders import require_writable
 from fairtune.monitor.terminal import make_watcher
 from fairtune.study.loading import load_study

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
-from fairtune.execution.building import build_start
+from fairtune.execution.start import build_start
 from fairtune.methods.registry import MethodUse
 from fairtune.models.attention import attention_layers
 from fairtune.models.loading import load_tokenizer

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.core.seeding import random_state, restore_random_state
 from fairtune.core.version import __version__
-from fairtune.execution.building import build_start, plain_model
+from fairtune.execution.start import build_start, plain_model
 from fairtune.models.sources import ModelSource, find_model
 
 COMMIT = 40

@@ -17,9 +17,9 @@ from rich.progress import (
 )
 
 from fairtune.core.console import Console
-from fairtune.execution.conducting import Watcher
+from fairtune.execution.executors.local import Message
 from fairtune.execution.job import Job
-from fairtune.execution.local import Message
+from fairtune.execution.study_run import Watcher
 from fairtune.report.scales import scale_of
 from fairtune.study.plan import Plan
 

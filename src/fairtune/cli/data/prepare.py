@@ -12,14 +12,14 @@ from fairtune.core.cache_contents import size_text
 from fairtune.study.loading import load_study
 
 if TYPE_CHECKING:
-    from fairtune.execution.readying import Step
+    from fairtune.execution.preparation import Step
 
 
 @answers
 def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = None, as_json: AsJson = False) -> None:
     """Read and check a study's data, fetch its model, and tokenise, so that training can begin at once: also without network."""
     study = load_study(file, overrides or [], profile)
-    from fairtune.execution.readying import make_ready
+    from fairtune.execution.preparation import make_ready
 
     def tell(step: Step) -> None:
         if not as_json:

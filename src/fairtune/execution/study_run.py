@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.core.files import remove_leftovers, write_sealed
 from fairtune.execution.examples import record_examples
+from fairtune.execution.executors.local import LocalExecutor, Message, find_devices
 from fairtune.execution.job import Job, make_job
-from fairtune.execution.local import LocalExecutor, Message, find_devices
 from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state

@@ -22,7 +22,7 @@ from fairtune.ledger.environment import gpus
 
 Message = dict[str, Any]
 Listener = Callable[[str, Job, Message], None]
-WORKER = (sys.executable, "-m", "fairtune.execution.worker")
+WORKER = (sys.executable, "-m", "fairtune.execution.executors.worker")
 STOP_SECONDS = 600.0
 """How long a worker may take to save its state before it is killed."""
 END_SECONDS = 30.0

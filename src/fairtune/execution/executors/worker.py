@@ -1,6 +1,6 @@
 """A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, tells what happens.
 
-Started as `python -m fairtune.execution.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
+Started as `python -m fairtune.execution.executors.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
 tokens are paid once. What libraries print goes to standard error, never among the messages; what they read is nothing.
 """
 
@@ -88,7 +88,7 @@ def _next(jobs: queue.Queue[str | None], stop: _Stop) -> str | None:
 
 
 def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
-    from fairtune.execution.performing import perform
+    from fairtune.execution.run import perform
 
     last = 0.0
 

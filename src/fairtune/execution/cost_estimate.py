@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairtune.execution.executors.local import find_devices
 from fairtune.execution.job import make_job
-from fairtune.execution.local import find_devices
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare
 from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Method
 from fairtune.study.plan import Plan, PlannedRun

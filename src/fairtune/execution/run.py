@@ -18,8 +18,8 @@ import torch
 
 from fairtune.core.errors import FairtuneError, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
-from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.job import Job, failure, record_failure
+from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
