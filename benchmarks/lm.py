@@ -55,7 +55,7 @@ PARTS = ("speed", "loss", "memory", "freeze")
 def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     """The product's own run, ready to be advanced, and its events; every peer takes weights and batches from it."""
     from fairtune.execution.job import make_job
-    from fairtune.execution.run import prepare
+    from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
@@ -77,7 +77,7 @@ def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     plan = make_plan(load_study(study))
     job = make_job(plan, plan.runs[0], scratch)
     job.run.path.mkdir(parents=True)
-    return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run, job.run.events
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run, job.run.events
 
 
 class Fairtune:

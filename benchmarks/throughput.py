@@ -57,7 +57,7 @@ class Fairtune:
         import numpy as np
 
         from fairtune.execution.job import make_job
-        from fairtune.execution.run import prepare
+        from fairtune.execution.run import prepare_run
         from fairtune.ledger.events import EventLog
         from fairtune.training.loop import TRAIN
 
@@ -65,7 +65,7 @@ class Fairtune:
             job = make_job(self.plan, self.plan.runs[seed], Path(scratch))
             job.run.path.mkdir(parents=True)
             log = EventLog(job.run.events)
-            run = prepare(job, "cpu", log, lambda: None).run
+            run = prepare_run(job, "cpu", log, lambda: None).run
             started = time.perf_counter()
             while run.progress.phase == TRAIN:
                 run.advance()

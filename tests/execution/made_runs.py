@@ -10,7 +10,7 @@ import torch
 
 from fairtune.execution.job import make_job
 from fairtune.execution.start import build_start, plain_model
-from fairtune.execution.study_run import record_plan
+from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
 from fairtune.models.loading import load_tokenizer

@@ -15,7 +15,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from fairtune import export_delta, restore_delta
 from fairtune.execution.job import make_job
-from fairtune.execution.study_run import record_plan
+from fairtune.execution.study_files import record_plan
 from fairtune.export.exporting import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder

@@ -34,7 +34,7 @@ from fairtune.classifier.refusals import (
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.showing import Watcher
 from fairtune.core.errors import ModelError, RunFailure, Stopped
-from fairtune.execution.run import reason_of
+from fairtune.execution.job import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
 from fairtune.models.embeddings import require_rows
@@ -88,7 +88,7 @@ def train_classifier(settings: Settings, data: Data, watcher: Watcher, interrupt
         except RunFailure as error:
             raise FitFailure(f"fit: {error}.") from None
         except (RuntimeError, MemoryError, OSError) as error:
-            reason = reason_of(error)
+            reason = failure_reason(error)
             if reason.startswith(type(error).__name__) or isinstance(error, FitFailure | UnusableModel):
                 raise  # not foreseen: a fault of fairtune's own, with its traceback
             raise FitFailure(f"fit: {reason}.") from error

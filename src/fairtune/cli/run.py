@@ -8,9 +8,9 @@ import typer
 
 from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers, tell
 from fairtune.cli.report import show_report
-from fairtune.execution.study_run import conduct
+from fairtune.execution.study_run import run_plan
 from fairtune.ledger.folders import require_writable
-from fairtune.monitor.terminal import make_watcher
+from fairtune.monitor.terminal import make_monitor
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 
@@ -26,7 +26,7 @@ def run(
     """Run a study. Finished runs are kept, interrupted ones go on; Ctrl-C saves and stops."""
     plan = make_plan(load_study(file, overrides or [], profile))
     require_writable(runs)
-    outcome = conduct(plan, runs, make_watcher())
+    outcome = run_plan(plan, runs, make_monitor())
     if outcome.disk_full:
         tell("fairtune: the disk is full, so the study was stopped; free some space and run the same command again.")
         raise typer.Exit(FAILED_RUN)

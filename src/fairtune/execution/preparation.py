@@ -21,11 +21,11 @@ from fairtune.tasks.corpora import is_text, load_corpus
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.text_task import TextTask
 
-Tell = Callable[["Step"], None]
+Tell = Callable[["PreparedPart"], None]
 
 
 @dataclass
-class Step:
+class PreparedPart:
     """One thing that was made, or was there.
 
     Args:
@@ -44,7 +44,7 @@ class Step:
         return asdict(self)
 
 
-def make_ready(study: Study, tell: Tell = lambda _: None) -> tuple[str, list[Step]]:
+def prepare_study(study: Study, tell: Tell = lambda _: None) -> tuple[str, list[PreparedPart]]:
     """Fill the cache for a study.
 
     Args:
@@ -53,9 +53,9 @@ def make_ready(study: Study, tell: Tell = lambda _: None) -> tuple[str, list[Ste
     Returns:
         Where the data came from, and the steps.
     """
-    steps: list[Step] = []
+    steps: list[PreparedPart] = []
 
-    def done(step: Step) -> None:
+    def done(step: PreparedPart) -> None:
         steps.append(step)
         tell(step)
 
@@ -116,8 +116,8 @@ def _different(study: Study, arms: Iterable[str], *fields: str) -> list[Train]:
 
 
 @contextmanager
-def _step(what: str, tell: Tell) -> Iterator[Step]:
-    step, started = Step(what), time.perf_counter()
+def _step(what: str, tell: Tell) -> Iterator[PreparedPart]:
+    step, started = PreparedPart(what), time.perf_counter()
     with watched() as uses:
         yield step
     folders: set[Path] = {use.folder for use in uses}

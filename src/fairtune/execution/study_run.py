@@ -1,39 +1,47 @@
-"""Conducting a study: the plan is recorded, what is finished is kept, the rest is run."""
+"""One execution of a study: the plan is recorded, what is finished is kept, the rest is run."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.core.files import remove_leftovers, write_sealed
-from fairtune.execution.examples import record_examples
-from fairtune.execution.executors.local import LocalExecutor, Message, find_devices
-from fairtune.execution.job import Job, make_job
+from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent
+from fairtune.execution.executors.local import make_local_executor
+from fairtune.execution.job import DISK, Job, make_job
+from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import lock, require_writable, study_folder
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import write_study
-from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.plan import Plan
-from fairtune.tasks.card_making import card_of
+
+_default_executor: ExecutorFactory = make_local_executor
 
 
-class Watcher(Protocol):
-    """Told what happens; draws it."""
+class Monitor(Protocol):
+    """Shows a user what happens. All that it is given is plain data."""
 
-    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None: ...
+    def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None:
+        """A study begins.
 
-    def hear(self, kind: str, job: Job, message: Message) -> None: ...
+        Args:
+            runs: how many it has, finished ones included.
+            waiting: the runs that are still to be done, by name, each with its optimizer steps.
+        """
 
-    def end(self) -> None: ...
+    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
+        """Something happened to a run; see `JobEvent` for what."""
+
+    def end(self) -> None:
+        """Nothing more will happen."""
 
 
 @dataclass
-class Outcome:
+class StudyOutcome:
     """What a study's execution came to.
 
     Args:
@@ -47,9 +55,24 @@ class Outcome:
     damaged: dict[str, str] = field(default_factory=dict)
     disk_full: bool = False
 
+    def add(self, event: JobEvent) -> None:
+        """Count a run that has come to its end."""
+        if event.kind == REFUSED:
+            self.failed[event.job.name] = event.values["reason"]
+        elif event.kind == ENDED:
+            result = event.values["result"]
+            self.disk_full = self.disk_full or result.get("kind") == DISK
+            if result["status"] == FINISHED:
+                self.finished.append(event.job.name)
+            else:
+                self.failed[event.job.name] = result["reason"]
 
-def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
+
+def run_plan(plan: Plan, runs: Path, monitor: Monitor, executor: Executor | None = None) -> StudyOutcome:
     """Run what is not finished yet.
+
+    Args:
+        executor: who performs the runs; None makes the usual one, worker processes on this machine.
 
     Raises:
         LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
@@ -63,34 +86,42 @@ def conduct(plan: Plan, runs: Path, watcher: Watcher) -> Outcome:
             job.run.check_plan(job.plan)
         record_plan(plan, home)
         states = {job.name: run_state(job.run, job.plan["key"], remember=True) for job in jobs}
-        outcome = Outcome(
+        outcome = StudyOutcome(
             kept=[name for name, state in states.items() if state.status == FINISHED],
             damaged={name: str(state.problem) for name, state in states.items() if state.status == DAMAGED},
         )
-        open_jobs = [job for job in jobs if job.name not in {*outcome.kept, *outcome.damaged}]
-
-        def listen(kind: str, job: Job, message: Message) -> None:
-            if kind == "ended" and message["result"]["status"] == "finished":
-                outcome.finished.append(job.name)
-            elif kind == "ended":
-                outcome.failed[job.name] = message["result"]["reason"]
-            elif kind == "refused":
-                outcome.failed[job.name] = message["reason"]
-            watcher.hear(kind, job, message)
-            if kind in ("ended", "refused"):
-                _require_there(home)
-
-        watcher.begin(plan, open_jobs)
+        waiting = [job for job in jobs if job.name not in {*outcome.kept, *outcome.damaged}]
+        monitor.begin(plan.study.study, len(jobs), {job.name: job.plan["steps"] for job in waiting})
         try:
-            if open_jobs:
-                executor = LocalExecutor(find_devices(plan.study.execution.devices), home / "logs", listen)
-                executor.run(open_jobs)
-                outcome.disk_full = executor.disk_full
+            if waiting:
+                _run_jobs(executor or _default_executor(plan.study.execution, home), waiting, home, outcome, monitor)
         finally:
-            watcher.end()
+            monitor.end()
             if not outcome.disk_full and home.is_dir():
                 refresh_index(runs)
     return outcome
+
+
+def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: StudyOutcome, monitor: Monitor) -> None:
+    """Have the jobs performed, and take note of what happens.
+
+    Raises:
+        Stopped: Ctrl-C or SIGTERM; whatever was under way has saved its state.
+    """
+    try:
+        with _sigterm_as_stop():
+            executor.submit(jobs)
+            for event in executor.events():
+                outcome.add(event)
+                monitor.update(event.job.name, event.kind, event.values)
+                if event.is_last:
+                    _require_there(home)
+                if outcome.disk_full:
+                    executor.cancel_waiting()
+    except KeyboardInterrupt:
+        raise Stopped from None
+    finally:
+        executor.stop()
 
 
 def _require_there(home: Path) -> None:
@@ -102,23 +133,34 @@ def _require_there(home: Path) -> None:
         )
 
 
-def record_plan(plan: Plan, home: Path) -> None:
-    """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
-    remove_leftovers(home)
-    write_study(home, plan.as_json())
-    if plan.task.kind != TEXT:  # of text, the plan's own counts tell what there is to tell
-        _record_card(plan, home / "data.json")
-        record_examples(plan, home)
+@contextmanager
+def _sigterm_as_stop() -> Iterator[None]:
+    """SIGTERM stops a study as Ctrl-C does. Outside the main thread signals are left alone."""
 
+    def stop(*_: object) -> None:
+        raise Stopped
 
-def _record_card(plan: Plan, file: Path) -> None:
-    """Keep the data card. It is a help to readers: without it, a study runs all the same and says why there is none."""
-    content: dict[str, Any]
     try:
-        content = card_of(**plan.study.data()).as_json()
-    except Stopped:
-        raise
-    except Exception as error:
-        content = {"problem": f"{type(error).__name__}: {error}"}
-    with contextlib.suppress(OSError):
-        write_sealed(file, content)
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        if before is not None:  # None is a handler that was not set from Python, and cannot be put back
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def use_executor(factory: ExecutorFactory) -> Iterator[None]:
+    """Let every study that this process runs meanwhile be performed by another executor, where none is given to `run_plan`.
+
+    This is the way for callers that reach `run_plan` through `run_study` or the command line, such as tests.
+    """
+    global _default_executor
+    before, _default_executor = _default_executor, factory
+    try:
+        yield
+    finally:
+        _default_executor = before

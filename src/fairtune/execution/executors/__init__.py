@@ -1,1 +1,1 @@
-"""executors."""
+"""Executors: whoever performs a study's jobs, on this machine or elsewhere."""

@@ -88,7 +88,7 @@ def _next(jobs: queue.Queue[str | None], stop: _Stop) -> str | None:
 
 
 def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
-    from fairtune.execution.run import perform
+    from fairtune.execution.run import perform_run
 
     last = 0.0
 
@@ -103,7 +103,7 @@ def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
     while True:  # a worker whose parent was killed may still be saving this very run
         try:
             with lock(path, f"{job.run.path}: another process is performing this run."):
-                return perform(job, device, stop.check, report)
+                return perform_run(job, device, stop.check, report)
         except LedgerError:
             if time.monotonic() - waited < LOCK_SECONDS and is_locked(path):
                 stop.check()

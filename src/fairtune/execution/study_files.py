@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fairtune.core.cache import key_of
 from fairtune.core.errors import Stopped
+from fairtune.core.files import remove_leftovers, write_sealed
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, write_examples
+from fairtune.ledger.studies import write_study
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.plan import Plan
 from fairtune.tasks import Task, load_task
+from fairtune.tasks.card_making import card_of
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
 from fairtune.tasks.tokenizing import BATCH, tokenize
@@ -79,3 +84,25 @@ def _kept(split: Split, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> E
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def record_plan(plan: Plan, home: Path) -> None:
+    """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
+    remove_leftovers(home)
+    write_study(home, plan.as_json())
+    if plan.task.kind != TEXT:  # of text, the plan's own counts tell what there is to tell
+        _record_card(plan, home / "data.json")
+        record_examples(plan, home)
+
+
+def _record_card(plan: Plan, file: Path) -> None:
+    """Keep the data card. It is a help to readers: without it, a study runs all the same and says why there is none."""
+    content: dict[str, Any]
+    try:
+        content = card_of(**plan.study.data()).as_json()
+    except Stopped:
+        raise
+    except Exception as error:
+        content = {"problem": f"{type(error).__name__}: {error}"}
+    with contextlib.suppress(OSError):
+        write_sealed(file, content)
