@@ -35,8 +35,7 @@ class Trainee:
         import torch
 
         from fairtune.settings.sections import Train
-        from fairtune.training.activations import use_fast_gelu
-        from fairtune.training.dropout import use_fast_dropout
+        from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
         from fairtune.training.optimizer import make_optimizer, parameter_groups
 
         use_fast_dropout(self.model.train())

@@ -100,7 +100,7 @@ class Bare:
     def __init__(self, run: Any, tuned: bool) -> None:
         import torch
 
-        from fairtune.training.activations import use_fast_gelu
+        from fairtune.training.fast_layers import use_fast_gelu
 
         self.model, self.rows, self.order = taken(run)
         if tuned:

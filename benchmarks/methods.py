@@ -71,7 +71,7 @@ class Steps:
 
     def step(self) -> tuple[float, float]:
         """Seconds of a step by the clock, and the processor's time for it, which other work disturbs less."""
-        from fairtune.training.loop import TRAIN
+        from fairtune.training.progress import TRAIN
 
         started, before = time.perf_counter(), time.process_time()
         self.run.advance()

@@ -59,7 +59,7 @@ class Fairtune:
         from fairtune.execution.job import make_job
         from fairtune.execution.run import prepare_run
         from fairtune.ledger.events import EventLog
-        from fairtune.training.loop import TRAIN
+        from fairtune.training.progress import TRAIN
 
         with tempfile.TemporaryDirectory() as scratch:
             job = make_job(self.plan, self.plan.runs[seed], Path(scratch))

@@ -51,11 +51,11 @@ from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
 from fairtune.tasks.token_counts import SAMPLE, count_of
 from fairtune.tasks.tokenizing import BATCH, tokenize
-from fairtune.training.changing_texts import TrainingTexts
-from fairtune.training.classification import Classification, to_device
+from fairtune.training.classification import Classification, TrainingTexts, to_device
 from fairtune.training.device import make_accelerator
-from fairtune.training.evaluation import Evaluation
-from fairtune.training.loop import SCORE, TrainingRun
+from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import Evaluation
+from fairtune.training.progress import SCORE
 
 WIDE, SMALL_RATE, LARGE_RATE = 512, 1e-4, 2e-5
 NEVER = "100000h"

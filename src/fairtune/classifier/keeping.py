@@ -8,8 +8,8 @@ import numpy as np
 
 from fairtune.ledger.events import EventLog
 from fairtune.training.checkpoints import keep_only
-from fairtune.training.evaluation import Evaluation
-from fairtune.training.loop import TrainingRun
+from fairtune.training.progress import RunInProgress
+from fairtune.training.objectives import Evaluation
 from fairtune.training.states import RunStates
 
 UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds", "step", "epoch")
@@ -30,7 +30,7 @@ class Heard(EventLog):
 class BestOnly(RunStates):
     """Keeps the best weights, and only those."""
 
-    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
+    def save_best(self, run: RunInProgress, found: Evaluation) -> None:
         super().save_best(run, found)
         keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step)])
 

@@ -16,7 +16,8 @@ from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Method
 from fairtune.study.plan import Plan, PlannedRun
-from fairtune.training.loop import TRAIN, TrainingRun
+from fairtune.training.loop import TrainingRun
+from fairtune.training.progress import TRAIN
 
 WARM_UP, STEPS = 2, 6
 

@@ -42,8 +42,7 @@ from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
-from fairtune.training.changing_texts import TrainingTexts
-from fairtune.training.classification import Classification
+from fairtune.training.classification import Classification, TrainingTexts
 from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from fairtune.tasks.batches import Indices
 from fairtune.training.classification import Classification, quick_batches, to_device
-from fairtune.training.evaluation import scoring
 from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import scoring
 
 NAME = "representation"
 """Of the record that is kept."""

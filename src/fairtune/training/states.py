@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,10 +15,8 @@ from fairtune.core.errors import RunFailure
 from fairtune.core.files import read_json
 from fairtune.methods.base import Method
 from fairtune.training.checkpoints import Damaged, Saved, keep_only, newest_valid, read_state, write_state
-from fairtune.training.evaluation import Evaluation
-
-if TYPE_CHECKING:
-    from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import Evaluation
+from fairtune.training.progress import RunInProgress
 
 KEPT = 2
 """States kept: the newest, and one more in case the newest is damaged."""
@@ -37,7 +35,7 @@ class RunStates:
     key: str
     warn: Callable[[str], None]
 
-    def save(self, run: TrainingRun) -> None:
+    def save(self, run: RunInProgress) -> None:
         """Write a whole state, then drop older ones and best weights that no kept state refers to."""
         random_tensors, random_values = run.random
         method_tensors, method_values = _states_of(run.methods)
@@ -62,7 +60,7 @@ class RunStates:
         keep_only(self.folder.glob("step-*"), kept)
         keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step), *self._referred(kept)])
 
-    def resume(self, run: TrainingRun) -> bool:
+    def resume(self, run: RunInProgress) -> bool:
         """Bring a run to the newest state that can be read; False if there is none."""
         found = newest_valid(self.folder.glob("step-*"), self.warn)
         if found is None:
@@ -82,7 +80,7 @@ class RunStates:
         run.random = saved.tensors["random"], saved.state["random"]
         return True
 
-    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
+    def save_best(self, run: RunInProgress, found: Evaluation) -> None:
         """Keep the weights that were just evaluated, with their validation scores."""
         tensors, values = _states_of(run.methods)
         with ExitStack() as stack:
@@ -98,7 +96,7 @@ class RunStates:
                 {"key": self.key, "methods": values, "metrics": found.metrics},
             )
 
-    def restore_best(self, run: TrainingRun) -> Evaluation:
+    def restore_best(self, run: RunInProgress) -> Evaluation:
         """Load the best weights; returns their validation scores."""
         try:
             best = self._best(run.progress.best_step)
@@ -133,7 +131,7 @@ class RunStates:
                 yield self._best(step)
 
 
-def _weights(run: TrainingRun) -> dict[str, Tensor]:
+def _weights(run: RunInProgress) -> dict[str, Tensor]:
     return dict(run.accelerator.unwrap_model(run.model).state_dict())
 
 
@@ -148,7 +146,7 @@ def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[
     return tensors, values
 
 
-def _load_methods(run: TrainingRun, saved: Saved) -> None:
+def _load_methods(run: RunInProgress, saved: Saved) -> None:
     for number, method in enumerate(run.methods):
         prefix = f"{number}."
         tensors = {k.removeprefix(prefix): v for k, v in saved.tensors["methods"].items() if k.startswith(prefix)}
