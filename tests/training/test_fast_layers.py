@@ -1,4 +1,4 @@
-"""The fast dropout is dropout: its rate, its scale, its gradient, its seed, its absence in eval mode. The fast GELU is transformers'."""
+"""The fast dropout is dropout (its rate, scale, gradient, seed, and none in eval mode), and the fast GELU is transformers'."""
 
 from __future__ import annotations
 

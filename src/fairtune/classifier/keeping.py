@@ -8,8 +8,8 @@ import numpy as np
 
 from fairtune.ledger.events import EventLog
 from fairtune.training.checkpoints import keep_only
-from fairtune.training.progress import RunInProgress
 from fairtune.training.objectives import Evaluation
+from fairtune.training.progress import RunInProgress
 from fairtune.training.states import RunStates
 
 UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds", "step", "epoch")

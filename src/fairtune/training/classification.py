@@ -23,7 +23,6 @@ from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
 from fairtune.training.objectives import Evaluation, scoring
 
-
 TOKENS_PER_BATCH = {"cpu": 1024}
 """Padded tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
 MANY_TOKENS = 16384
