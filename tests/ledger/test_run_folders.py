@@ -15,18 +15,17 @@ import pytest
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
-from fairtune.ledger.folders import (
-    is_locked,
-    lock,
+from fairtune.ledger.folders import is_locked, lock
+from fairtune.ledger.index import NAME, read_index, refresh_index
+from fairtune.ledger.seals import State, close_run, run_state
+from fairtune.ledger.studies import (
     require_study,
     require_writable,
     run_folder,
     run_folders,
     study_names,
+    write_study,
 )
-from fairtune.ledger.index import NAME, read_index, refresh_index
-from fairtune.ledger.seals import State, close_run, run_state
-from fairtune.ledger.studies import write_study
 
 
 def make_run(runs: Path, arm: str = "baseline", seed: int = 0, score: float | None = 0.8, study: str = "s") -> Any:

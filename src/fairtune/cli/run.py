@@ -9,7 +9,7 @@ import typer
 from fairtune.cli.answering import FAILED_RUN, AsJson, Overrides, Profile, Runs, StudyFile, answers, tell
 from fairtune.cli.report import show_report
 from fairtune.execution.study_run import run_plan
-from fairtune.ledger.folders import require_writable
+from fairtune.ledger.studies import require_writable
 from fairtune.monitor.terminal import make_monitor
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from fairtune.cli.answering import AsJson, Runs, answers, console, print_json
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.folders import study_names
 from fairtune.ledger.seals import run_facts
+from fairtune.ledger.studies import study_names
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import RunRecord

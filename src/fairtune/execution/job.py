@@ -11,7 +11,8 @@ from typing import Any
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder, run_folder
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.studies import run_folder
 from fairtune.models.layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
 

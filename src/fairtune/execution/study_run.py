@@ -14,9 +14,10 @@ from fairtune.execution.executors.base import ENDED, REFUSED, Executor, Executor
 from fairtune.execution.executors.local import make_local_executor
 from fairtune.execution.job import DISK, Job, make_job
 from fairtune.execution.study_files import record_plan
-from fairtune.ledger.folders import lock, require_writable, study_folder
+from fairtune.ledger.folders import lock
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
+from fairtune.ledger.studies import require_writable, study_folder
 from fairtune.study.plan import Plan
 
 _default_executor: ExecutorFactory = make_local_executor

@@ -8,9 +8,9 @@ from typing import Any
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_json, read_sealed
-from fairtune.ledger.finding import find_folder
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
+from fairtune.ledger.studies import find_folder
 
 
 @dataclass(frozen=True)

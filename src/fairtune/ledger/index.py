@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fairtune.ledger.folders import RunFolder, run_folders, study_names
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import WAITING, State, run_facts, run_state
+from fairtune.ledger.studies import run_folders, study_names
 
 NAME = "index.sqlite"
 LARGEST = 2**63 - 1
