@@ -84,7 +84,7 @@ STUDIES: dict[str, dict[str, Any]] = {
         "arms": {
             "baseline": {},
             "lora": {"methods": ["peft"]},
-            "ia3": {"methods": [{"peft": {"type": "IA3"}}]},
+            "ia3": {"methods": [{"peft": {"type": "ia3"}}]},
             "bitfit": {"methods": ["bitfit"]},
         },
     },
@@ -230,8 +230,6 @@ def sha256(file: Path) -> str:
 
 
 def record_study(name: str, at: Path) -> dict[str, Any]:
-    # JSON is YAML; what a worker trains does not depend on how many threads others have left it.
-    (at / f"{name}.yaml").write_text(json.dumps({"study": name, **STUDIES[name]}), encoding="utf-8")
     plan = json.loads(fairtune("plan", f"{name}.yaml", "--json", at=at))
     fairtune("run", f"{name}.yaml", at=at)
     fairtune("report", name, at=at)
@@ -254,16 +252,23 @@ def record_classifier(at: Path) -> dict[str, Any]:
 
 
 def record(out: Path) -> None:
-    out.mkdir(parents=True)
+    """Record everything; what an interrupted recording has is kept."""
+    out.mkdir(parents=True, exist_ok=True)
     os.environ.update(
         FAIRTUNE_CACHE=str(out / "cache"), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false"
     )
-    make_inputs(out)
-    found = {"schema": json.loads(fairtune("schema", at=out)), "classifier": record_classifier(out)}
-    for name in STUDIES:
-        found[name] = record_study(name, out)
-        print(f"{name}: plan {found[name]['plan']}, {len(found[name]['files'])} files", flush=True)
-    (out / "golden.json").write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
+    kept = out / "golden.json"
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    if not found:
+        make_inputs(out)
+        found = {"schema": json.loads(fairtune("schema", at=out)), "classifier": record_classifier(out)}
+    for name, study in STUDIES.items():
+        if name not in found:
+            # JSON is YAML
+            (out / f"{name}.yaml").write_text(json.dumps({"study": name, **study}), encoding="utf-8")
+            found[name] = record_study(name, out)
+            print(f"{name}: plan {found[name]['plan']}, {len(found[name]['files'])} files", flush=True)
+            kept.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def leaves(value: Any, path: str = "") -> dict[str, Any]:

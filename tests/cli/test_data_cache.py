@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from tests.tasks.made_tokenizers import STORIES, byte_level, in_memory
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.core.locks import try_lock
 from fairtune.tasks import load_task
 from fairtune.tasks.blocks import token_blocks
 
@@ -48,7 +48,7 @@ def test_kinds_are_shown_with_entries_and_sizes(filled: Path) -> None:
 
 
 def test_clearing_takes_all_entries_and_what_killed_builds_left(filled: Path, cache: Path) -> None:
-    left = filled.with_name(f"{32 * '0'}.9-ab.tmp")
+    left = filled.with_name(f".{32 * '0'}.{16 * 'a'}.writing")
     left.mkdir()
     (left / "tokens.bin").write_bytes(b"half")
     (cache / "mine").mkdir()
@@ -72,10 +72,10 @@ def test_an_open_block_stays_readable(filled: Path) -> None:  # noqa: ARG001 - s
 
 
 def test_what_another_process_builds_is_left(filled: Path) -> None:
-    scratch = filled.with_name(f"{filled.name}.1-ab.tmp")
+    scratch = filled.with_name(f".{filled.name}.{16 * 'a'}.writing")
     scratch.mkdir()
-    with filled.with_name(f"{filled.name}.lock").open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with try_lock(filled.with_name(f"{filled.name}.lock")) as ours:
+        assert ours
         answer = json.loads(call("--clear", "--json").output)
         assert answer["removed"]["busy"] == 1
         assert filled.is_dir()

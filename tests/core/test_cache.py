@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairtune.core import cache
-from fairtune.core.cache import cached, content_hash, key_of
-from fairtune.core.cache_seals import SEAL
+from fairtune.core.cache import SEAL, cached, content_hash, key_of
 from fairtune.core.errors import DataError
 
 
@@ -162,7 +161,7 @@ def test_whoever_waits_for_another_can_be_stopped() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached("things", "k", Builder(), waiting=stop)
+        cached("things", "k", Builder(), check_stop=stop)
     process.kill()
     process.communicate()
 

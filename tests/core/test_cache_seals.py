@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from fairtune.core import cache
-from fairtune.core import cache_seals as seals
-from fairtune.core.cache import cached, content_hash
+from fairtune.core import cache as seals
+from fairtune.core.cache import SEAL, cached, content_hash
 from fairtune.core.cache_contents import Verified, discard, verify
-from fairtune.core.cache_seals import SEAL
 from fairtune.tasks.row_counts import known_rows, remember_rows
 
 KEY, OTHER = "0" * 32, "1" * 32
@@ -124,7 +123,7 @@ def test_a_damaged_seal_or_entry_gives_the_data_that_was_built(damage: str) -> N
     folder = entry()
     DAMAGE[damage](folder)
     assert is_as_built(entry())
-    entries = [path.name for path in folder.parent.iterdir() if path.suffix not in (".lock", "")]
+    entries = [path.name for path in folder.parent.iterdir() if path.name.startswith(".")]
     assert entries == [], "nothing of what was damaged is left"
 
 
@@ -167,7 +166,7 @@ def test_verify_counts_what_is_sound_and_changes_nothing(tmp_path: Path, own_cac
     (tmp_path / "d.csv").write_text("text,label")
     content_hash(tmp_path / "d.csv")
     remember_rows(tmp_path / "d.csv", 5)
-    (own_cache / "tasks" / f"{KEY}.9-ab.tmp").mkdir()
+    (own_cache / "tasks" / f".{KEY}.{16 * 'a'}.writing").mkdir()
     copy = shutil.copytree(own_cache, tmp_path / "copy")
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,8 @@ import pytest
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
-from fairtune.ledger.folders import is_locked, lock
+from fairtune.core.locks import is_locked
+from fairtune.ledger.folders import lock
 from fairtune.ledger.index import NAME, read_index, refresh_index
 from fairtune.ledger.seals import State, close_run, run_state
 from fairtune.ledger.studies import (
@@ -165,7 +166,7 @@ def test_a_lock_is_exclusive_between_processes_and_ends_with_kill_9(tmp_path: Pa
 ASKER = """
 import sys
 from pathlib import Path
-from fairtune.ledger.folders import is_locked
+from fairtune.core.locks import is_locked
 print("asking", flush=True)
 while True:
     is_locked(Path(sys.argv[1]))

@@ -6,8 +6,6 @@ It is written beside its place and moved there when it is whole. Nothing in it i
 from __future__ import annotations
 
 import copy
-import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,9 +20,9 @@ from fairtune.core.errors import ModelError
 from fairtune.core.files import (
     read_json,
     sha256_of,
-    sync_folder,
     write_json,
 )
+from fairtune.core.folders import files_of, sums_of, write_folder
 from fairtune.core.version import __version__
 from fairtune.models.loading import TRIED, load_classifier, load_tokenizer
 from fairtune.models.sources import ModelSource
@@ -47,20 +45,12 @@ def save_classifier(folder: Path, network: Any, tokenizer: Any, record: Record, 
     require_free(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".writing", dir=folder.parent))
-    except OSError as error:
-        raise UnusableModel(f"{folder}: cannot be written: {error.strerror}.") from None
-    try:
-        aside.chmod(0o777 & ~_umask())
-        write_files(aside, network, tokenizer, record, parameters)
-        (aside / CARD).write_text(model_card(record, folder.name), encoding="utf-8")
-        write_json(aside / SUMS, _sums(aside))
-        sync_folder(aside)
-        _put(aside, folder)
+        with write_folder(folder, replace=True) as aside:
+            write_files(aside, network, tokenizer, record, parameters)
+            (aside / CARD).write_text(model_card(record, folder.name), encoding="utf-8")
+            write_json(aside / SUMS, _sums(aside))
     except OSError as error:
         raise UnusableModel(f"{folder}: cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def write_files(folder: Path, network: Any, tokenizer: Any, record: Record, parameters: Mapping[str, Any]) -> None:
@@ -149,14 +139,8 @@ def _require_whole(folder: Path) -> None:
 
 
 def _sums(folder: Path) -> dict[str, dict[str, Any]]:
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name not in (CARD, SUMS))
-    found = {}
-    for file in files:
-        with file.open("rb") as handle:
-            os.fsync(handle.fileno())
-        name = file.relative_to(folder).as_posix()
-        found[name] = {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
-    return found
+    sums = sums_of(folder, [name for name in files_of(folder) if name not in (CARD, SUMS)])
+    return {name: {"bytes": (folder / name).stat().st_size, "sha256": sha256} for name, sha256 in sums.items()}
 
 
 def require_free(folder: Path) -> None:
@@ -165,7 +149,7 @@ def require_free(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise UnusableModel(f"{folder}: that is a file; name a folder.")
-    held = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if not file.is_dir())
+    held = files_of(folder)
     facts = read_json(folder / FACTS) or {}
     if held and facts.get("kind") != KIND:
         raise UnusableModel(
@@ -177,29 +161,6 @@ def require_free(folder: Path) -> None:
         raise UnusableModel(
             f"{folder}: besides a classifier the folder holds {others[0]}, which would be lost; move it, or name another folder."
         )
-
-
-def _put(aside: Path, folder: Path) -> None:
-    """Move the new folder to its place; the old one goes when the new one is there."""
-    if not folder.exists():
-        aside.rename(folder)
-        sync_folder(folder.parent)
-        return
-    old = aside.with_suffix(".replaced")
-    folder.rename(old)
-    try:
-        aside.rename(folder)
-    except BaseException:
-        old.rename(folder)
-        raise
-    sync_folder(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def packed(network: Any, tokenizer: Any, record: Record, parameters: Mapping[str, Any]) -> dict[str, bytes]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtune.core.cache import cache_folder, place_of
-from fairtune.core.cache_seals import DamageError, check, read_note
+from fairtune.core.cache import DamageError, cache_folder, check_entry, lock_of, place_of, read_note
 from fairtune.core.errors import DataError
+from fairtune.core.files import ASIDE
+from fairtune.core.folders import remove_folder
+from fairtune.core.locks import try_lock
 
 KINDS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
 """Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""
-OURS = re.compile(r"[0-9a-f]{32}(\.json|\.[0-9a-z-]+(\.old)?\.tmp)?")
+OURS = re.compile(rf"[0-9a-f]{{32}}(\.json)?|\.(?P<building>[0-9a-f]{{32}})\.[0-9a-f]{{16}}{re.escape(ASIDE)}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def contents() -> list[Kind]:
     found = []
     for folder in _kinds():
         paths = _paths(folder)
-        unfinished = [path for path in paths if path.suffix == ".tmp"]
+        unfinished = [path for path in paths if path.suffix == ASIDE]
         size = sum(map(size_of, paths))
         if paths:
             found.append(Kind(folder.name, len(paths) - len(unfinished), len(unfinished), size))
@@ -111,9 +110,9 @@ def discard(damaged: Iterable[Damaged]) -> int:
     """
     gone = 0
     for one in damaged:
-        with contextlib.suppress(OSError), _lock_of(one.path) as free:
+        with contextlib.suppress(OSError), _lock(one.path) as free:
             if free and _damage(one.path) is not None:
-                _remove(one.path)
+                remove_folder(one.path)
                 gone += 1
     return gone
 
@@ -124,13 +123,13 @@ def clear() -> Cleared:
     try:
         for folder in _kinds():
             for path in _paths(folder):
-                with _lock_of(path) as free:
+                with _lock(path) as free:
                     if free and path.exists():
                         size += size_of(path)
-                        entries += path.suffix != ".tmp"
-                        _remove(path)
+                        entries += path.suffix != ASIDE
+                        remove_folder(path)
                     elif not free:
-                        busy += path.suffix == ".tmp"
+                        busy += path.suffix == ASIDE
     except OSError as error:
         raise DataError(f"{cache_folder()}: cannot be cleared: {error.strerror or error} ({error.filename}).") from None
     return Cleared(entries, size, busy)
@@ -165,7 +164,7 @@ def _paths(kind: Path) -> list[Path]:
 def _entries(kind: Path) -> list[Path]:
     """Entries, none where there is no such folder or it cannot be looked into."""
     try:
-        return [path for path in _paths(kind) if path.suffix != ".tmp"]
+        return [path for path in _paths(kind) if path.suffix != ASIDE]
     except OSError:
         return []
 
@@ -176,7 +175,7 @@ def _damage(path: Path) -> str | None:
         if path.suffix == ".json":
             read_note(path, place_of(path))
         else:
-            check(path, place_of(path), thorough=True)
+            check_entry(path, place_of(path), thorough=True)
     except DamageError as error:
         return str(error)
     except OSError as error:
@@ -185,27 +184,12 @@ def _damage(path: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _lock_of(path: Path) -> Iterator[bool]:
+def _lock(path: Path) -> Iterator[bool]:
     """Whether nobody builds this entry; nobody begins to, meanwhile."""
     if path.is_file():
         yield True
         return
-    with path.with_name(f"{path.name.partition('.')[0]}.lock").open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError:
-            pass  # a file system without locks
-        yield True
-
-
-def _remove(path: Path) -> None:
-    """An entry goes at once, so that nobody finds half of it."""
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    if path.suffix != ".tmp":
-        path = path.rename(path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"))
-    shutil.rmtree(path)
+    found = OURS.fullmatch(path.name)
+    entry = path.with_name(found["building"]) if found and found["building"] else path
+    with try_lock(lock_of(entry)) as free:
+        yield free

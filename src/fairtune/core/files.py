@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import math
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Mapping
@@ -47,16 +49,25 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def remove_leftovers(folder: Path, older_than: float = 0.0) -> None:
-    """Remove what killed writers left in a folder.
+def remove_leftovers(folder: Path, older_than: float = 0.0, of: Path | None = None) -> None:
+    """Remove what killed writers left in a folder, files and folders.
 
     Args:
         older_than: seconds since its last change, where another writer may be at work; 0 where a lock keeps others out.
+        of: only what was to become this.
     """
     with contextlib.suppress(OSError):
-        for left in folder.glob(f".*{ASIDE}"):
-            if left.is_file() and time.time() - left.stat().st_mtime >= older_than:
+        for left in folder.glob(f".{'*' if of is None else _stem(of)}{ASIDE}"):
+            if time.time() - left.lstat().st_mtime < older_than:
+                continue
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
                 left.unlink(missing_ok=True)
+
+
+def _stem(path: Path) -> str:
+    return glob.escape(path.name[:40]) + ".*"
 
 
 def sha256_of(path: Path) -> str:
@@ -132,7 +143,9 @@ def _digest(value: Any) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last."""
+    """Make renames in a folder last, where folders can be opened for that."""
+    if os.name == "nt":
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

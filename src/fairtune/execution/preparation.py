@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.cache import watched
+from fairtune.core.cache import recorded_uses
 from fairtune.core.cache_contents import size_of
 from fairtune.settings.sections import Train
 from fairtune.study.grounds import named_model, text_of, tokenized
@@ -118,7 +118,7 @@ def _different(study: Study, arms: Iterable[str], *fields: str) -> list[Train]:
 @contextmanager
 def _step(what: str, tell: Tell) -> Iterator[PreparedPart]:
     step, started = PreparedPart(what), time.perf_counter()
-    with watched() as uses:
+    with recorded_uses() as uses:
         yield step
     folders: set[Path] = {use.folder for use in uses}
     step.size, step.made = sum(map(size_of, folders)), step.made or any(use.built for use in uses)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import aside_of, sync_folder
+from fairtune.core.folders import write_folder
 
 
 def require_new(out: Path) -> None:
@@ -28,28 +27,15 @@ def new_folder(out: Path) -> Iterator[Path]:
         LedgerError: there is something of that name, or it cannot be written.
     """
     require_new(out)
-    aside = aside_of(out)
     try:
-        aside.mkdir(parents=True)
-        yield aside
-        _sync(aside)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with write_folder(out) as aside:
+            yield aside
+    except FileExistsError:
         require_new(out)
-        aside.rename(out)
-        sync_folder(out.parent)
+        raise
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise LedgerError(
             f"{out} cannot be written ({reason}); mend that, or choose another folder with --out."
         ) from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            with path.open("rb") as handle:
-                os.fsync(handle.fileno())
-    sync_folder(folder)

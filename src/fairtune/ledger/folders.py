@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError, one_of
 from fairtune.core.files import read_sealed, remove_leftovers, write_sealed
+from fairtune.core.locks import try_lock
 
 SCRATCH = "checkpoint"
-LOCK_ATTEMPTS = 10
-"""Whoever asks `is_locked` holds the lock for an instant; that is no reason to turn a run away."""
 
 
 @dataclass(frozen=True)
@@ -161,32 +158,14 @@ def lock(path: Path, message: str) -> Iterator[None]:
     Raises:
         LedgerError: with the message, if another process holds it.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("a")
-    except OSError as error:
-        raise LedgerError(
-            f"{path}: the lock cannot be opened ({error.strerror}); mend that, or move it away."
-        ) from None
-    with handle:
-        for attempt in range(LOCK_ATTEMPTS):
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if attempt == LOCK_ATTEMPTS - 1:
-                    raise LedgerError(message) from None
-                time.sleep(0.01)
+    with ExitStack() as held:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            ours = held.enter_context(try_lock(path))
+        except OSError as error:
+            raise LedgerError(
+                f"{path}: the lock cannot be opened ({error.strerror}); mend that, or move it away."
+            ) from None
+        if not ours:
+            raise LedgerError(message)
         yield
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock; a lock that cannot be opened tells nothing, and counts as free."""
-    try:
-        with path.open("r") as handle:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -19,13 +19,14 @@ from fairtune.core.files import (
     read_json,
     read_sealed,
     sealed,
-    sha256_of,
     stat_of,
     write_atomically,
     write_json,
     write_sealed,
 )
-from fairtune.ledger.folders import RunFolder, is_locked
+from fairtune.core.folders import files_of, first_change, sums_of
+from fairtune.core.locks import is_locked
+from fairtune.ledger.folders import RunFolder
 
 VERSION = 1
 CHECKED = ".checked.json"
@@ -39,6 +40,7 @@ WHOLE = ("records", "model")
 FINISHED, FAILED, RUNNING, INTERRUPTED, WAITING, DAMAGED = (
     "finished", "failed", "running", "interrupted", "waiting", "damaged",
 )  # fmt: skip
+CHANGES = {"missing": "is missing", "added": "is not of this run", "changed": "was changed after the run was closed"}
 Stat = list[int]
 
 
@@ -63,7 +65,7 @@ def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
         OSError: something cannot be read or written; the run has not finished then.
     """
     content = sealed({**result, "key": key})
-    sums = {name: sha256_of(folder.path / name) for name in _recorded(folder)}
+    sums = sums_of(folder.path, _recorded(folder))
     sums[folder.result.name] = hashlib.sha256(content).hexdigest()
     write_sealed(folder.manifest, {"version": VERSION, "key": key, "files": sums})
     write_atomically(folder.result, content)
@@ -166,20 +168,13 @@ def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember:
         return f"manifest.json has version {manifest.get('version')}, which this fairtune does not know"
     if manifest.get("key") != result["key"] or folder.result.name not in sums or result.get("status") != FINISHED:
         return "manifest.json is not that of this run"
-    present = {*_recorded(folder), folder.result.name}
-    for verb, names in (("missing", sums.keys() - present), ("not of this run", present - sums.keys())):
-        if names:
-            return f"{min(names)} is {verb}"
-    return _content_change(folder, sums, thorough, remember)
-
-
-def _content_change(folder: RunFolder, sums: dict[str, str], thorough: bool, remember: bool) -> str | None:
     known = {} if thorough else (read_json(folder.path / CHECKED) or {})
-    stats = {name: stat_of(folder.path / name) for name in sums}
-    new = [name for name, stat in stats.items() if known.get(name) != stat]
-    for name in new:
-        if sha256_of(folder.path / name) != sums[name]:
-            return f"{name} was changed after the run was closed"
+    present = [*_recorded(folder), folder.result.name]
+    stats = {name: stat_of(folder.path / name) for name in present}
+    change = first_change(folder.path, sums, present, lambda name: known.get(name) == stats[name])
+    if change is not None:
+        return f"{change.name} {CHANGES[change.how]}"
+    new = any(known.get(name) != stat for name, stat in stats.items())
     if new and remember and time.time() - max(stat[2] for stat in stats.values()) / 1e9 > RACY:
         with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
             _remember(folder, stats)
@@ -190,9 +185,7 @@ def _recorded(folder: RunFolder) -> Iterator[str]:
     """The files that make up a run, besides its result, by their names in its folder."""
     yield from (name for name in RECORDS if (folder.path / name).is_file())
     for whole in WHOLE:
-        for file in sorted((folder.path / whole).rglob("*")):
-            if not file.is_dir():
-                yield file.relative_to(folder.path).as_posix()
+        yield from (f"{whole}/{name}" for name in files_of(folder.path / whole))
 
 
 def _remember(folder: RunFolder, stats: dict[str, Stat]) -> None:

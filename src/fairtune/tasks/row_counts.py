@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from fairtune.core.cache import cache_folder, key_of, place_of
-from fairtune.core.cache_seals import DamageError, read_note, write_note
+from fairtune.core.cache import DamageError, cache_folder, key_of, place_of, read_note, write_note
 
 
 def remember_rows(file: Path, rows: int) -> None:

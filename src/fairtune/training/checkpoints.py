@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +10,8 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fairtune.core.files import (
-    parse_json,
-    read_sealed,
-    sync_folder,
-    write_json,
-    write_sealed,
-)
+from fairtune.core.files import parse_json, read_sealed, remove_leftovers, write_json, write_sealed
+from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
 
 MANIFEST, STATE = "manifest.json", "state.json"
 Groups = Mapping[str, Mapping[str, Tensor]]
@@ -43,28 +35,13 @@ class Damaged(Exception):  # noqa: N818 - skipped with a warning by the reader
 
 def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None:
     """Write a state so that a reader sees all of it or none."""
-    aside = folder.with_name(f".{folder.name}.writing")
-    shutil.rmtree(aside, ignore_errors=True)
     folder.parent.mkdir(exist_ok=True)  # but not the run's folder, if somebody deleted that
-    aside.mkdir()
-    try:
+    remove_leftovers(folder.parent)  # a run has one writer
+    with write_folder(folder, replace=True) as aside:
         for group, members in tensors.items():
             save_file(_unshared(members), aside / f"{group}.safetensors")
         write_json(aside / STATE, state)
-        sums = {}
-        for file in sorted(aside.iterdir()):
-            with file.open("rb") as handle:
-                sums[file.name] = hashlib.file_digest(handle, "sha256").hexdigest()
-                os.fsync(handle.fileno())
-        write_sealed(aside / MANIFEST, {"files": sums})
-        sync_folder(aside)
-        if folder.exists():
-            _remove(folder)
-        aside.rename(folder)
-        sync_folder(folder.parent)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+        write_sealed(aside / MANIFEST, {"files": sums_of(aside, files_of(aside))})
 
 
 def read_state(folder: Path) -> Saved:
@@ -75,10 +52,8 @@ def read_state(folder: Path) -> Saved:
     """
     try:
         sums: dict[str, str] = read_sealed(folder / MANIFEST)["files"]
-        for name, expected in sums.items():
-            with (folder / name).open("rb") as handle:
-                if hashlib.file_digest(handle, "sha256").hexdigest() != expected:
-                    raise Damaged(f"{folder.name}: {name} is not what was written")
+        if change := first_change(folder, sums, sums):
+            raise Damaged(f"{folder.name}: {change.name} is not what was written")
         state = parse_json((folder / STATE).read_bytes())
     except OSError as error:
         raise Damaged(f"{folder.name}: {error}") from None
@@ -102,15 +77,7 @@ def keep_only(folders: Iterable[Path], keep: Iterable[Path]) -> None:
     kept = set(keep)
     for folder in folders:
         if folder not in kept:
-            _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Delete a state; renamed first, so that a half-deleted one is never taken for a state."""
-    doomed = folder.with_name(f".{folder.name}.removing")
-    shutil.rmtree(doomed, ignore_errors=True)
-    folder.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+            remove_folder(folder)
 
 
 def _unshared(members: Mapping[str, Tensor]) -> dict[str, Tensor]:

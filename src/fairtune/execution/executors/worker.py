@@ -17,9 +17,10 @@ from typing import Any
 
 from fairtune.core.console import make_messages_printable
 from fairtune.core.errors import FairtuneError, LedgerError, Stopped
+from fairtune.core.locks import is_locked
 from fairtune.core.pipes import own_pipes
 from fairtune.execution.job import Job
-from fairtune.ledger.folders import is_locked, lock
+from fairtune.ledger.folders import lock
 
 REPORT_SECONDS = 0.2
 LOCK_SECONDS = 60.0
