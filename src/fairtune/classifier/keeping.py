@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from fairtune.ledger.events import EventLog
-from fairtune.training.checkpoints import keep_only
+from fairtune.training.checkpoints import RunStates, keep_only
 from fairtune.training.objectives import Evaluation
 from fairtune.training.progress import RunInProgress
-from fairtune.training.states import RunStates
 
 UNCOUNTED = ("event", "unit", "split", "loss", "best", "seconds", "step", "epoch")
 

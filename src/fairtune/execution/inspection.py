@@ -1,4 +1,4 @@
-"""Everything about a model, and what methods make of it, that can be told without training."""
+"""Everything about a model, and what methods make of it, that can be known without training."""
 
 from __future__ import annotations
 

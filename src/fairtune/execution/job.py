@@ -1,4 +1,4 @@
-"""A job: all that a worker needs to perform one run, as plain data that crosses a process boundary; and how a failure is told."""
+"""A job: all that a worker needs for one run, as plain data that crosses a process boundary; and how a failure is recorded."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def failure_reason(error: BaseException) -> str:
 
 
 def _is_full_disk(error: BaseException) -> bool:
-    """Also when a library tells it in words of its own, as safetensors does."""
+    """Also when a library says so in words of its own, as safetensors does."""
     known = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return known or "No space left on device" in str(error)
 

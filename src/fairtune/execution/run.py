@@ -42,6 +42,7 @@ from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.encoding import encode_task
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
+from fairtune.training.checkpoints import RunStates
 from fairtune.training.classification import Classification, TrainingTexts
 from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
@@ -51,7 +52,6 @@ from fairtune.training.objectives import Objective
 from fairtune.training.representation import NAME as REPRESENTATION
 from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
-from fairtune.training.states import RunStates
 
 GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
 LOOK_SECONDS = 5.0

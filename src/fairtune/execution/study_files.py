@@ -1,4 +1,4 @@
-"""Keeping the texts that a study is scored on, once, before its first run."""
+"""What a study's folder holds before its first run: the plan, the data card, and the texts that it is scored on."""
 
 from __future__ import annotations
 
@@ -30,10 +30,32 @@ LONGEST = 2_000
 """Characters of a text that are kept."""
 
 
+def record_plan(plan: Plan, home: Path) -> None:
+    """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
+    remove_leftovers(home)
+    write_study(home, plan.as_json())
+    if plan.task.kind != TEXT:  # of text, the plan's own counts say all there is to say
+        _record_card(plan, home / "data.json")
+        record_examples(plan, home)
+
+
+def _record_card(plan: Plan, file: Path) -> None:
+    """Keep the data card. It is a help to readers: without it, a study runs all the same and says why there is none."""
+    content: dict[str, Any]
+    try:
+        content = card_of(**plan.study.data()).as_json()
+    except Stopped:
+        raise
+    except Exception as error:
+        content = {"problem": f"{type(error).__name__}: {error}"}
+    with contextlib.suppress(OSError):
+        write_sealed(file, content)
+
+
 def record_examples(plan: Plan, home: Path) -> None:
     """Keep the scored examples. They are a help to readers: without them a study runs all the same, and the file says why."""
     try:
-        _record(plan, home / FILE)
+        _write_examples(plan, home / FILE)
     except Stopped:
         raise
     except Exception as error:
@@ -42,7 +64,7 @@ def record_examples(plan: Plan, home: Path) -> None:
             write_examples(home / FILE, problem, {})
 
 
-def _record(plan: Plan, file: Path) -> None:
+def _write_examples(plan: Plan, file: Path) -> None:
     task, most = load_task(**plan.study.data()), _scored(plan)
     scored = {name: min(len(task.splits[name]), most or len(task.splits[name])) for name in SPLITS}
     tokenizer = plan.tokenizer or plan.model
@@ -84,25 +106,3 @@ def _kept(split: Split, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> E
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
-
-
-def record_plan(plan: Plan, home: Path) -> None:
-    """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
-    remove_leftovers(home)
-    write_study(home, plan.as_json())
-    if plan.task.kind != TEXT:  # of text, the plan's own counts tell what there is to tell
-        _record_card(plan, home / "data.json")
-        record_examples(plan, home)
-
-
-def _record_card(plan: Plan, file: Path) -> None:
-    """Keep the data card. It is a help to readers: without it, a study runs all the same and says why there is none."""
-    content: dict[str, Any]
-    try:
-        content = card_of(**plan.study.data()).as_json()
-    except Stopped:
-        raise
-    except Exception as error:
-        content = {"problem": f"{type(error).__name__}: {error}"}
-    with contextlib.suppress(OSError):
-        write_sealed(file, content)

@@ -1,4 +1,4 @@
-"""Run folders: where everything about a run is, and what state it is in."""
+"""Run folders: where everything about a run is, and the lock that one process holds while it writes there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RunFolder:
 
     @property
     def records(self) -> Path:
-        """Arrays that methods record while they train; the events tell which of them count."""
+        """Arrays that methods record while they train; the events say which of them count."""
         return self.path / "records"
 
     @property
@@ -100,7 +100,7 @@ class RunFolder:
                 return
             reason = f"its plan.json is missing, but {left} is there, so nothing says what was trained"
         except (OSError, ValueError) as error:
-            reason = f"its plan.json {_told(error)}, so nothing says what was trained"
+            reason = f"its plan.json {_explain(error)}, so nothing says what was trained"
         else:
             if found.get("key") == expected["key"]:
                 return
@@ -136,7 +136,7 @@ class RunFolder:
         shutil.rmtree(self.checkpoint, ignore_errors=True)
 
 
-def _told(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """Why a file cannot be used, in words that follow its name."""
     return f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
 

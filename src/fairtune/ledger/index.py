@@ -1,4 +1,4 @@
-"""The index: one SQLite row a run, for quick answers about many. Made from the folders; delete it whenever you like."""
+"""The index: one SQLite row per run, for quick answers about many. Made from the folders; delete it whenever you like."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.seals import WAITING, State, run_facts, run_state
+from fairtune.ledger.seals import (
+    WAITING,
+    RunState,
+    run_facts,
+    run_state,
+)
 from fairtune.ledger.studies import run_folders, study_names
 
 NAME = "index.sqlite"
@@ -83,7 +88,7 @@ def _scan(runs: Path) -> Iterator[IndexRow]:
                 yield _row(study, folder, state)
 
 
-def _row(study: str, folder: RunFolder, state: State) -> IndexRow:
+def _row(study: str, folder: RunFolder, state: RunState) -> IndexRow:
     facts = run_facts(state)
     return IndexRow(
         study=study,

@@ -30,6 +30,7 @@ from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.batches import Indices
 from fairtune.training.batch_pass import BatchPass
+from fairtune.training.checkpoints import RunStates
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
 from fairtune.training.objectives import Evaluation, Objective
@@ -41,7 +42,6 @@ from fairtune.training.optimizer import (
     step_clipped,
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
-from fairtune.training.states import RunStates
 
 
 class TrainingRun:

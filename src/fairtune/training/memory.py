@@ -1,6 +1,6 @@
-"""The memory that a run needs. On a GPU torch tells what it allocated; elsewhere it is counted, part by part.
+"""The memory that a run needs. On a GPU torch says what it allocated; elsewhere it is counted, part by part.
 
-The size of a process would tell what it did before: a worker that lives for a whole study keeps the pages of its largest run.
+The size of a process would show what it did before: a worker that lives for a whole study keeps the pages of its largest run.
 """
 
 from __future__ import annotations

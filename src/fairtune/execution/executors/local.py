@@ -62,7 +62,7 @@ class _Worker:
             self.process.stdin.write(json.dumps(job.as_json()).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            return  # it died; the end of its output tells
+            return  # it died; the end of its output says so
 
     def messages(self) -> list[Message] | None:
         """What it said since the last look; None once it has ended."""
