@@ -1,4 +1,4 @@
-"""Performing one run, from its job to its result: the flat list of what happens, in order."""
+"""One run, from its job to its result: the flat list of what happens, in order."""
 
 from __future__ import annotations
 
@@ -176,7 +176,9 @@ class PreparedRun:
 
 def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> PreparedRun:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
-    take_layouts(job.attention)
+    take_layouts(
+        job.attention
+    )  # what the user made known to the parent process must be known to this one, before anything else
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     accelerator = make_accelerator(device, train.precision)

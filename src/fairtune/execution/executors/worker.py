@@ -60,7 +60,7 @@ def main() -> None:
     threading.Thread(target=_read, args=(inbox, jobs, stop), daemon=True).start()
     send("ready")
     while (line := _next(jobs, stop)) is not None:
-        job = _take(line)
+        job = Job(**json.loads(line))
         send("started", run=job.name)
         try:
             send("ended", run=job.name, result=_perform(job, device, stop, send))
@@ -69,11 +69,6 @@ def main() -> None:
             return
         except FairtuneError as error:
             send("refused", run=job.name, reason=str(error))
-
-
-def _take(line: str) -> Job:
-    """A job as it came down the pipe. Whatever this process must know before it performs the job is taken up here."""
-    return Job(**json.loads(line))
 
 
 def _read(inbox: int, jobs: queue.Queue[str | None], stop: _Stop) -> None:
@@ -104,7 +99,7 @@ def _perform(job: Job, device: str, stop: _Stop, send: Any) -> dict[str, Any]:
             last = time.monotonic()
             send("progress", run=job.name, **values)
 
-    path = job.run.path / ".lock"
+    path = job.run.lock
     waited = time.monotonic()
     while True:  # a worker whose parent was killed may still be saving this very run
         try:
