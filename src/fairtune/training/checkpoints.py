@@ -29,7 +29,7 @@ Groups = Mapping[str, Mapping[str, Tensor]]
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedState:
     """A state read back.
 
     Args:
@@ -133,7 +133,7 @@ class RunStates:
             {name: part.numpy() for name, part in saved.tensors["scores"].items()}, saved.state["metrics"]
         )
 
-    def _own(self, folder: Path, saved: Saved) -> Saved:
+    def _own(self, folder: Path, saved: SavedState) -> SavedState:
         """The state, if it is of this run."""
         if saved.state.get("key") != self.key:
             raise RunFailure(
@@ -168,7 +168,7 @@ def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[
     return tensors, values
 
 
-def _load_methods(run: RunInProgress, saved: Saved) -> None:
+def _load_methods(run: RunInProgress, saved: SavedState) -> None:
     for number, method in enumerate(run.methods):
         prefix = f"{number}."
         tensors = {k.removeprefix(prefix): v for k, v in saved.tensors["methods"].items() if k.startswith(prefix)}
@@ -198,7 +198,7 @@ def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None
         write_sealed(aside / MANIFEST, {"files": sums_of(aside, files_of(aside))})
 
 
-def read_state(folder: Path) -> Saved:
+def read_state(folder: Path) -> SavedState:
     """Read a state back, checked against its manifest.
 
     Raises:
@@ -214,10 +214,10 @@ def read_state(folder: Path) -> Saved:
     except (ValueError, KeyError) as error:
         raise DamagedState(f"{folder.name}: {MANIFEST} {error}") from None
     files = [folder / name for name in sums if name.endswith(".safetensors")]
-    return Saved({file.stem: load_file(file) for file in files}, state)
+    return SavedState({file.stem: load_file(file) for file in files}, state)
 
 
-def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, Saved] | None:
+def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, SavedState] | None:
     """The newest state that can be read; damaged ones are skipped with a warning."""
     for folder in sorted(folders, reverse=True):
         try:
