@@ -35,8 +35,7 @@ class Trainee:
         import torch
 
         from fairtune.settings.sections import Train
-        from fairtune.training.activations import use_fast_gelu
-        from fairtune.training.dropout import use_fast_dropout
+        from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
         from fairtune.training.optimizer import make_optimizer, parameter_groups
 
         use_fast_dropout(self.model.train())
@@ -181,7 +180,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512, help="tokens a step")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     chosen = parser.parse_args()
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     if (
         "MALLOC_TOP_PAD_" not in os.environ

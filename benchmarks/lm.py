@@ -55,7 +55,7 @@ PARTS = ("speed", "loss", "memory", "freeze")
 def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     """The product's own run, ready to be advanced, and its events; every peer takes weights and batches from it."""
     from fairtune.execution.job import make_job
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
@@ -77,7 +77,7 @@ def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     plan = make_plan(load_study(study))
     job = make_job(plan, plan.runs[0], scratch)
     job.run.path.mkdir(parents=True)
-    return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run, job.run.events
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run, job.run.events
 
 
 class Fairtune:
@@ -100,7 +100,7 @@ class Bare:
     def __init__(self, run: Any, tuned: bool) -> None:
         import torch
 
-        from fairtune.training.activations import use_fast_gelu
+        from fairtune.training.fast_layers import use_fast_gelu
 
         self.model, self.rows, self.order = taken(run)
         if tuned:
@@ -208,7 +208,7 @@ def serve(peer: str, blocks: int) -> None:
 
 
 def start(peer: str, blocks: int) -> subprocess.Popen[str]:
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     environment = dict(os.environ) if peer in ("bare", "trainer") else worker_environment("cpu")
     command = [sys.executable, __file__, "--serve", peer, "--blocks", str(blocks)]
@@ -407,7 +407,7 @@ def frozen(blocks: int) -> None:
 def measure(parts: list[str], blocks: int) -> None:
     import torch
 
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     load = os.getloadavg()[0]
     print(f"{blocks} blocks; torch {torch.__version__}, {torch.get_num_threads()} threads, load {load:.1f}", flush=True)

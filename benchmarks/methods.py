@@ -51,7 +51,7 @@ class Steps:
 
     def __init__(self, folder: Path, model: str, methods: list[str], batch_size: int, words: int) -> None:
         from fairtune.execution.job import make_job
-        from fairtune.execution.performing import prepare
+        from fairtune.execution.run import prepare_run
         from fairtune.ledger.events import EventLog
         from fairtune.study.loading import load_study
         from fairtune.study.plan import make_plan
@@ -66,12 +66,12 @@ class Steps:
         plan = make_plan(load_study(study))
         job = make_job(plan, plan.runs[0], folder / "-".join(["runs", *methods]))
         job.run.path.mkdir(parents=True, exist_ok=True)
-        self.run = prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+        self.run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
         self.factor = plan.study.methods("arm")[0].config.step_factor if methods else 1.0
 
     def step(self) -> tuple[float, float]:
         """Seconds of a step by the clock, and the processor's time for it, which other work disturbs less."""
-        from fairtune.training.loop import TRAIN
+        from fairtune.training.progress import TRAIN
 
         started, before = time.perf_counter(), time.process_time()
         self.run.advance()
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--words", type=int, default=30, help="words of a text")
     chosen = parser.parse_args()
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
     from fairtune.methods.registry import registered
 
     if "MALLOC_TOP_PAD_" not in os.environ:  # glibc reads its settings at the start: begin again as a worker would

@@ -38,7 +38,7 @@ SIDES, HEADS, RESAMPLES = 3, 400, 2000
 def ready(scratch: Path, steps: int, examples: int) -> Any:
     """A run of BP-SOM as a worker has it before its first step; nothing is pruned."""
     from fairtune.execution.job import make_job
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
@@ -56,7 +56,7 @@ def ready(scratch: Path, steps: int, examples: int) -> Any:
     plan = make_plan(load_study(study))
     job = make_job(plan, plan.runs[0], scratch)
     job.run.path.mkdir(parents=True)
-    return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 class Steps:
@@ -333,7 +333,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="turns of maps and labelling")
     parser.add_argument("--examples", type=int, default=5000, help="training examples")
     chosen = parser.parse_args()
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     if "MALLOC_TOP_PAD_" not in os.environ:  # glibc reads its settings at the start: begin again as a worker would
         os.execve(sys.executable, [sys.executable, *sys.argv], worker_environment("cpu"))

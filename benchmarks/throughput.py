@@ -57,15 +57,15 @@ class Fairtune:
         import numpy as np
 
         from fairtune.execution.job import make_job
-        from fairtune.execution.performing import prepare
+        from fairtune.execution.run import prepare_run
         from fairtune.ledger.events import EventLog
-        from fairtune.training.loop import TRAIN
+        from fairtune.training.progress import TRAIN
 
         with tempfile.TemporaryDirectory() as scratch:
             job = make_job(self.plan, self.plan.runs[seed], Path(scratch))
             job.run.path.mkdir(parents=True)
             log = EventLog(job.run.events)
-            run = prepare(job, "cpu", log, lambda: None).run
+            run = prepare_run(job, "cpu", log, lambda: None).run
             started = time.perf_counter()
             while run.progress.phase == TRAIN:
                 run.advance()
@@ -164,7 +164,7 @@ def examples_of(peer: str, updates: int) -> int:
 
 
 def start(peer: str, examples: int) -> subprocess.Popen[str]:
-    from fairtune.execution.local import worker_environment
+    from fairtune.execution.executors.local import worker_environment
 
     environment = worker_environment("cpu") if peer == "fairtune" else dict(os.environ)
     command = [sys.executable, __file__, "--serve", peer, "--updates", str(examples // BATCH)]

@@ -9,7 +9,8 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +125,30 @@ def make_tiny_task(folder: Path) -> TaskFiles:
     return TaskFiles(**files)
 
 
+class InProcessExecutor:
+    """Performs jobs in this process, one after the other."""
+
+    def __init__(self, device: str) -> None:
+        self._device, self._waiting = device, deque[Any]()
+
+    def submit(self, jobs: Sequence[Any]) -> None:
+        self._waiting.extend(jobs)
+
+    def events(self) -> Iterator[Any]:
+        from fairtune.execution.executors.base import ENDED, JobEvent
+        from fairtune.execution.run import perform_run
+
+        while self._waiting:
+            job = self._waiting.popleft()
+            result = perform_run(job, self._device, lambda: None, lambda _: None)
+            yield JobEvent(job, ENDED, {"result": result})
+
+    def cancel_waiting(self) -> None:
+        self._waiting.clear()
+
+    def stop(self) -> None: ...
+
+
 @contextmanager
 def performing_here() -> Iterator[None]:
     """Studies whose runs are performed in this process, for what comes before and after them.
@@ -131,24 +156,14 @@ def performing_here() -> Iterator[None]:
     Starting a worker costs more than all the rest of a small study; what only workers can get wrong is tested in
     execution/test_studies.py.
     """
-    from fairtune.execution import conducting, performing
+    from fairtune.execution.executors.local import find_devices
+    from fairtune.execution.run import load_task_once
+    from fairtune.execution.study_run import use_executor
 
-    class Here:
-        disk_full = False
-
-        def __init__(self, devices: list[str], _: Path, listen: Any) -> None:
-            self._device, self._listen = devices[0], listen
-
-        def run(self, jobs: list[Any]) -> None:
-            for job in jobs:
-                result = performing.perform(job, self._device, lambda: None, lambda _: None)
-                self._listen("ended", job, {"type": "ended", "result": result})
-
-    performing._task.cache_clear()  # a task of the same name may have other data in another test
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conducting, "LocalExecutor", Here)
+    load_task_once.cache_clear()  # a task of the same name may have other data in another test
+    with use_executor(lambda execution, _: InProcessExecutor(find_devices(execution.devices)[0])):
         yield
-    performing._task.cache_clear()
+    load_task_once.cache_clear()
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairtune.analysis.results import Results, load_results
-from fairtune.execution.conducting import conduct
-from fairtune.monitor.terminal import make_watcher
+from fairtune.execution.study_run import run_plan
+from fairtune.monitor.terminal import make_monitor
 from fairtune.study.loading import StudySource, load_study
 from fairtune.study.plan import make_plan
 
@@ -32,5 +32,5 @@ def run_study(
         Stopped: Ctrl-C; what was done is saved, and the same call goes on.
     """
     plan = make_plan(load_study(study, overrides, profile))
-    conduct(plan, Path(runs), make_watcher(quiet=not progress))
+    run_plan(plan, Path(runs), make_monitor(quiet=not progress))
     return load_results(runs, plan.study.study)

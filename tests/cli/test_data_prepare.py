@@ -108,8 +108,8 @@ def test_a_task_is_read_and_tokenised_for_each_length(class_study: Path, monkeyp
     assert [step["what"] for step in first["steps"]] == [
         "data, read and checked",
         "model tiny-bert",
-        "tokens, at most 32 an example",
-        "tokens, at most 8 an example",
+        "tokens, at most 32 per example",
+        "tokens, at most 8 per example",
     ]
     assert first["steps"][0]["counts"] == {"train": 200, "validation": 60, "test": 60}
     assert first["steps"][2]["counts"]["examples"] == 320

@@ -70,9 +70,9 @@ def toy(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> ToyStudy:
 
 def perform_here(job: Job, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """A run in this process."""
-    from fairtune.execution.performing import perform
+    from fairtune.execution.run import perform_run
 
-    return perform(job, "cpu", check_stop, lambda _: None)
+    return perform_run(job, "cpu", check_stop, lambda _: None)
 
 
 def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from fairtune.execution.building import build_start, plain_model
-from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
+from fairtune.execution.start import build_start, plain_model
+from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
 from fairtune.models.sources import ModelSource

@@ -10,8 +10,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import LedgerError
-from fairtune.execution.conducting import conduct
 from fairtune.execution.job import make_job
+from fairtune.execution.study_run import run_plan
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 from tests.execution.conftest import perform_here
@@ -57,8 +57,8 @@ def test_a_study_whose_data_changed_does_not_go_on_in_the_old_folder(
 
     class Silent:
         def begin(self, *_: object) -> None: ...
-        def hear(self, *_: object) -> None: ...
+        def update(self, *_: object) -> None: ...
         def end(self) -> None: ...
 
     with pytest.raises(LedgerError, match="task"):
-        conduct(second, tmp_path / "runs", Silent())
+        run_plan(second, tmp_path / "runs", Silent())

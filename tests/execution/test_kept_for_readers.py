@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from fairtune.execution import examples as keeping
-from fairtune.execution.examples import record_examples
+from fairtune.execution import study_files
+from fairtune.execution.study_files import record_examples
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.examples import FILE, about_examples, read_examples
 from fairtune.ledger.predictions import Predictions, read_predictions
@@ -52,7 +52,7 @@ def test_they_are_written_once_and_anew_where_more_is_scored(
     assert (tmp_path / FILE).stat().st_mtime_ns == first
     record_examples(planned(tiny_model, tiny_task.as_study(), 20, None), tmp_path)
     assert len(read_examples(tmp_path / FILE, "test").ids) == 60
-    monkeypatch.setattr(keeping, "MOST", 30)
+    monkeypatch.setattr(study_files, "MOST", 30)
     record_examples(planned(tiny_model, tiny_task.as_study(), None), tmp_path)
     about = about_examples(tmp_path / FILE)
     assert about is not None
@@ -66,7 +66,7 @@ def test_a_study_runs_without_them_and_the_file_says_why(
     def broken(*_: Any) -> None:
         raise RuntimeError("no idea")
 
-    monkeypatch.setattr(keeping, "_examples", broken)
+    monkeypatch.setattr(study_files, "_examples", broken)
     plan = planned(tiny_model, tiny_task.as_study(), 20)
     record_examples(plan, tmp_path)
     about = about_examples(tmp_path / FILE)
@@ -93,12 +93,12 @@ def test_the_kept_vectors_are_of_the_scored_weights_and_change_no_bit(
     logits = torch.from_numpy(states.astype(np.float32)) @ weights["classifier.weight"].T + weights["classifier.bias"]
     torch.testing.assert_close(logits, torch.from_numpy(scored.scores[rows]), atol=2e-3, rtol=1e-2)
 
-    from fairtune.execution import performing
+    from fairtune.execution import run
 
     def broken(_: Any) -> None:
         raise RuntimeError("no head")
 
-    monkeypatch.setattr(performing, "representation", broken)
+    monkeypatch.setattr(run, "representation", broken)
     other = toy.job("without", evaluate=2, steps=4)
     perform_here(other)
     assert digests(other.run.path) == digests(job.run.path)

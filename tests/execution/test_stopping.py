@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution import local
-from fairtune.execution.conducting import conduct
-from fairtune.execution.local import LocalExecutor
+from fairtune.execution.executors import local
+from fairtune.execution.executors.local import LocalExecutor
+from fairtune.execution.study_run import run_plan
 from fairtune.ledger.seals import run_state
-from fairtune.monitor.terminal import QuietWatcher
+from fairtune.monitor.terminal import QuietMonitor
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 from tests.execution.conftest import ToyStudy, perform_here
@@ -50,14 +50,15 @@ def test_a_worker_that_hears_nothing_is_killed_with_what_it_started(
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", DEAF.replace("CLOSE", close)))
     children: list[int] = []
 
-    def listen(kind: str, _job: Any, message: dict[str, Any]) -> None:
-        if kind == "child":
-            children.append(message["pid"])
-            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    class Interrupting(QuietMonitor):
+        def update(self, run: str, kind: str, values: Any) -> None:  # noqa: ARG002
+            if kind == "child":
+                children.append(values["pid"])
+                threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
-    executor = LocalExecutor(["cpu"], tmp_path / "logs", listen)
+    plan = make_plan(load_study({**toy.source, "arms": {"baseline": {}}, "seeds": 1}))
     with pytest.raises(Stopped):
-        executor.run([toy.job("runs")])
+        run_plan(plan, tmp_path / "runs", Interrupting(), LocalExecutor(["cpu"], tmp_path / "logs"))
     (child,) = children
     end = time.monotonic() + 10
     while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
@@ -67,8 +68,11 @@ def test_a_worker_that_hears_nothing_is_killed_with_what_it_started(
 
 def test_a_log_folder_that_is_a_file_is_told(toy: ToyStudy, tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("in the way")
+    executor = LocalExecutor(["cpu"], tmp_path / "logs")
+    executor.submit([toy.job("runs")])
     with pytest.raises(LedgerError, match=r"logs: the workers' log cannot be written \(.+\); mend that or use another"):
-        LocalExecutor(["cpu"], tmp_path / "logs", lambda *_: None).run([toy.job("runs")])
+        next(executor.events())
+    executor.stop()
 
 
 def test_a_run_whose_folder_is_deleted_says_so_and_does_not_come_back(toy: ToyStudy) -> None:
@@ -96,16 +100,16 @@ def test_a_study_whose_folder_is_deleted_is_stopped_with_a_sentence(
     source = {**toy.source, "arms": {"baseline": {}, "other": {"lr": 2e-3}}, "seeds": 1}
     plan, began = make_plan(load_study(source)), []
 
-    class Deleting(QuietWatcher):
-        def hear(self, kind: str, job: Any, message: Any) -> None:  # noqa: ARG002
-            began.append(job.name)
+    class Deleting(QuietMonitor):
+        def update(self, run: str, kind: str, values: Any) -> None:  # noqa: ARG002
+            began.append(run)
             shutil.rmtree(tmp_path / "runs")
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         LedgerError, match=r"runs/toy: the study's folder was deleted or moved away .* run the study again"
     ):
-        conduct(plan, tmp_path / "runs", Deleting())
+        run_plan(plan, tmp_path / "runs", Deleting())
     assert began == ["baseline/seed-0"], "no further run is trained for nobody"
 
 
@@ -139,22 +143,22 @@ def test_a_run_is_never_taken_up_from_a_checkpoint_of_other_settings(toy: ToyStu
 def test_a_run_of_other_settings_never_passes_for_the_plans(toy: ToyStudy, tmp_path: Path, fault: str) -> None:
     source = {**toy.source, "train": {**toy.source["train"], "steps": 2}, "arms": {"baseline": {}}, "seeds": 1}
     plan = make_plan(load_study(source, ["train.lr=0.003"]))
-    conduct(plan, tmp_path / "runs", QuietWatcher())
+    run_plan(plan, tmp_path / "runs", QuietMonitor())
     file = tmp_path / "runs" / "toy" / "baseline" / "seed-0" / "plan.json"
     file.unlink() if fault == "missing" else file.write_text("{")
     with pytest.raises(LedgerError, match=r"plan\.json .* nothing says what was trained.*Move this folder away"):
-        conduct(make_plan(load_study(source, ["train.lr=1e-5"])), tmp_path / "runs", QuietWatcher())
+        run_plan(make_plan(load_study(source, ["train.lr=1e-5"])), tmp_path / "runs", QuietMonitor())
 
 
 @pytest.mark.usefixtures("performed_here")
 def test_a_damaged_run_is_left_alone_and_the_others_are_run(toy: ToyStudy, tmp_path: Path) -> None:
     source = {**toy.source, "train": {**toy.source["train"], "steps": 2}, "arms": {"baseline": {}}, "seeds": 1}
-    conduct(make_plan(load_study(source)), tmp_path / "runs", QuietWatcher())
+    run_plan(make_plan(load_study(source)), tmp_path / "runs", QuietMonitor())
     file = tmp_path / "runs" / "toy" / "baseline" / "seed-0" / "predictions.parquet"
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    outcome = conduct(make_plan(load_study({**source, "seeds": 2})), tmp_path / "runs", QuietWatcher())
+    outcome = run_plan(make_plan(load_study({**source, "seeds": 2})), tmp_path / "runs", QuietMonitor())
     assert outcome.damaged == {"baseline/seed-0": "predictions.parquet was changed after the run was closed"}
     assert outcome.finished == ["baseline/seed-1"]
     assert file.read_bytes() == bytes(content), "nothing that was recorded is lost"

@@ -10,7 +10,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 from transformers.models.bert import modeling_bert  # noqa: F401
 
-import fairtune.execution.performing
+import fairtune.execution.run
 import fairtune.methods.bpsom.method  # noqa: F401
 
 get_checkpoint_conversion_mapping("bert")

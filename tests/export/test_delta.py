@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from fairtune import export_delta, restore_delta
-from fairtune.execution.conducting import record_plan
 from fairtune.execution.job import make_job
+from fairtune.execution.study_files import record_plan
 from fairtune.export.delta import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder

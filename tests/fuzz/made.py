@@ -59,8 +59,8 @@ def delta() -> Path:
 @cache
 def ledger() -> Path:
     """A runs folder with a study of two arms and two seeds, really trained, and what it says."""
-    from fairtune.execution.conducting import conduct
-    from fairtune.monitor.terminal import QuietWatcher
+    from fairtune.execution.study_run import run_plan
+    from fairtune.monitor.terminal import QuietMonitor
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
     from tests.conftest import performing_here
@@ -75,7 +75,7 @@ def ledger() -> Path:
         "execution": {"devices": "cpu"},
     }
     with performing_here():
-        conduct(make_plan(load_study(source)), place() / "runs", QuietWatcher())
+        run_plan(make_plan(load_study(source)), place() / "runs", QuietMonitor())
     return place() / "runs"
 
 

@@ -13,10 +13,10 @@ import pytest
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
 from fairtune.ledger import index
-from fairtune.ledger.folders import RunFolder, lock, run_folder, run_folders
+from fairtune.ledger.folders import RunFolder, lock
 from fairtune.ledger.index import NAME, IndexRow, planned_status, refresh_index, study_status
 from fairtune.ledger.seals import close_run, run_facts, run_state
-from fairtune.ledger.studies import write_study
+from fairtune.ledger.studies import run_folder, run_folders, write_study
 
 
 @pytest.fixture(autouse=True)

@@ -13,16 +13,16 @@ import pytest
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
 from fairtune.core.locks import is_locked
-from fairtune.ledger.folders import (
-    lock,
+from fairtune.ledger.folders import lock
+from fairtune.ledger.seals import RunState, close_run, run_state
+from fairtune.ledger.studies import (
     require_study,
     require_writable,
     run_folder,
     run_folders,
     study_names,
+    write_study,
 )
-from fairtune.ledger.seals import State, close_run, run_state
-from fairtune.ledger.studies import write_study
 
 
 def make_run(runs: Path, arm: str = "baseline", seed: int = 0, score: float | None = 0.8, study: str = "s") -> Any:
@@ -38,18 +38,18 @@ def make_run(runs: Path, arm: str = "baseline", seed: int = 0, score: float | No
 def test_a_folder_says_what_state_its_run_is_in(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "s", "baseline", 3)
     assert (folder.path, folder.arm, folder.seed) == (tmp_path / "s" / "baseline" / "seed-3", "baseline", 3)
-    assert run_state(folder) == State("waiting")
+    assert run_state(folder) == RunState("waiting")
     folder.begin({"key": "k"})
-    assert run_state(folder) == State("interrupted")
+    assert run_state(folder) == RunState("interrupted")
     with lock(folder.lock, "taken"):
-        assert run_state(folder) == State("running")
+        assert run_state(folder) == RunState("running")
     failed = {"status": "failed", "reason": "x", "key": "k"}
     write_sealed(folder.result, failed)
-    assert run_state(folder) == State("failed", failed)
+    assert run_state(folder) == RunState("failed", failed)
     folder.begin({"key": "k"})
     close_run(folder, "k", {"status": "finished"})
-    assert run_state(folder) == run_state(folder, "k") == State("finished", {"status": "finished", "key": "k"})
-    assert run_state(folder, "other") == State("waiting"), "a run of another plan is none of this one"
+    assert run_state(folder) == run_state(folder, "k") == RunState("finished", {"status": "finished", "key": "k"})
+    assert run_state(folder, "other") == RunState("waiting"), "a run of another plan is none of this one"
 
 
 SETTINGS = {"train": {"lr": 1e-4, "epochs": 3}, "task": {"name": "t"}, "methods": []}

@@ -17,10 +17,16 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_json, write_sealed
 from fairtune.ledger import seals
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder, run_folder
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.records import write_arrays
-from fairtune.ledger.seals import CHECKED, State, close_run, run_state
+from fairtune.ledger.seals import (
+    CHECKED,
+    RunState,
+    close_run,
+    run_state,
+)
+from fairtune.ledger.studies import run_folder
 
 PLAN = {"key": "k", "settings": {"lr": 1e-5}, "signature": "sig", "arm": "a", "seed": 0}
 RESULT = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": 1.0}}}
@@ -48,7 +54,7 @@ def closed(tmp_path: Path) -> RunFolder:
     folder = recorded(tmp_path)
     close_run(folder, "k", RESULT)
     folder.clear_scratch()
-    assert run_state(folder, "k") == State("finished", {**RESULT, "key": "k"})
+    assert run_state(folder, "k") == RunState("finished", {**RESULT, "key": "k"})
     return folder
 
 
@@ -127,7 +133,7 @@ def test_a_run_killed_before_its_result_is_on_the_disk_is_interrupted(
         close_run(folder, "k", RESULT)
     monkeypatch.undo()
     assert folder.manifest.exists()
-    assert run_state(folder) == State("interrupted")
+    assert run_state(folder) == RunState("interrupted")
     folder.begin(PLAN)
     assert not folder.manifest.exists()
     close_run(folder, "k", RESULT)
@@ -136,7 +142,7 @@ def test_a_run_killed_before_its_result_is_on_the_disk_is_interrupted(
 
 def test_a_result_taken_away_from_a_closed_run_is_damage_not_an_interruption(closed: RunFolder) -> None:
     closed.result.unlink()
-    assert run_state(closed) == State("damaged", problem="result.json is missing")
+    assert run_state(closed) == RunState("damaged", problem="result.json is missing")
 
 
 def test_a_finished_run_cannot_be_made_a_failed_one_or_a_failed_one_finished(closed: RunFolder, tmp_path: Path) -> None:

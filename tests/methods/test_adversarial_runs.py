@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.methods.adversarial.config import FGMConfig, FreeLBConfig, PGDConfig
 from fairtune.methods.bpsom.model import active_head
@@ -33,7 +33,7 @@ SMALL = {"hidden": 8, "grid": 3, "reliability": 0.5, "relabel": 2, "prune": None
 def prepared(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Any:
     job = toy.job(name, methods, **train)
     job.run.path.mkdir(parents=True)
-    return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 def read(*methods: Any) -> Any:
@@ -213,7 +213,7 @@ def test_language_models(tmp_path: Path) -> None:
     for precision in ("fp32", "bf16"):
         job = job_of(study, tmp_path / precision, precision=precision)
         job.run.path.mkdir(parents=True)
-        run = prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+        run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
         run.model.eval()
         before = {key: weights.clone() for key, weights in run.model.state_dict().items()}
         _, plain = learned(run, None, range(4))

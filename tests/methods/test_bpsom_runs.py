@@ -16,7 +16,7 @@ from torch import Tensor
 from fairtune import export_delta, restore_delta
 from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.records import Record, read_records
+from fairtune.ledger.records import MethodRecord, read_records
 from fairtune.methods.arms import named_arms
 from fairtune.methods.bpsom.config import BPSOMConfig
 from fairtune.methods.bpsom.method import BPSOM
@@ -121,7 +121,7 @@ def test_one_class_is_no_task_for_it() -> None:
 
 def run(
     toy: ToyStudy, name: str = "runs", methods: list[Any] | None = None, **settings: Any
-) -> tuple[Any, list[Record]]:
+) -> tuple[Any, list[MethodRecord]]:
     """A finished run of six steps an epoch, and its records."""
     train = {**SHORT, **settings.pop("train", {})}
     job = toy.job(name, methods or [{"bpsom": {**SMALL, **settings}}], **train)

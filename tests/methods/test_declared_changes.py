@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from fairtune.core.errors import RunFailure
-from fairtune.execution.building import Start, build_start
+from fairtune.execution.start import Start, build_start
 from fairtune.methods import registry
 from fairtune.methods.base import Method
 from fairtune.methods.registry import MethodConfig, register

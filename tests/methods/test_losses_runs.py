@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import BertConfig, BertModel
 
 from fairtune.core.errors import FairtuneError
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.methods.registry import create_method, parse_method_use, registered
 from fairtune.study.loading import load_study
@@ -117,7 +117,7 @@ class Passes:
     def __init__(self, toy: ToyStudy) -> None:
         job = toy.job("passes")
         job.run.path.mkdir(parents=True)
-        self.run: Any = prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+        self.run: Any = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
     def __call__(self, methods: list[Any], *groups: range, dropout: bool = True) -> tuple[float, list[Tensor]]:
         """The mean loss over groups of rows, and its gradients."""

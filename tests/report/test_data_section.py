@@ -131,13 +131,13 @@ def test_of_very_many_classes_the_largest_are_shown(card: DataCard) -> None:
 def test_recording_a_plan_keeps_the_card_and_never_fails_because_of_it(
     tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairtune.execution import conducting
+    from fairtune.execution import study_files
     from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
 
     source = {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": {"baseline": {}}}
     plan = make_plan(load_study(source))
-    conducting.record_plan(plan, tmp_path)
+    study_files.record_plan(plan, tmp_path)
     kept = DataCard.from_json(read_sealed(tmp_path / "data.json"))
     assert kept.fingerprint == plan.task.fingerprint
     assert kept.splits["train"].rows == 200
@@ -145,6 +145,6 @@ def test_recording_a_plan_keeps_the_card_and_never_fails_because_of_it(
     def broken(**_: Any) -> None:
         raise RuntimeError("no idea")
 
-    monkeypatch.setattr(conducting, "card_of", broken)
-    conducting.record_plan(plan, tmp_path)
+    monkeypatch.setattr(study_files, "card_of", broken)
+    study_files.record_plan(plan, tmp_path)
     assert read_sealed(tmp_path / "data.json") == {"problem": "RuntimeError: no idea"}

@@ -82,7 +82,7 @@ def test_runs_of_two_models_are_performed_and_compared(
     tiny_model: Path, other_model: Path, tiny_task: Any, tmp_path: Path
 ) -> None:
     from fairtune.analysis.results import load_results
-    from fairtune.execution.conducting import record_plan
+    from fairtune.execution.study_files import record_plan
     from tests.execution.conftest import perform_here
 
     plan = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairtune.execution import performing
+from fairtune.execution import run
 from fairtune.ledger.events import counted_events
 from fairtune.training.device import make_accelerator
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401
@@ -28,7 +28,7 @@ def fp16(monkeypatch: pytest.MonkeyPatch) -> Any:
                 accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
             return accelerator
 
-        monkeypatch.setattr(performing, "make_accelerator", make)
+        monkeypatch.setattr(run, "make_accelerator", make)
 
     return allow
 

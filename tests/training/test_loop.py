@@ -94,12 +94,12 @@ def test_times_are_kept_apart(toy: ToyStudy) -> None:  # noqa: F811
 
 
 def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
 
     job = toy.job("runs")
     job.run.path.mkdir(parents=True)
-    run = prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
     run.model.eval()  # no dropout
 
     def gradients(*groups: range) -> list[torch.Tensor]:
@@ -273,11 +273,11 @@ def test_a_method_that_loses_a_parameter_fails_the_run(toy: ToyStudy, monkeypatc
 
 
 def test_a_device_that_is_not_there_is_not_replaced_in_silence(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.performing import perform
+    from fairtune.execution.run import perform_run
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    result = perform(toy.job("runs"), "cuda:0", lambda: None, lambda _: None)
+    result = perform_run(toy.job("runs"), "cuda:0", lambda: None, lambda _: None)
     assert result["status"] == "failed"
     assert "no device cuda:0" in result["reason"]
 
@@ -294,13 +294,13 @@ def test_bf16_trains_on_a_cpu_and_fp16_is_refused(toy: ToyStudy) -> None:  # noq
 
 
 def test_runs_that_take_turns_in_one_process_end_with_the_bits_they_have_alone(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.performing import prepare
+    from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
 
     def ready(name: str, methods: list[Any]) -> Any:
         job = toy.job(name, methods)
         job.run.path.mkdir(parents=True)
-        return prepare(job, "cpu", EventLog(job.run.events), lambda: None).run
+        return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
     def weights(run: Any) -> list[torch.Tensor]:
         return [p.detach().clone() for p in run.model.parameters()]

@@ -11,7 +11,12 @@ import torch
 
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
 from fairtune.models.causal_classifier import classify_at_last_token
-from fairtune.training.representation import MOST, chosen_rows, seen_by_last_layer, watched
+from fairtune.training.representation import (
+    MOST,
+    answers_of,
+    chosen_rows,
+    seen_by_last_layer,
+)
 from tests.models.architectures import BUILDERS
 
 NAMES = ("bert", "roberta", "distilbert", "deberta-v3", "electra")
@@ -23,7 +28,7 @@ BATCH = {
 
 def seen(model: Any) -> tuple[torch.Tensor, torch.nn.Module, torch.Tensor]:
     with torch.inference_mode():
-        logits, answers = watched(model.eval(), dict(BATCH), None)
+        logits, answers = answers_of(model.eval(), dict(BATCH), None)
     found = seen_by_last_layer(logits, answers)
     assert found is not None
     return logits, *found

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from fairtune.core.errors import LedgerError, ModelError
 from fairtune.core.grid import Grid
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.folders import RunFolder, run_folders
-from fairtune.ledger.records import EVENT, Record, read_records
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.records import EVENT, MethodRecord, read_records
+from fairtune.ledger.studies import run_folders
 
 NAME = "bpsom"
 BINS = 20
@@ -157,7 +158,7 @@ def _pass(step: int, epoch: int, told: dict[str, Any]) -> MapPass:
     return MapPass(step, epoch, **{name: told.get(name) for name in known})
 
 
-def _map(folder: RunFolder, record: Record) -> MapRecord:
+def _map(folder: RunFolder, record: MethodRecord) -> MapRecord:
     try:
         told, arrays = record.figures, record.arrays
         grid = Grid(int(told["columns"]), int(told["rows"]), told["topology"])

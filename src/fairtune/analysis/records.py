@@ -11,7 +11,7 @@ from fairtune.core.errors import LedgerError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
-from fairtune.ledger.seals import DAMAGED, WAITING, State
+from fairtune.ledger.seals import DAMAGED, WAITING, RunState
 from fairtune.settings.metrics import classification_metrics, text_metrics
 
 SAME_EXAMPLES = (("ids", "labels"),)
@@ -31,7 +31,7 @@ class RunRecord:
     seed: int
     position: int
     folder: RunFolder
-    state: State
+    state: RunState
 
     @property
     def status(self) -> str:

@@ -18,9 +18,8 @@ from fairtune.analysis.statistics import PairedDifference, Summary, no_differenc
 from fairtune.analysis.totals import scored
 from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.folders import require_study, run_folder, run_folders
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
-from fairtune.ledger.studies import read_study
+from fairtune.ledger.studies import read_study, require_study, run_folder, run_folders
 from fairtune.settings.metrics import METRICS, TITLES
 
 if TYPE_CHECKING:

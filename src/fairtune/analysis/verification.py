@@ -14,10 +14,15 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES
 from fairtune.ledger.examples import about_examples
-from fairtune.ledger.folders import RunFolder, require_study, run_folders
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
-from fairtune.ledger.seals import DAMAGED, FINISHED, State, run_state
-from fairtune.ledger.studies import read_study
+from fairtune.ledger.seals import (
+    DAMAGED,
+    FINISHED,
+    RunState,
+    run_state,
+)
+from fairtune.ledger.studies import read_study, require_study, run_folders
 
 CLOSE = 1e-9
 """Figures that differ by no more were computed from the same predictions, perhaps with another version of numpy."""
@@ -82,7 +87,7 @@ def _study_files(home: Path) -> Iterator[str]:
         yield f"{home / EXAMPLES} is not what was written; running the study again writes it anew."
 
 
-def _figures(folder: RunFolder, state: State) -> str | None:
+def _figures(folder: RunFolder, state: RunState) -> str | None:
     """Whether what a run's result says follows from its predictions."""
     for split, told in state.result.get("metrics", {}).items():
         try:

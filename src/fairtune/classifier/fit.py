@@ -38,8 +38,8 @@ from fairtune.classifier.provenance import (
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped
-from fairtune.execution.building import build_start, plain_model
-from fairtune.execution.performing import reason_of
+from fairtune.execution.job import failure_reason
+from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
 from fairtune.models.evaluation_mode import evaluating
 from fairtune.models.model_parts import require_rows
@@ -55,11 +55,11 @@ from fairtune.tasks.task import Split
 from fairtune.tasks.tokens.counts import SAMPLE, count_of
 from fairtune.tasks.tokens.encoded_splits import Encoded, encode
 from fairtune.tasks.tokens.tokenization import BATCH, tokenize
-from fairtune.training.changing_texts import TrainingTexts
-from fairtune.training.classification import Classification, to_device
+from fairtune.training.classification import Classification, TrainingTexts, to_device
 from fairtune.training.device import make_accelerator
-from fairtune.training.evaluation import Evaluation
-from fairtune.training.loop import SCORE, TrainingRun
+from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import Evaluation
+from fairtune.training.progress import SCORE
 
 WIDE, SMALL_RATE, LARGE_RATE = 512, 1e-4, 2e-5
 NEVER = "100000h"
@@ -92,7 +92,7 @@ def train_classifier(settings: Settings, data: Data, watcher: FitWatcher, interr
         except RunFailure as error:
             raise FitError(f"fit: {error}.") from None
         except (RuntimeError, MemoryError, OSError) as error:
-            reason = reason_of(error)
+            reason = failure_reason(error)
             if reason.startswith(type(error).__name__) or isinstance(error, FitError | UnusableModelError):
                 raise  # not foreseen: a fault of fairtune's own, with its traceback
             raise FitError(f"fit: {reason}.") from error

@@ -39,7 +39,7 @@ def plan(
     found = make_plan(load_study(file, overrides or [], profile))
     costs = None
     if estimate:
-        from fairtune.execution.estimating import estimate_costs
+        from fairtune.execution.cost_estimate import estimate_costs
 
         costs = estimate_costs(found)
     if as_json:

@@ -17,9 +17,9 @@ from fairtune.cli.command import (
     tell,
 )
 from fairtune.cli.report import show_report
-from fairtune.execution.conducting import conduct
-from fairtune.ledger.folders import require_writable
-from fairtune.monitor.terminal import make_watcher
+from fairtune.execution.study_run import run_plan
+from fairtune.ledger.studies import require_writable
+from fairtune.monitor.terminal import make_monitor
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 
@@ -35,7 +35,7 @@ def run(
     """Run a study. Finished runs are kept, interrupted ones go on; Ctrl-C saves and stops."""
     plan = make_plan(load_study(file, overrides or [], profile))
     require_writable(runs)
-    outcome = conduct(plan, runs, make_watcher())
+    outcome = run_plan(plan, runs, make_monitor())
     if outcome.disk_full:
         tell("fairtune: the disk is full, so the study was stopped; free some space and run the same command again.")
         raise typer.Exit(FAILED_RUN)

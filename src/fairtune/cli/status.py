@@ -18,8 +18,8 @@ from fairtune.cli.command import (
     print_json,
 )
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.folders import study_names
 from fairtune.ledger.index import planned_status, refresh_index, study_status
+from fairtune.ledger.studies import study_names
 from fairtune.report.scales import scale_of
 
 STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")

@@ -54,7 +54,7 @@ def verify(
     from fairtune.analysis.verification import verify_study
     from fairtune.core.cache_contents import discard
     from fairtune.core.cache_contents import verify as verify_cache
-    from fairtune.ledger.folders import study_names
+    from fairtune.ledger.studies import study_names
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
     cache = verify_cache() if study is None or mend_cache else []

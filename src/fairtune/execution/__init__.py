@@ -1,1 +1,1 @@
-"""Execution: performing one run, workers that perform many, and the study as a whole."""
+"""Execution: one run from its job to its result, the study as a whole, and the executors that perform its jobs."""

@@ -1,4 +1,4 @@
-"""Everything about a model, and what methods make of it, that can be told without training."""
+"""Everything about a model, and what methods make of it, that can be known without training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
-from fairtune.execution.building import build_start
+from fairtune.execution.start import build_start
 from fairtune.methods.registry import MethodUse
 from fairtune.models.attention import attention_layers
 from fairtune.models.evaluation_mode import Batch

@@ -1,17 +1,23 @@
-"""A job: all that a worker needs to perform one run, as plain data that crosses a process boundary."""
+"""A job: all that a worker needs for one run, as plain data that crosses a process boundary; and how a failure is recorded."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder, run_folder
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.studies import run_folder
 from fairtune.models.attention_layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
+
+DISK = "disk"
+"""The kind of a failure after which no other run can be recorded either."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
     )
 
 
-def failure(job: Job, reason: str, kind: str) -> dict[str, Any]:
+def failed_result(job: Job, reason: str, kind: str) -> dict[str, Any]:
     """The result of a run that failed.
 
     Args:
@@ -93,3 +99,29 @@ def record_failure(job: Job, result: dict[str, Any], details: str | None = None)
             log.close()
     with contextlib.suppress(OSError):
         write_sealed(folder.result, result)
+
+
+def failure_reason(error: BaseException) -> str:
+    """Why a run failed, in a sentence."""
+    import torch  # only where runs are performed: the process that starts workers does without it
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
+        return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
+    if _is_full_disk(error):
+        return "the disk is full; free some space and run the same command again, what is recorded is kept"
+    if isinstance(error, RunFailure | FairtuneError):
+        return str(error)
+    return f"{type(error).__name__}: {str(error).strip() or 'no message'}"
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    """Also when a library says so in words of its own, as safetensors does."""
+    known = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return known or "No space left on device" in str(error)
+
+
+def failure_kind(error: BaseException) -> str:
+    """What kind of failure it is, in the words of `failed_result`."""
+    if _is_full_disk(error):
+        return DISK
+    return "run" if isinstance(error, RunFailure) else "input" if isinstance(error, FairtuneError) else "error"

@@ -40,9 +40,9 @@ from fairtune.export.tensors import (
     named_tensors,
     same_bits,
 )
-from fairtune.ledger.finding import find_folder
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
+from fairtune.ledger.studies import find_folder
 from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import ModelSource, file_sha256
 from fairtune.models.transformers_files import load_network

@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from fairtune.core.errors import LedgerError, ModelError, RunFailure
 from fairtune.core.seeding import random_state, restore_random_state
 from fairtune.core.version import __version__
-from fairtune.execution.building import build_start, plain_model
+from fairtune.execution.start import build_start, plain_model
 from fairtune.export.new_folder import new_folder, require_new
 from fairtune.export.recipe import TENSORS, Recipe, read_recipe
 from fairtune.export.tensors import differing, file_digests, put

@@ -1,4 +1,4 @@
-"""Event lines: one JSON object a line, appended, never changed.
+"""Event lines: one JSON object per line, appended, never changed.
 
 A line is with the operating system as soon as it is written, so a killed process loses none. It is on the disk
 at once for everything but steps, and for steps at the latest a second later.

@@ -1,8 +1,7 @@
-"""Run folders: where everything about a run is, and what state it is in."""
+"""Run folders: where everything about a run is, and the lock that one process holds while it writes there."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.errors import LedgerError, nearest, one_of
+from fairtune.core.errors import LedgerError, one_of
 from fairtune.core.files import read_sealed, remove_leftovers, write_sealed
 from fairtune.core.locks import try_lock
 
@@ -50,7 +49,7 @@ class RunFolder:
 
     @property
     def records(self) -> Path:
-        """Arrays that methods record while they train; the events tell which of them count."""
+        """Arrays that methods record while they train; the events say which of them count."""
         return self.path / "records"
 
     @property
@@ -101,7 +100,7 @@ class RunFolder:
                 return
             reason = f"its plan.json is missing, but {left} is there, so nothing says what was trained"
         except (OSError, ValueError) as error:
-            reason = f"its plan.json {_told(error)}, so nothing says what was trained"
+            reason = f"its plan.json {_explain(error)}, so nothing says what was trained"
         else:
             if found.get("key") == expected["key"]:
                 return
@@ -137,7 +136,7 @@ class RunFolder:
         shutil.rmtree(self.checkpoint, ignore_errors=True)
 
 
-def _told(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """Why a file cannot be used, in words that follow its name."""
     return f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
 
@@ -150,64 +149,6 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
             found += _changes(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
         return found
     return [] if old == new else [f"{path} was {old}, is {new}"]
-
-
-def study_folder(runs: Path, study: str) -> Path:
-    return runs / study
-
-
-def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
-    return RunFolder(study_folder(runs, study) / arm / f"seed-{seed}")
-
-
-def run_folders(study: Path) -> list[RunFolder]:
-    """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
-    return [RunFolder(p) for p in sorted(study.glob("*/seed-*")) if p.name.removeprefix("seed-").isdecimal()]
-
-
-def study_names(runs: Path) -> list[str]:
-    """The studies of a runs folder; one whose folder cannot be looked into is left out.
-
-    Raises:
-        LedgerError: the runs folder is no folder, or cannot be read.
-    """
-    try:
-        return sorted(path.name for path in runs.iterdir() if _is_study(path))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise LedgerError(
-            f"the runs folder {runs} cannot be read ({error.strerror}); choose another with --runs."
-        ) from None
-
-
-def _is_study(path: Path) -> bool:
-    try:
-        return (path / "study.json").is_file()
-    except OSError:
-        return False
-
-
-def require_study(runs: Path, study: str) -> Path:
-    """The folder of a study that has been started."""
-    if study not in study_names(runs):
-        names = study_names(runs)
-        known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
-        raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
-    return study_folder(runs, study)
-
-
-def require_writable(runs: Path) -> None:
-    """Fail before any work if nothing can be recorded."""
-    probe = runs / f".writable-{os.getpid()}"
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise LedgerError(
-            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or mend its permissions."
-        ) from None
 
 
 @contextmanager

@@ -20,9 +20,23 @@ from typing import Any
 
 from fairtune.core.files import read_sealed, stat_of
 from fairtune.core.version import __version__
-from fairtune.ledger.folders import RunFolder, require_study, run_folders, study_folder, study_names
-from fairtune.ledger.seals import CHECKED, FAILED, FINISHED, RACY, WAITING, run_facts, run_state
-from fairtune.ledger.studies import read_study
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.seals import (
+    CHECKED,
+    FAILED,
+    FINISHED,
+    RACY,
+    WAITING,
+    run_facts,
+    run_state,
+)
+from fairtune.ledger.studies import (
+    read_study,
+    require_study,
+    run_folders,
+    study_folder,
+    study_names,
+)
 
 NAME = "index.sqlite"
 LARGEST = 2**63 - 1

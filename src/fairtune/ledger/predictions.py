@@ -83,7 +83,7 @@ def write_predictions(path: Path, splits: Mapping[str, Predictions | TextScores]
 
 
 def read_predictions(path: Path, split: str) -> Predictions | TextScores:
-    """What a run scored on a split; the kind is told by the columns. A split that is not there has no rows."""
+    """What a run scored on a split; its columns say by which kind of model. A split that is not there has no rows."""
     try:
         # A filter while reading goes through threads that damaged files were seen to hang.
         table = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)

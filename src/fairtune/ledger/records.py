@@ -27,7 +27,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Record:
+class MethodRecord:
     """What a method recorded at one step.
 
     Args:
@@ -47,7 +47,7 @@ def write_arrays(folder: RunFolder, name: str, step: int, arrays: Arrays) -> Non
     write_atomically(folder.records / _file(name, step), save(whole))
 
 
-def read_records(folder: RunFolder, name: str) -> list[Record]:
+def read_records(folder: RunFolder, name: str) -> list[MethodRecord]:
     """The records of a name that count, in their order.
 
     Raises:
@@ -55,7 +55,7 @@ def read_records(folder: RunFolder, name: str) -> list[Record]:
     """
     found = [e for e in counted_events(folder.events) if e["event"] == EVENT and e.get("name") == name]
     return [
-        Record(
+        MethodRecord(
             step=int(event["step"]),
             epoch=int(event["epoch"]),
             figures={key: value for key, value in event.items() if key not in ABOUT},

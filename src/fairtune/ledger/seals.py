@@ -35,7 +35,7 @@ RACY = 2.0
 RECORDS = ("plan.json", "environment.json", "card.json", "events.jsonl", "predictions.parquet", "samples.json")
 """Files of a run besides its result."""
 WHOLE = ("records", "model")
-"""Folders of a run that are closed with all they hold: a file more is a change, too."""
+"""Folders of a run that are closed with all they hold: one more file is a change, too."""
 
 FINISHED, FAILED, RUNNING, INTERRUPTED, WAITING, DAMAGED = (
     "finished", "failed", "running", "interrupted", "waiting", "damaged",
@@ -45,7 +45,7 @@ Stat = list[int]
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """Where a run stands.
 
     Args:
@@ -72,7 +72,7 @@ def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
     _remember(folder, {name: stat_of(folder.path / name) for name in sums})
 
 
-def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = False, remember: bool = False) -> State:
+def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = False, remember: bool = False) -> RunState:
     """Where a run stands, by files that are what they were when they were written.
 
     Args:
@@ -84,12 +84,12 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
     try:
         return _state(folder, key, thorough, remember)
     except OSError as error:
-        return State(DAMAGED, problem=f"{_named(folder, error)} cannot be read ({error.strerror})")
+        return RunState(DAMAGED, problem=f"{_named(folder, error)} cannot be read ({error.strerror})")
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a list of runs tells of one."""
+    """What a list of runs says of one."""
 
     metric: str | None
     score: float | None
@@ -98,8 +98,8 @@ class RunFacts:
     signature: str | None
 
 
-def run_facts(state: State) -> RunFacts:
-    """A run in a line, whatever its result holds."""
+def run_facts(state: RunState) -> RunFacts:
+    """A run in one line, whatever its result holds."""
     result = state.result
     metric = result.get("metric") if isinstance(result.get("metric"), str) else None
     scores, seconds = _inner(_inner(result, "metrics"), "test"), _inner(result, "seconds")
@@ -125,34 +125,34 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -> State:
+def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -> RunState:
     if not folder.path.exists():
-        return State(WAITING)
+        return RunState(WAITING)
     try:
         plan = read_sealed(folder.plan)
     except FileNotFoundError:
         if folder.trace() is None:
-            return State(WAITING)
-        return State(DAMAGED, problem="plan.json is missing, so nothing says what was trained")
+            return RunState(WAITING)
+        return RunState(DAMAGED, problem="plan.json is missing, so nothing says what was trained")
     except ValueError as error:
-        return State(DAMAGED, problem=f"plan.json {error}")
+        return RunState(DAMAGED, problem=f"plan.json {error}")
     if key is not None and plan.get("key") != key:
-        return State(WAITING)  # a run of another plan is none of this one; it is listed under exclusions
+        return RunState(WAITING)  # a run of another plan is none of this one; it is listed under exclusions
     if not folder.result.exists():
         if is_locked(folder.lock):
-            return State(RUNNING)
+            return RunState(RUNNING)
         closed = folder.manifest.exists() and not folder.checkpoint.exists()
-        return State(DAMAGED, problem="result.json is missing") if closed else State(INTERRUPTED)
+        return RunState(DAMAGED, problem="result.json is missing") if closed else RunState(INTERRUPTED)
     try:
         result = read_sealed(folder.result)
     except ValueError as error:
-        return State(DAMAGED, problem=f"result.json {error}")
+        return RunState(DAMAGED, problem=f"result.json {error}")
     if result.get("key") != plan.get("key"):
-        return State(DAMAGED, problem="result.json is that of a run with other settings than plan.json's")
+        return RunState(DAMAGED, problem="result.json is that of a run with other settings than plan.json's")
     if result.get("status") == FAILED and not folder.manifest.exists():
-        return State(FAILED, result)
+        return RunState(FAILED, result)
     problem = _change(folder, result, thorough, remember)
-    return State(FINISHED, result) if problem is None else State(DAMAGED, problem=problem)
+    return RunState(FINISHED, result) if problem is None else RunState(DAMAGED, problem=problem)
 
 
 def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember: bool) -> str | None:

@@ -1,16 +1,110 @@
-"""The plans that a study's folder keeps, all sealed: the newest as `study.json`, and each one with its time in `plans/`."""
+"""The runs folder: its studies, their runs, and the plans that each study keeps.
+
+Plans are sealed: the newest is `study.json`, and each one is in `plans/` with its time.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.errors import LedgerError
+from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_sealed, write_sealed
+from fairtune.ledger.folders import RunFolder
 
 NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 """What no reader can do without."""
+SHOWN = 6
+"""Runs that are named when one is not found."""
+
+
+def study_folder(runs: Path, study: str) -> Path:
+    return runs / study
+
+
+def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
+    return RunFolder(study_folder(runs, study) / arm / f"seed-{seed}")
+
+
+def run_folders(study: Path) -> list[RunFolder]:
+    """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
+    return [RunFolder(p) for p in sorted(study.glob("*/seed-*")) if p.name.removeprefix("seed-").isdecimal()]
+
+
+def study_names(runs: Path) -> list[str]:
+    """The studies of a runs folder; one whose folder cannot be looked into is left out.
+
+    Raises:
+        LedgerError: the runs folder is no folder, or cannot be read.
+    """
+    try:
+        return sorted(path.name for path in runs.iterdir() if _is_study(path))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise LedgerError(
+            f"the runs folder {runs} cannot be read ({error.strerror}); choose another with --runs."
+        ) from None
+
+
+def _is_study(path: Path) -> bool:
+    try:
+        return (path / "study.json").is_file()
+    except OSError:
+        return False
+
+
+def require_study(runs: Path, study: str) -> Path:
+    """The folder of a study that has been started."""
+    if study not in study_names(runs):
+        names = study_names(runs)
+        known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
+        raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
+    return study_folder(runs, study)
+
+
+def require_writable(runs: Path) -> None:
+    """Fail before any work if nothing can be recorded."""
+    probe = runs / f".writable-{os.getpid()}"
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise LedgerError(
+            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or mend its permissions."
+        ) from None
+
+
+def find_folder(run: str | Path, runs: Path) -> RunFolder:
+    """The folder of a run that has been begun.
+
+    Args:
+        run: the folder itself, or `study/arm/seed-n`.
+        runs: the folder that keeps the runs.
+
+    Raises:
+        LedgerError: there is no such run.
+    """
+    path = next((p for p in (Path(run), runs / run) if (p / "plan.json").is_file()), None)
+    if path is None:
+        raise LedgerError(_unknown(str(run), runs))
+    return RunFolder(path.resolve())
+
+
+def _unknown(run: str, runs: Path) -> str:
+    known = [
+        f"{study}/{folder.arm}/{folder.path.name}"
+        for study in study_names(runs)
+        for folder in run_folders(study_folder(runs, study))
+    ]
+    if not known:
+        return f"'{run}' is no run: that folder has no plan.json, and the runs folder {runs} holds no run."
+    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
+    more = ", ..." if len(known) > SHOWN else ""
+    return f"'{run}' is no run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"
 
 
 def write_study(home: Path, plan: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.progress import (
@@ -17,61 +17,59 @@ from rich.progress import (
 )
 
 from fairtune.core.console import Console
-from fairtune.execution.conducting import Watcher
-from fairtune.execution.job import Job
-from fairtune.execution.local import Message
 from fairtune.report.scales import scale_of
-from fairtune.study.plan import Plan
 
 PLAIN_SECONDS = 30.0
+"""How often plain lines give a sign of life."""
+PHASES = {"evaluate": "validating", "score": "testing", "done": "saving", "writing": "writing samples"}
+"""What a run is doing besides training, in words."""
 
 
-def make_watcher(quiet: bool = False) -> Watcher:
-    """The watcher that fits where standard error goes."""
+def make_monitor(quiet: bool = False) -> QuietMonitor | PlainMonitor | LiveMonitor:
+    """The monitor that fits where standard error goes."""
     if quiet:
-        return QuietWatcher()
+        return QuietMonitor()
     console = Console(stderr=True)
-    return LiveWatcher(console) if console.is_terminal else PlainWatcher(console)
+    return LiveMonitor(console) if console.is_terminal else PlainMonitor(console)
 
 
-class QuietWatcher:
+class QuietMonitor:
     """Shows nothing."""
 
-    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None: ...
+    def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None: ...
 
-    def hear(self, kind: str, job: Job, message: Message) -> None: ...
+    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None: ...
 
     def end(self) -> None: ...
 
 
-class PlainWatcher:
+class PlainMonitor:
     """A line when something ends, and now and then a sign of life."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._count = self._total = 0
-        self._told = time.monotonic()
+        self._printed_at = time.monotonic()
 
-    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None:
-        self._total = len(plan.runs)
-        self._count = self._total - len(waiting)
-        self._say(f"study {plan.study.study}: {self._total} runs, {self._count} finished before")
+    def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None:
+        self._total, self._count = runs, runs - len(waiting)
+        self._print(f"study {study}: {self._total} runs, {self._count} finished before")
 
-    def hear(self, kind: str, job: Job, message: Message) -> None:
-        if kind == "progress" and message.get("steps") and time.monotonic() - self._told > PLAIN_SECONDS:
-            self._say(f"  {job.name}: step {message['step']} of {message['steps']}")
+    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
+        if kind == "progress" and values.get("steps") and time.monotonic() - self._printed_at > PLAIN_SECONDS:
+            self._print(f"  {run}: step {values['step']} of {values['steps']}")
         elif kind in ("ended", "refused"):
             self._count += 1
-            self._say(f"[{self._count}/{self._total}] {job.name}: {outcome_text(message)}")
+            self._print(f"[{self._count}/{self._total}] {run}: {outcome_text(values)}")
 
     def end(self) -> None: ...
 
-    def _say(self, text: str) -> None:
-        self._told = time.monotonic()
+    def _print(self, text: str) -> None:
+        self._printed_at = time.monotonic()
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-class LiveWatcher:
+class LiveMonitor:
     """One bar for the study, one for each run that is under way; a line stays for each run that ended."""
 
     def __init__(self, console: Console) -> None:
@@ -85,66 +83,61 @@ class LiveWatcher:
             TimeRemainingColumn(elapsed_when_finished=False),
             console=console,
         )
-        self._runs: dict[str, TaskID] = {}
+        self._steps: Mapping[str, int] = {}
+        self._bars: dict[str, TaskID] = {}
         self._ended = self._count = 0
 
-    def begin(self, plan: Plan, waiting: Sequence[Job]) -> None:
-        self._count = len(plan.runs)
-        self._ended = self._count - len(waiting)
-        steps = sum(job.plan["steps"] for job in waiting)
-        self._study = self._progress.add_task(plan.study.study, total=steps, note=self._note())
+    def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None:
+        self._count, self._ended, self._steps = runs, runs - len(waiting), waiting
+        self._study = self._progress.add_task(study, total=sum(waiting.values()), note=self._study_note())
         self._progress.start()
 
-    def _note(self) -> str:
-        return f"steps, {self._ended} of {self._count} runs"
-
-    def hear(self, kind: str, job: Job, message: Message) -> None:
+    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
         if kind == "started":
-            self._runs[job.name] = self._progress.add_task(job.name, total=job.plan["steps"], note="preparing")
-        elif kind == "progress" and job.name in self._runs:
-            self._move(job, message)
+            self._bars[run] = self._progress.add_task(run, total=self._steps[run], note="preparing")
+        elif kind == "progress" and run in self._bars:
+            self._move(run, values)
         elif kind in ("ended", "refused"):
             self._ended += 1
-            if job.name in self._runs:
-                self._finish(job)
-            self._progress.console.print(f"{job.name}: {outcome_text(message)}", highlight=False, markup=False)
-
-    def _move(self, job: Job, message: Message) -> None:
-        bar = self._runs[job.name]
-        before = self._progress.tasks[self._progress.task_ids.index(bar)].completed
-        step = message.get("step", 0)
-        self._progress.update(bar, completed=step, note=_note(message))
-        self._progress.update(self._study, advance=step - before, note=self._note())
-
-    def _finish(self, job: Job) -> None:
-        bar = self._runs.pop(job.name)
-        left = job.plan["steps"] - self._progress.tasks[self._progress.task_ids.index(bar)].completed
-        self._progress.update(self._study, advance=left, note=self._note())
-        self._progress.remove_task(bar)
+            if run in self._bars:
+                self._finish(run)
+            self._progress.console.print(f"{run}: {outcome_text(values)}", highlight=False, markup=False)
 
     def end(self) -> None:
         self._progress.stop()
 
+    def _move(self, run: str, values: Mapping[str, Any]) -> None:
+        step, before = values.get("step", 0), self._completed(run)
+        self._progress.update(self._bars[run], completed=step, note=_run_note(values))
+        self._progress.update(self._study, advance=step - before, note=self._study_note())
 
-def _note(message: Message) -> str:
-    phase = {"evaluate": "validating", "score": "testing", "done": "saving", "writing": "writing samples"}.get(
-        message["phase"], "training"
-    )
-    if message.get("phase") == "preparing":
+    def _finish(self, run: str) -> None:
+        left = self._steps[run] - self._completed(run)
+        self._progress.update(self._study, advance=left, note=self._study_note())
+        self._progress.remove_task(self._bars.pop(run))
+
+    def _completed(self, run: str) -> float:
+        return self._progress.tasks[self._progress.task_ids.index(self._bars[run])].completed
+
+    def _study_note(self) -> str:
+        return f"steps, {self._ended} of {self._count} runs"
+
+
+def _run_note(values: Mapping[str, Any]) -> str:
+    """What a run is doing, for its bar."""
+    phase = values["phase"]
+    if phase == "preparing":
         return "preparing"
-    best = (
-        f", best {scale_of(message.get('metric', '')).value(message['best_score'])}"
-        if message.get("best_score") is not None
-        else ""
-    )
-    return f"{phase}, epoch {message.get('epoch', 0) + 1}{best}"
+    best, metric = values.get("best_score"), values.get("metric", "")
+    so_far = "" if best is None else f", best {scale_of(metric).value(best)}"
+    return f"{PHASES.get(phase, 'training')}, epoch {values.get('epoch', 0) + 1}{so_far}"
 
 
-def outcome_text(message: Message) -> str:
+def outcome_text(values: Mapping[str, Any]) -> str:
     """How a run ended, in a few words."""
-    result: dict[str, Any] = message.get("result", {})
+    result: Mapping[str, Any] = values.get("result", {})
     if result.get("status") != "finished":
-        return f"failed: {result.get('reason') or message.get('reason')}"
+        return f"failed: {result.get('reason') or values.get('reason')}"
     scale = scale_of(result["metric"])
     return (
         f"{scale.title} {scale.value(result['metrics']['test'][result['metric']])}, {result['seconds']['total']:.0f} s"

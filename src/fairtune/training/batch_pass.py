@@ -6,15 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from fairtune.methods.base import Batch
-from fairtune.training.memory import counting
-
-if TYPE_CHECKING:
-    from fairtune.training.loop import TrainingRun
+from fairtune.training.memory import count_activations
+from fairtune.training.progress import RunInProgress
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class BatchPass:
         share: of the optimizer step's examples that are in this batch.
     """
 
-    run: TrainingRun
+    run: RunInProgress
     batch: Batch
     share: float
 
@@ -55,7 +52,7 @@ class BatchPass:
         return math.ceil(self.run.total_steps / self.run.steps_per_epoch)
 
     def forward(self) -> Tensor:
-        with counting(self.run, self.batch["input_ids"].numel()):
+        with count_activations(self.run, self.batch["input_ids"].numel()):
             outputs = self.run.objective.outputs(self.run.model, self.batch)
             loss: Tensor = outputs.loss
             for method in self.run.methods:
@@ -66,7 +63,7 @@ class BatchPass:
                 loss = loss if more is None else loss + more
         return loss
 
-    def whole(self) -> Tensor:
+    def forward_backward(self) -> Tensor:
         """Forward and backward, with all that the methods put around them; returns the loss."""
         proceed: Callable[[], Tensor] = self._plain
         for method in reversed(self.run.methods):

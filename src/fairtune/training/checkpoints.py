@@ -1,24 +1,35 @@
-"""Saved states: safetensors and JSON, written aside, fsynced, renamed, with a manifest of sha256 sums. Never pickle."""
+"""The saved states of a run: what decides the bits that follow, how it is written and how it is taken up again.
+
+A state is a folder of safetensors and JSON, never pickle, written aside and renamed, with a manifest of sha256 sums.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from fairtune.core.files import parse_json, read_sealed, remove_leftovers, write_json, write_sealed
+from fairtune.core.errors import RunFailure
+from fairtune.core.files import parse_json, read_json, read_sealed, remove_leftovers, write_json, write_sealed
 from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
+from fairtune.methods.base import Method
+from fairtune.training.objectives import Evaluation
+from fairtune.training.progress import RunInProgress
 
 MANIFEST, STATE = "manifest.json", "state.json"
+KEPT = 2
+"""States kept: the newest, and one more in case the newest is damaged."""
 Groups = Mapping[str, Mapping[str, Tensor]]
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedState:
     """A state read back.
 
     Args:
@@ -29,8 +40,151 @@ class Saved:
     state: dict[str, Any]
 
 
-class Damaged(Exception):  # noqa: N818 - skipped with a warning by the reader
+class DamagedState(Exception):  # noqa: N818 - skipped with a warning by the reader
     """A saved state whose files are not what its manifest says."""
+
+
+@dataclass(frozen=True)
+class RunStates:
+    """The saved states of one run: `step-*` are whole states, `best-*` the weights of the best evaluations.
+
+    Args:
+        key: of the run's settings; a state of other settings is never taken up.
+        warn: takes a text when a damaged state is skipped.
+    """
+
+    folder: Path
+    key: str
+    warn: Callable[[str], None]
+
+    def save(self, run: RunInProgress) -> None:
+        """Write a whole state, then drop older ones and best weights that no kept state refers to."""
+        random_tensors, random_values = run.random
+        method_tensors, method_values = _states_of(run.methods)
+        write_state(
+            self.folder / f"step-{run.progress.unit:09d}",
+            {
+                "model": _weights(run),
+                "optimizer": _flat(run.optimizer.state_dict()["state"]),
+                "random": random_tensors,
+                "methods": method_tensors,
+            },
+            {
+                "key": self.key,
+                "progress": asdict(run.progress),
+                "seconds": run.clock.seconds,
+                "random": random_values,
+                "methods": method_values,
+                "scaler": run.accelerator.scaler.state_dict() if run.accelerator.scaler else None,
+            },
+        )
+        kept = sorted(self.folder.glob("step-*"))[-KEPT:]
+        keep_only(self.folder.glob("step-*"), kept)
+        keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step), *self._referred(kept)])
+
+    def resume(self, run: RunInProgress) -> bool:
+        """Bring a run to the newest state that can be read; False if there is none."""
+        found = newest_valid(self.folder.glob("step-*"), self.warn)
+        if found is None:
+            return False
+        saved = self._own(*found)
+        _load_methods(run, saved)
+        run.model.load_state_dict(saved.tensors["model"])
+        for name, value in saved.state["progress"].items():
+            setattr(run.progress, name, value)
+        run.clock.seconds = dict(saved.state["seconds"])
+        run.make_optimizer()
+        run.optimizer.load_state_dict(
+            {"state": _nested(saved.tensors["optimizer"]), "param_groups": run.optimizer.state_dict()["param_groups"]}
+        )
+        if run.accelerator.scaler is not None and saved.state["scaler"]:
+            run.accelerator.scaler.load_state_dict(saved.state["scaler"])
+        run.random = saved.tensors["random"], saved.state["random"]
+        return True
+
+    def save_best(self, run: RunInProgress, found: Evaluation) -> None:
+        """Keep the weights that were just evaluated, with their validation scores."""
+        tensors, values = _states_of(run.methods)
+        with ExitStack() as stack:
+            for method in run.methods:
+                stack.enter_context(method.evaluating(run.model))
+            write_state(
+                self._best(run.progress.best_step),
+                {
+                    "model": _weights(run),
+                    "methods": tensors,
+                    "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
+                },
+                {"key": self.key, "methods": values, "metrics": found.metrics},
+            )
+
+    def restore_best(self, run: RunInProgress) -> Evaluation:
+        """Load the best weights; returns their validation scores."""
+        try:
+            best = self._best(run.progress.best_step)
+            saved = self._own(best, read_state(best))
+        except DamagedState as problem:
+            raise RunFailure(
+                f"the best weights cannot be read back: {problem}; remove the run's folder to start it again"
+            ) from None
+        _load_methods(run, saved)
+        run.model.load_state_dict(saved.tensors["model"])
+        return Evaluation(
+            {name: part.numpy() for name, part in saved.tensors["scores"].items()}, saved.state["metrics"]
+        )
+
+    def _own(self, folder: Path, saved: SavedState) -> SavedState:
+        """The state, if it is of this run."""
+        if saved.state.get("key") != self.key:
+            raise RunFailure(
+                f"its checkpoint {folder.name} was saved by a run of other settings; move the run's folder away and run the study "
+                "again"
+            )
+        return saved
+
+    def _best(self, step: int | None) -> Path:
+        return self.folder / f"best-{step or 0:09d}"
+
+    def _referred(self, states: Sequence[Path]) -> Iterator[Path]:
+        for folder in states:
+            state = read_json(folder / "state.json")
+            step = ((state or {}).get("progress") or {}).get("best_step")
+            if step is not None:
+                yield self._best(step)
+
+
+def _weights(run: RunInProgress) -> dict[str, Tensor]:
+    return dict(run.accelerator.unwrap_model(run.model).state_dict())
+
+
+def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """The methods' states: tensors under `<place in the arm>.<name>`, and what JSON can hold by place."""
+    tensors: dict[str, Tensor] = {}
+    values = []
+    for number, method in enumerate(methods):
+        state = method.state_dict()
+        tensors |= {f"{number}.{name}": value for name, value in state.items() if isinstance(value, Tensor)}
+        values.append({name: value for name, value in state.items() if not isinstance(value, Tensor)})
+    return tensors, values
+
+
+def _load_methods(run: RunInProgress, saved: SavedState) -> None:
+    for number, method in enumerate(run.methods):
+        prefix = f"{number}."
+        tensors = {k.removeprefix(prefix): v for k, v in saved.tensors["methods"].items() if k.startswith(prefix)}
+        method.load_state_dict({**saved.state["methods"][number], **tensors}, run.model)
+
+
+def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {f"{index}.{name}": value for index, values in state.items() for name, value in values.items()}
+
+
+def _nested(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = value
+    return state
 
 
 def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None:
@@ -44,31 +198,31 @@ def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None
         write_sealed(aside / MANIFEST, {"files": sums_of(aside, files_of(aside))})
 
 
-def read_state(folder: Path) -> Saved:
+def read_state(folder: Path) -> SavedState:
     """Read a state back, checked against its manifest.
 
     Raises:
-        Damaged: a file is missing, cut off or changed.
+        DamagedState: a file is missing, cut off or changed.
     """
     try:
         sums: dict[str, str] = read_sealed(folder / MANIFEST)["files"]
         if change := first_change(folder, sums, sums):
-            raise Damaged(f"{folder.name}: {change.name} is not what was written")
+            raise DamagedState(f"{folder.name}: {change.name} is not what was written")
         state = parse_json((folder / STATE).read_bytes())
     except OSError as error:
-        raise Damaged(f"{folder.name}: {error}") from None
+        raise DamagedState(f"{folder.name}: {error}") from None
     except (ValueError, KeyError) as error:
-        raise Damaged(f"{folder.name}: {MANIFEST} {error}") from None
+        raise DamagedState(f"{folder.name}: {MANIFEST} {error}") from None
     files = [folder / name for name in sums if name.endswith(".safetensors")]
-    return Saved({file.stem: load_file(file) for file in files}, state)
+    return SavedState({file.stem: load_file(file) for file in files}, state)
 
 
-def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, Saved] | None:
+def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, SavedState] | None:
     """The newest state that can be read; damaged ones are skipped with a warning."""
     for folder in sorted(folders, reverse=True):
         try:
             return folder, read_state(folder)
-        except Damaged as problem:
+        except DamagedState as problem:
             warn(f"checkpoint skipped, it is damaged: {problem}")
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,57 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from fairtune.core.errors import RunFailure
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import classification_metrics
+from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.task import Split
 from fairtune.tasks.tokens.encoded_splits import (
     Encoded,
     Indices,
     collate,
+    encode,
     evaluation_batches,
     training_batches,
 )
-from fairtune.training.changing_texts import TrainingTexts, that_change_texts
-from fairtune.training.evaluation import Evaluation, scoring
+from fairtune.training.objectives import Evaluation, scoring
 
 TOKENS_PER_BATCH = {"cpu": 1024}
 """Padded tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
 MANY_TOKENS = 16384
 PROBED, SAMPLED = 8, 128
+
+
+@dataclass(frozen=True)
+class TrainingTexts:
+    """The training split as text, for methods that change it: tokenised anew for every epoch.
+
+    An epoch's tokens follow from the texts, the seed and the epoch alone.
+
+    Args:
+        examples: how many of the split are used; None is all.
+    """
+
+    whole: Split
+    tokenizer: Any
+    max_length: int
+    examples: int | None = None
+
+    @cached_property
+    def split(self) -> Split:
+        """The examples that are used; found when they are needed, since that reads them all."""
+        return fixed_sample(self.whole, self.examples)
+
+    def encoded(self, methods: Sequence[Method], epoch: int) -> Encoded:
+        """The tokens of an epoch's texts."""
+        texts: Sequence[Any] = list(self.split.texts)
+        for method in methods:
+            texts = method.texts(texts, epoch)
+        if len(texts) != len(self.split):
+            raise RunFailure(f"methods made {len(texts):,} texts of {len(self.split):,}; each must stay one")
+        changed = Split.of(self.split.ids, texts, self.split.labels)
+        return encode(changed, self.tokenizer, self.max_length)
 
 
 def to_device(data: Encoded, rows: Indices, device: torch.device) -> Batch:
@@ -73,7 +108,7 @@ class Classification:
 
     def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:  # noqa: ARG002
         """Find out whether the training texts change from epoch to epoch."""
-        self._changing = that_change_texts(methods)
+        self._changing = _text_changers(methods)
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
         if self._changing:
@@ -135,3 +170,8 @@ class Classification:
         data = self.data[split]
         few = data.take(np.arange(min(SAMPLED, len(data))))
         return replace(self, data={**self.data, split: few}), len(data) / len(few)
+
+
+def _text_changers(methods: Sequence[Method]) -> list[Method]:
+    """The methods that change training texts."""
+    return [method for method in methods if type(method).texts is not Method.texts and not method.config.idle]

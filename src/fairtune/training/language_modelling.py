@@ -19,8 +19,8 @@ from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import text_metrics
 from fairtune.tasks.tokens.blocks import TokenBlocks
 from fairtune.tasks.tokens.encoded_splits import Indices, fixed_order
-from fairtune.training.evaluation import Evaluation, scoring
 from fairtune.training.language_head import LanguageHead, language_head
+from fairtune.training.objectives import Evaluation, scoring
 from fairtune.training.token_losses import IGNORED, linear_cross_entropy, token_losses
 
 Span = tuple[int, int]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,13 +29,11 @@ from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.activations import use_fast_gelu
 from fairtune.training.batch_pass import BatchPass
-from fairtune.training.clock import Clock
-from fairtune.training.dropout import use_fast_dropout
-from fairtune.training.evaluation import Evaluation
+from fairtune.training.checkpoints import RunStates
+from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
-from fairtune.training.objectives import Objective
+from fairtune.training.objectives import Evaluation, Objective
 from fairtune.training.optimizer import (
     gradient_norm,
     make_optimizer,
@@ -44,32 +41,7 @@ from fairtune.training.optimizer import (
     set_learning_rate,
     step_clipped,
 )
-from fairtune.training.states import RunStates
-
-TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
-
-
-@dataclass
-class Progress:
-    """Where a run stands."""
-
-    phase: str = TRAIN
-    unit: int = 0
-    step: int = 0
-    epoch: int = 0
-    step_in_epoch: int = 0
-    best_step: int | None = None
-    best_score: float | None = None
-    since_best: int = 0
-    evaluations: int = 0
-    stopped_early: bool = False
-    examples: int = 0
-    tokens: int = 0
-    padding: int = 0
-    skipped_steps: int = 0
-    epoch_seconds: list[float] = field(default_factory=list)
-    largest_batch: int = 0
-    memory: dict[str, int] = field(default_factory=dict)
+from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
 
 
 class TrainingRun:
@@ -201,7 +173,7 @@ class TrainingRun:
             for method in self.methods:
                 batch = method.inputs(batch)
             one = BatchPass(self, batch, share)
-            total += one.whole() * one.share
+            total += one.forward_backward() * one.share
         return float(total)
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:

@@ -1,19 +1,18 @@
-"""The memory that a run needs. On a GPU torch tells what it allocated; elsewhere it is counted, part by part.
+"""The memory that a run needs. On a GPU torch says what it allocated; elsewhere it is counted, part by part.
 
-The size of a process would tell what it did before: a worker that lives for a whole study keeps the pages of its largest run.
+The size of a process would show what it did before: a worker that lives for a whole study keeps the pages of its largest run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from fairtune.training.loop import TrainingRun
+from fairtune.training.progress import RunInProgress
 
 ALLOCATED = "the most that torch allocated on the GPU"
 COUNTED = (
@@ -28,7 +27,7 @@ def watch_memory(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def describe_memory(run: TrainingRun) -> dict[str, Any]:
+def describe_memory(run: RunInProgress) -> dict[str, Any]:
     """The peak of a run that has trained, and what it is made of where it was counted."""
     if run.device.type == "cuda":
         return {"peak_bytes": torch.cuda.max_memory_allocated(run.device), "kind": ALLOCATED}
@@ -37,7 +36,7 @@ def describe_memory(run: TrainingRun) -> dict[str, Any]:
 
 
 @contextmanager
-def counting(run: TrainingRun, size: int) -> Iterator[None]:
+def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
     """Count what a forward pass keeps for the backward pass, if its batch is the largest so far; changes nothing of either.
 
     Args:
@@ -61,7 +60,7 @@ def counting(run: TrainingRun, size: int) -> Iterator[None]:
     now.memory["activations"] = max(now.memory.get("activations", 0), sum(kept.values()))
 
 
-def count_states(run: TrainingRun) -> None:
+def count_states(run: RunInProgress) -> None:
     """Count all that a run holds besides activations; called after a step, when the optimizer's state is there.
 
     The largest of each part counts, since pruning makes a model smaller; a run that goes on from a checkpoint knows what it had.

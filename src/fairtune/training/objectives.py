@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy.typing as npt
 import torch
 from accelerate import Accelerator
 from torch import nn
@@ -12,7 +15,19 @@ from torch import nn
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a split scored.
+
+    Args:
+        arrays: by name, one row per example: what predictions are made of.
+        metrics: the figures that they make.
+    """
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    metrics: dict[str, float]
 
 
 class Objective(Protocol):
@@ -77,3 +92,16 @@ class Objective(Protocol):
 
     def sample(self, split: str) -> tuple[Objective, float]:
         """The same with a small part of a split, and how many times as large the whole is."""
+
+
+@contextmanager
+def scoring(model: nn.Module, methods: Sequence[Method]) -> Iterator[None]:
+    """Evaluation mode without gradients, and with what the methods hold while the model is evaluated."""
+    training = model.training
+    with ExitStack() as stack:
+        for method in methods:
+            stack.enter_context(method.evaluating(model))
+        stack.callback(model.train, training)
+        model.eval()
+        stack.enter_context(torch.inference_mode())
+        yield

@@ -1,4 +1,4 @@
-"""What a trained classifier makes of a text: the input of its last linear layer, one vector an example."""
+"""What a trained classifier makes of a text: the input of its last linear layer, one vector per example."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.classification import Classification, quick_batches, to_device
-from fairtune.training.evaluation import scoring
 from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import scoring
 
 NAME = "representation"
 """Of the record that is kept."""
@@ -42,7 +42,7 @@ def representation(run: TrainingRun) -> dict[str, npt.NDArray[Any]] | None:
         for places in quick_batches(data, run.device):
             run.check_stop()
             batch = {name: part for name, part in to_device(data, places, run.device).items() if name != "labels"}
-            logits, answers = watched(run.model, batch, layer)
+            logits, answers = answers_of(run.model, batch, layer)
             found = seen_by_last_layer(logits, answers)
             if found is None:
                 return None
@@ -60,7 +60,7 @@ def chosen_rows(examples: int) -> Indices:
     return np.linspace(0, examples - 1, MOST).round().astype(np.int64)
 
 
-def watched(model: nn.Module, batch: dict[str, Tensor], layer: nn.Module | None) -> tuple[Tensor, list[Answer]]:
+def answers_of(model: nn.Module, batch: dict[str, Tensor], layer: nn.Module | None) -> tuple[Tensor, list[Answer]]:
     """The logits of a batch, and what modules were given that answered in as many values as there are classes.
 
     Args:

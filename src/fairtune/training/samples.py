@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from fairtune.core.seeding import seed_all
-from fairtune.training.evaluation import scoring
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
+from fairtune.training.objectives import scoring
 
 PROMPTS, PROMPT_TOKENS, NEW_TOKENS = 3, 16, 60
 TEMPERATURE, TOP_K = 0.8, 50

@@ -20,20 +20,20 @@ from fairtune.core.cache_contents import size_text
 from fairtune.study.loading import load_study
 
 if TYPE_CHECKING:
-    from fairtune.execution.readying import Step
+    from fairtune.execution.preparation import PreparedPart
 
 
 @answers
 def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = None, as_json: AsJson = False) -> None:
     """Read and check a study's data, fetch its model, and tokenise, so that training can begin at once: also without network."""
     study = load_study(file, overrides or [], profile)
-    from fairtune.execution.readying import make_ready
+    from fairtune.execution.preparation import prepare_study
 
-    def tell(step: Step) -> None:
+    def tell(step: PreparedPart) -> None:
         if not as_json:
             console().print(Text(_line(step)), soft_wrap=True)
 
-    source, steps = make_ready(study, tell)
+    source, steps = prepare_study(study, tell)
     made = any(step.made for step in steps)
     if as_json:
         facts = {
@@ -50,7 +50,7 @@ def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = Non
     console().print("Ready." if made else "Everything was there already.")
 
 
-def _line(step: Step) -> str:
+def _line(step: PreparedPart) -> str:
     """A step in a line: what, how much of it, where its time went."""
     parts = [", ".join(f"{count:,} {name}" for name, count in step.counts.items())] if step.counts else []
     parts += [size_text(step.size)] if step.size else []

@@ -7,10 +7,9 @@ from pathlib import Path
 from fairtune.analysis.maps import map_passes, read_maps, seeds_with_maps, units_and_scores
 from fairtune.core.errors import LedgerError, one_of
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.finding import find_folder
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, run_state
-from fairtune.ledger.studies import read_study
+from fairtune.ledger.studies import find_folder, read_study
 from fairtune.report.maps.run_page import RunPage
 from fairtune.report.maps.section import RunMaps
 

@@ -1,12 +1,14 @@
-"""The fast dropout is dropout: its rate, its scale, its gradient, its seed, its absence in eval mode."""
+"""The fast dropout is dropout (its rate, scale, gradient, seed, and none in eval mode), and the fast GELU is transformers'."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.activations import NewGELUActivation
 
-from fairtune.training.dropout import FastDropout, use_fast_dropout
+from fairtune.training.fast_layers import FastDropout, FastGELU, use_fast_dropout, use_fast_gelu
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.03])
@@ -47,3 +49,22 @@ def test_only_plain_dropout_is_replaced() -> None:
     assert isinstance(model[0], FastDropout)
     assert model[0].p == 0.2
     assert type(model[1]) is nn.Dropout1d
+
+
+def test_the_fast_gelu_has_the_same_values_and_gradients() -> None:
+    values = [torch.linspace(-8, 8, 4001, requires_grad=True) for _ in range(2)]
+    for activation, value in zip((NewGELUActivation(), FastGELU()), values, strict=True):
+        activation(value).sum().backward()
+    torch.testing.assert_close(FastGELU()(values[0]), NewGELUActivation()(values[0]), atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(values[0].grad, values[1].grad, atol=2e-6, rtol=1e-5)
+
+
+def test_a_models_answers_stay_with_the_fast_gelu() -> None:
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=16)).eval()
+    ids = torch.arange(16).reshape(2, 8)
+    with torch.no_grad():
+        before = model(input_ids=ids).logits
+        use_fast_gelu(model)
+        torch.testing.assert_close(model(input_ids=ids).logits, before, atol=1e-5, rtol=1e-4)
+    assert sum(isinstance(module, FastGELU) for module in model.modules()) == 2

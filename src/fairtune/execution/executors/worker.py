@@ -1,6 +1,6 @@
-"""A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, tells what happens.
+"""A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, reports what happens.
 
-Started as `python -m fairtune.execution.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
+Started as `python -m fairtune.execution.executors.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
 tokens are paid once. What libraries print goes to standard error, never among the messages; what they read is nothing.
 """
 
@@ -42,37 +42,37 @@ class _Stop:
 
 def main() -> None:
     device = sys.argv[1]
-    given, told = own_pipes()
+    inbox, outbox = own_pipes()
     make_messages_printable()  # they go to the worker's log, which somebody will look at in a terminal
-    messages = os.fdopen(told, "w", encoding="utf-8")
+    messages = os.fdopen(outbox, "w", encoding="utf-8")
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.request)
     signal.signal(signal.SIGINT, stop.request)
 
-    def tell(kind: str, **values: Any) -> None:
+    def send(kind: str, **values: Any) -> None:
         try:
             messages.write(json.dumps({"type": kind, **values}) + "\n")
             messages.flush()
         except BrokenPipeError:
-            stop.request()  # nobody listens any more
+            stop.request()  # nobody reads them any more
 
     jobs: queue.Queue[str | None] = queue.Queue()
-    threading.Thread(target=_read, args=(given, jobs, stop), daemon=True).start()
-    tell("ready")
+    threading.Thread(target=_read, args=(inbox, jobs, stop), daemon=True).start()
+    send("ready")
     while (line := _next(jobs, stop)) is not None:
         job = Job(**json.loads(line))
-        tell("started", run=job.name)
+        send("started", run=job.name)
         try:
-            tell("ended", run=job.name, result=_perform(job, device, stop, tell))
+            send("ended", run=job.name, result=_perform(job, device, stop, send))
         except Stopped:
-            tell("stopped", run=job.name)
+            send("stopped", run=job.name)
             return
         except FairtuneError as error:
-            tell("refused", run=job.name, reason=str(error))
+            send("refused", run=job.name, reason=str(error))
 
 
-def _read(given: int, jobs: queue.Queue[str | None], stop: _Stop) -> None:
-    with os.fdopen(given, encoding="utf-8") as lines:
+def _read(inbox: int, jobs: queue.Queue[str | None], stop: _Stop) -> None:
+    with os.fdopen(inbox, encoding="utf-8") as lines:
         for line in lines:
             jobs.put(line)
     jobs.put(None)
@@ -88,8 +88,8 @@ def _next(jobs: queue.Queue[str | None], stop: _Stop) -> str | None:
     return None
 
 
-def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
-    from fairtune.execution.performing import perform
+def _perform(job: Job, device: str, stop: _Stop, send: Any) -> dict[str, Any]:
+    from fairtune.execution.run import perform_run
 
     last = 0.0
 
@@ -97,14 +97,14 @@ def _perform(job: Job, device: str, stop: _Stop, tell: Any) -> dict[str, Any]:
         nonlocal last
         if time.monotonic() - last >= REPORT_SECONDS or values.get("phase") != "train":
             last = time.monotonic()
-            tell("progress", run=job.name, **values)
+            send("progress", run=job.name, **values)
 
-    path = job.run.path / ".lock"
+    path = job.run.lock
     waited = time.monotonic()
     while True:  # a worker whose parent was killed may still be saving this very run
         try:
             with lock(path, f"{job.run.path}: another process is performing this run."):
-                return perform(job, device, stop.check, report)
+                return perform_run(job, device, stop.check, report)
         except LedgerError:
             if time.monotonic() - waited < LOCK_SECONDS and is_locked(path):
                 stop.check()

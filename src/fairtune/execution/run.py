@@ -1,8 +1,7 @@
-"""Performing one run, from its job to its result: the flat list of what happens, in order."""
+"""One run, from its job to its result: the flat list of what happens, in order."""
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 import time
@@ -14,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from fairtune.core.errors import FairtuneError, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
-from fairtune.execution.building import build_start, plain_model
-from fairtune.execution.job import Job, failure, record_failure
+from fairtune.execution.job import (
+    Job,
+    failed_result,
+    failure_kind,
+    failure_reason,
+    record_failure,
+)
+from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
@@ -38,8 +42,8 @@ from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.encoded_splits import encode_task
-from fairtune.training.changing_texts import TrainingTexts
-from fairtune.training.classification import Classification
+from fairtune.training.checkpoints import RunStates
+from fairtune.training.classification import Classification, TrainingTexts
 from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
@@ -48,7 +52,6 @@ from fairtune.training.objectives import Objective
 from fairtune.training.representation import NAME as REPRESENTATION
 from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
-from fairtune.training.states import RunStates
 
 GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
 LOOK_SECONDS = 5.0
@@ -56,7 +59,7 @@ LOOK_SECONDS = 5.0
 Report = Callable[[dict[str, Any]], None]
 
 
-def perform(job: Job, device: str, check_stop: Callable[[], None], report: Report) -> dict[str, Any]:
+def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: Report) -> dict[str, Any]:
     """Perform a run and record it. Returns its result, finished or failed.
 
     Raises:
@@ -73,7 +76,9 @@ def perform(job: Job, device: str, check_stop: Callable[[], None], report: Repor
         raise
     except Exception as error:
         gone = log is not None and not folder.plan.exists()
-        result = failure(job, GONE if gone else reason_of(error), kind="run" if gone else _kind_of(error))
+        result = failed_result(
+            job, GONE if gone else failure_reason(error), kind="run" if gone else failure_kind(error)
+        )
         details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
         record_failure(job, result, details)
         return result
@@ -82,36 +87,13 @@ def perform(job: Job, device: str, check_stop: Callable[[], None], report: Repor
             log.close()
 
 
-def reason_of(error: BaseException) -> str:
-    """Why a run failed, in a sentence."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
-        return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
-    if _is_full_disk(error):
-        return "the disk is full; free some space and run the same command again, what is recorded is kept"
-    if isinstance(error, RunFailure | FairtuneError):
-        return str(error)
-    return f"{type(error).__name__}: {str(error).strip() or 'no message'}"
-
-
-def _is_full_disk(error: BaseException) -> bool:
-    """Also when a library tells it in words of its own, as safetensors does."""
-    known = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return known or "No space left on device" in str(error)
-
-
-def _kind_of(error: BaseException) -> str:
-    if _is_full_disk(error):
-        return "disk"
-    return "run" if isinstance(error, RunFailure) else "input" if isinstance(error, FairtuneError) else "error"
-
-
 def _perform(
     job: Job, folder: RunFolder, device: str, log: EventLog, check_stop: Callable[[], None], report: Report
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
     environment = capture_environment(device)
     write_sealed(folder.environment, environment)
-    ready = prepare(job, device, log, check_stop)
+    ready = prepare_run(job, device, log, check_stop)
     run = ready.run
     write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
@@ -174,11 +156,11 @@ def _keep_representation(run: TrainingRun, folder: RunFolder) -> None:
     except Stopped:
         raise
     except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        run.log.write("warning", now.unit, text=f"no representation was kept ({reason_of(error)})")
+        run.log.write("warning", now.unit, text=f"no representation was kept ({failure_reason(error)})")
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedRun:
     """A run that can be advanced.
 
     Args:
@@ -192,9 +174,11 @@ class Ready:
     tokenizer: Path
 
 
-def prepare(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> Ready:
+def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> PreparedRun:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
-    take_layouts(job.attention)
+    take_layouts(
+        job.attention
+    )  # what the user made known to the parent process must be known to this one, before anything else
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     accelerator = make_accelerator(device, train.precision)
@@ -215,7 +199,7 @@ def prepare(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
         states=states, keep=partial(write_arrays, job.run), checkpoint_every=job.checkpoint_every, check_stop=check_stop,
     )  # fmt: skip
-    return Ready(run, card, frozen, tokenizer)
+    return PreparedRun(run, card, frozen, tokenizer)
 
 
 def _objective(
@@ -228,7 +212,7 @@ def _objective(
         _require_same(text.fingerprint, planned)
         blocks = {split: text.blocks(split, train) for split in SPLITS}
         return LanguageModelling(blocks, train.longest, planned["metric"]), ()
-    task = _task(json.dumps(job.task))
+    task = load_task_once(json.dumps(job.task))
     _require_same(task.fingerprint, planned)
     words = load_tokenizer(tokenizer)
     data = encode_task(task, words, train.longest, train.sizes, check_stop)
@@ -242,7 +226,7 @@ def _require_same(fingerprint: str, planned: dict[str, Any]) -> None:
 
 
 @lru_cache(maxsize=2)
-def _task(spec: str) -> Task:
+def load_task_once(spec: str) -> Task:
     return load_task(**json.loads(spec))
 
 
@@ -258,7 +242,7 @@ def _progress(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def _result(job: Job, run: TrainingRun, ready: Ready, folder: RunFolder) -> dict[str, Any]:
+def _result(job: Job, run: TrainingRun, ready: PreparedRun, folder: RunFolder) -> dict[str, Any]:
     now = run.progress
     steps = np.array([e["seconds"] for e in counted_events(folder.events) if e["event"] == "step"])
     return {

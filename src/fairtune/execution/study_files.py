@@ -1,17 +1,22 @@
-"""Keeping the texts that a study is scored on, once, before its first run."""
+"""What a study's folder holds before its first run: the plan, the data card, and the texts that it is scored on."""
 
 from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fairtune.core.cache import key_of
 from fairtune.core.errors import Stopped
+from fairtune.core.files import remove_leftovers, write_sealed
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, write_examples
+from fairtune.ledger.studies import write_study
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.plan import Plan
 from fairtune.tasks import Task, load_task
+from fairtune.tasks.card.builder import card_of
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
 from fairtune.tasks.tokens.tokenization import BATCH, tokenize
@@ -25,10 +30,32 @@ LONGEST = 2_000
 """Characters of a text that are kept."""
 
 
+def record_plan(plan: Plan, home: Path) -> None:
+    """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
+    remove_leftovers(home)
+    write_study(home, plan.as_json())
+    if plan.task.kind != TEXT:  # of text, the plan's own counts say all there is to say
+        _record_card(plan, home / "data.json")
+        record_examples(plan, home)
+
+
+def _record_card(plan: Plan, file: Path) -> None:
+    """Keep the data card. It is a help to readers: without it, a study runs all the same and says why there is none."""
+    content: dict[str, Any]
+    try:
+        content = card_of(**plan.study.data()).as_json()
+    except Stopped:
+        raise
+    except Exception as error:
+        content = {"problem": f"{type(error).__name__}: {error}"}
+    with contextlib.suppress(OSError):
+        write_sealed(file, content)
+
+
 def record_examples(plan: Plan, home: Path) -> None:
     """Keep the scored examples. They are a help to readers: without them a study runs all the same, and the file says why."""
     try:
-        _record(plan, home / FILE)
+        _write_examples(plan, home / FILE)
     except Stopped:
         raise
     except Exception as error:
@@ -37,7 +64,7 @@ def record_examples(plan: Plan, home: Path) -> None:
             write_examples(home / FILE, problem, {})
 
 
-def _record(plan: Plan, file: Path) -> None:
+def _write_examples(plan: Plan, file: Path) -> None:
     task, most = load_task(**plan.study.data()), _scored(plan)
     scored = {name: min(len(task.splits[name]), most or len(task.splits[name])) for name in SPLITS}
     tokenizer = plan.tokenizer or plan.model

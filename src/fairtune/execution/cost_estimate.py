@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairtune.execution.executors.local import find_devices
 from fairtune.execution.job import make_job
-from fairtune.execution.local import find_devices
-from fairtune.execution.performing import prepare
+from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Method
 from fairtune.study.plan import Plan, PlannedRun
-from fairtune.training.loop import TRAIN, TrainingRun
+from fairtune.training.loop import TrainingRun
+from fairtune.training.progress import TRAIN
 
 WARM_UP, STEPS = 2, 6
 
@@ -60,7 +61,7 @@ def estimate_costs(plan: Plan) -> Costs:
 def _ready(plan: Plan, planned: PlannedRun, device: str, scratch: Path) -> TrainingRun:
     job = replace(make_job(plan, planned, scratch), checkpoint_every="24h")
     job.run.path.mkdir(parents=True)
-    return prepare(job, device, EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, device, EventLog(job.run.events), lambda: None).run
 
 
 def _step_seconds(run: TrainingRun) -> float:

@@ -1,4 +1,4 @@
-"""The local executor: one warm worker process a device, fed with jobs in the plan's order."""
+"""The local executor: one warm worker process per device, fed with jobs in the plan's order."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution.job import Job, failure, record_failure
+from fairtune.execution.executors.base import ENDED, JobEvent
+from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.ledger.environment import gpus
+from fairtune.settings.sections import Execution
 
 Message = dict[str, Any]
-Listener = Callable[[str, Job, Message], None]
-WORKER = (sys.executable, "-m", "fairtune.execution.worker")
+WORKER = (sys.executable, "-m", "fairtune.execution.executors.worker")
 STOP_SECONDS = 600.0
 """How long a worker may take to save its state before it is killed."""
 END_SECONDS = 30.0
@@ -48,7 +49,6 @@ class _Worker:
     process: subprocess.Popen[bytes]
     job: Job | None = None
     buffer: bytes = b""
-    pending: list[Message] = field(default_factory=list)
 
     @property
     def stdout(self) -> IO[bytes]:
@@ -62,7 +62,7 @@ class _Worker:
             self.process.stdin.write(json.dumps(job.as_json()).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            return  # it died; the end of its output tells
+            return  # it died; the end of its output says so
 
     def messages(self) -> list[Message] | None:
         """What it said since the last look; None once it has ended."""
@@ -73,37 +73,42 @@ class _Worker:
         return [json.loads(line) for line in lines if line]
 
 
+def make_local_executor(execution: Execution, home: Path) -> LocalExecutor:
+    """The executor of a study that names its devices; what the workers' libraries print goes to the study's folder."""
+    return LocalExecutor(find_devices(execution.devices), home / "logs")
+
+
 class LocalExecutor:
-    """Runs jobs on this machine.
+    """Performs jobs on this machine, in worker processes; see `Executor`.
 
     Args:
         logs: folder for what the workers' libraries print.
-        listen: told of everything that happens to a job.
     """
 
-    def __init__(self, devices: Sequence[str], logs: Path, listen: Listener) -> None:
-        self._devices, self._logs, self._listen = devices, logs, listen
+    def __init__(self, devices: Sequence[str], logs: Path) -> None:
+        self._devices, self._logs = devices, logs
+        self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
-        self.disk_full = False
 
-    def run(self, jobs: Sequence[Job]) -> None:
-        """Perform all jobs; one that fails does not keep the others from running.
+    def submit(self, jobs: Sequence[Job]) -> None:
+        self._waiting.extend(jobs)
 
-        Raises:
-            Stopped: Ctrl-C or SIGTERM; every worker has saved its state.
-        """
-        waiting = deque(jobs)
+    def events(self) -> Iterator[JobEvent]:
+        for device in self._devices[: len(self._waiting)]:
+            self._start(device).give(self._waiting.popleft())
+        while any(worker.job for worker in self._workers):
+            for key, _ in self._selector.select(timeout=1.0):
+                yield from self._events_of(key.data)
+
+    def cancel_waiting(self) -> None:
+        self._waiting.clear()
+
+    def stop(self) -> None:
+        """Ask busy workers to save their state, let idle ones end, and kill what has not ended by its deadline."""
         try:
-            with _signals_as_stop():
-                for device in self._devices[: len(waiting)]:
-                    self._start(device).give(waiting.popleft())
-                while any(worker.job for worker in self._workers):
-                    for key, _ in self._selector.select(timeout=1.0):
-                        self._hear(key.data, waiting)
-        except (KeyboardInterrupt, Stopped):
-            self._stop_all()
-            raise Stopped from None
+            if any(worker.job for worker in self._workers):
+                self._stop_busy()
         finally:
             self._end_all()
 
@@ -131,25 +136,24 @@ class LocalExecutor:
                 f"{self._logs}: the workers' log cannot be written ({error.strerror}); mend that or use another --runs."
             ) from None
 
-    def _hear(self, worker: _Worker, waiting: deque[Job]) -> None:
+    def _events_of(self, worker: _Worker) -> Iterator[JobEvent]:
+        """What a worker has said since the last look; one that is done gets the next job."""
         messages = worker.messages()
         if messages is None:
-            self._bury(worker, waiting)
+            yield from self._replace(worker)
             return
         for message in messages:
             job = worker.job
             if job is None:
                 continue
-            self._listen(message["type"], job, message)
-            if message["type"] in ("ended", "refused"):
+            event = JobEvent(job, message["type"], message)
+            if event.is_last:
                 worker.job = None
-                if message.get("result", {}).get("kind") == "disk":
-                    self.disk_full = True
-                    waiting.clear()
-                if waiting:
-                    worker.give(waiting.popleft())
+            yield event
+            if event.is_last and self._waiting:
+                worker.give(self._waiting.popleft())
 
-    def _bury(self, worker: _Worker, waiting: deque[Job]) -> None:
+    def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
         """A worker has ended. If it had a job, the job failed; another worker takes its place."""
         self._selector.unregister(worker.stdout)
         self._workers.remove(worker)
@@ -157,15 +161,15 @@ class LocalExecutor:
         job = worker.job
         if job is None:
             return
-        result = _record_death(job, code)
-        self._listen("ended", job, {"type": "ended", "result": result})
-        if waiting:
-            self._start(worker.device).give(waiting.popleft())
+        yield JobEvent(job, ENDED, {"result": _record_death(job, code)})
+        if self._waiting:
+            self._start(worker.device).give(self._waiting.popleft())
 
-    def _stop_all(self) -> None:
+    def _stop_busy(self) -> None:
         """Ask every worker to save its state and end; kill what has not by the deadline, or on a second Ctrl-C."""
         for worker in self._workers:
-            _signal(worker.process, signal.SIGTERM)
+            if worker.process.poll() is None:
+                worker.process.terminate()
         try:
             self._await_end(STOP_SECONDS)
         except (KeyboardInterrupt, Stopped):
@@ -215,7 +219,7 @@ def _record_death(job: Job, code: int) -> dict[str, Any]:
         reason = f"the worker was ended by signal {-code} ({signal.Signals(-code).name})"
     else:
         reason = f"the worker ended with exit code {code}; its log in the study's folder says why"
-    result = failure(job, reason, "killed")
+    result = failed_result(job, reason, "killed")
     record_failure(job, result)
     return result
 
@@ -242,25 +246,3 @@ def _visible(index: str) -> str:
     """The device's number as CUDA counts it, when only some devices are visible to this process."""
     visible = [part for part in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if part]
     return visible[int(index)] if int(index) < len(visible) else index
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    if process.poll() is None:
-        process.send_signal(number)
-
-
-class _signals_as_stop:  # noqa: N801 - used as a with-statement only
-    """SIGTERM stops a study as Ctrl-C does. Outside the main thread signals are left alone."""
-
-    def __enter__(self) -> None:
-        def stop(*_: object) -> None:
-            raise Stopped
-
-        try:
-            self._before = signal.signal(signal.SIGTERM, stop)
-        except ValueError:
-            self._before = None
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)

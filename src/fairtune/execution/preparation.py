@@ -22,11 +22,11 @@ from fairtune.tasks.corpora import is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.encoded_splits import encode_task
 
-Tell = Callable[["Step"], None]
+Report = Callable[["PreparedPart"], None]
 
 
 @dataclass
-class Step:
+class PreparedPart:
     """One thing that was made, or was there.
 
     Args:
@@ -45,58 +45,58 @@ class Step:
         return asdict(self)
 
 
-def make_ready(study: Study, tell: Tell = lambda _: None) -> tuple[str, list[Step]]:
+def prepare_study(study: Study, report: Report = lambda _: None) -> tuple[str, list[PreparedPart]]:
     """Fill the cache for a study.
 
     Args:
-        tell: called after each step.
+        report: called after each part.
 
     Returns:
-        Where the data came from, and the steps.
+        Where the data came from, and the parts.
     """
-    steps: list[Step] = []
+    parts: list[PreparedPart] = []
 
-    def done(step: Step) -> None:
-        steps.append(step)
-        tell(step)
+    def done(part: PreparedPart) -> None:
+        parts.append(part)
+        report(part)
 
-    return _text(study, done) if is_text(study.task) else _task(study, done), steps
+    return _text(study, done) if is_text(study.task) else _task(study, done), parts
 
 
-def _task(study: Study, tell: Tell) -> str:
+def _task(study: Study, report: Report) -> str:
     """The task's examples, its card, the model, and the examples as tokens for each arm that needs other ones."""
     from fairtune.models.tokenizers import load_tokenizer
 
-    with _step("data, read and checked", tell) as step:
+    with _part("data, read and checked", report) as part:
         plan = make_plan(study)
-        step.counts = dict(plan.task.rows)
+        part.counts = dict(plan.task.rows)
         task = load_task(**study.data())
         card_of(**study.data())
     models = {model.identity: model for model in plan.models.values()}
     for identity, model in models.items():
-        with _step(f"model {model.name}", tell) as step:
+        with _part(f"model {model.name}", report) as part:
             folder = Path(plan.tokenizer.folder) if plan.tokenizer else model.fetch()
-            tokenizer, step.made = load_tokenizer(folder), model.folder is None and model.preset is None
+            tokenizer, part.made = load_tokenizer(folder), model.folder is None and model.preset is None
         arms = [arm for arm, own in plan.models.items() if own.identity == identity]
         for train in _different(plan.study, arms, "max_length", "examples", "eval_examples"):
-            with _step(f"tokens, at most {train.longest} an example", tell) as step:
+            with _part(f"tokens, at most {train.longest} per example", report) as part:
                 found = encode_task(task, tokenizer, train.longest, train.sizes)
-                step.counts = {
+                part.counts = {
                     "examples": sum(map(len, found.values())),
                     "tokens": sum(len(split.tokens) for split in found.values()),
                 }
     return plan.task.source
 
 
-def _text(study: Study, tell: Tell) -> str:
+def _text(study: Study, report: Report) -> str:
     """Token blocks of all splits, and of the training text for each arm that uses another part of it."""
     model, corpus = named_model(study), load_corpus(study.task)
     if model.preset is None:
-        with _step(f"model {model.name}", tell) as step:
-            model, step.made = model.fetched(), model.folder is None
-    with _step("tokenizer", tell) as step:
+        with _part(f"model {model.name}", report) as part:
+            model, part.made = model.fetched(), model.folder is None
+    with _part("tokenizer", report) as part:
         model, tokenizer = tokenized(study, model, text_of(corpus))
-        step.what, step.counts = f"tokenizer {tokenizer.name}", {"tokens": tokenizer.vocabulary}
+        part.what, part.counts = f"tokenizer {tokenizer.name}", {"tokens": tokenizer.vocabulary}
     words = tokenizer_folder(Path(tokenizer.folder), padding=False)
     text, differing = TextTask(corpus, words), _different(study, study.arms, "tokens")
     for split, train in [
@@ -105,9 +105,9 @@ def _text(study: Study, tell: Tell) -> str:
         ("test", differing[0]),
     ]:
         first = f", the first {train.tokens:,}" if train.tokens and split == "train" else ""
-        with _step(f"token blocks, {split}{first}", tell) as step:
+        with _part(f"token blocks, {split}{first}", report) as part:
             counts = asdict(text.blocks(split, train).counts)
-            step.counts = {name: int(count) for name, count in counts.items() if name != "cut"}
+            part.counts = {name: int(count) for name, count in counts.items() if name != "cut"}
     return corpus.source
 
 
@@ -118,11 +118,11 @@ def _different(study: Study, arms: Iterable[str], *fields: str) -> list[Train]:
 
 
 @contextmanager
-def _step(what: str, tell: Tell) -> Iterator[Step]:
-    step, started = Step(what), time.perf_counter()
+def _part(what: str, report: Report) -> Iterator[PreparedPart]:
+    part, started = PreparedPart(what), time.perf_counter()
     with recorded_uses() as uses:
-        yield step
+        yield part
     folders: set[Path] = {use.folder for use in uses}
-    step.size, step.made = sum(map(size_of, folders)), step.made or any(use.built for use in uses)
-    step.seconds = time.perf_counter() - started
-    tell(step)
+    part.size, part.made = sum(map(size_of, folders)), part.made or any(use.built for use in uses)
+    part.seconds = time.perf_counter() - started
+    report(part)

@@ -1,0 +1,68 @@
+"""What a study and whoever performs its runs know of each other: jobs go in, events come out, and it can be stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairtune.execution.job import Job
+from fairtune.settings.sections import Execution
+
+STARTED, PROGRESS, ENDED, REFUSED = "started", "progress", "ended", "refused"
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """Something that happened to a job.
+
+    Args:
+        kind: `started`; `progress`, with what `execution/run.py` reports; `ended`, with the `result` of the run, finished or
+            failed; `refused`, with the `reason` why the run could not be begun. A study takes no notice of others.
+        values: plain data, as JSON can hold it.
+    """
+
+    job: Job
+    kind: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing more will happen to the job."""
+        return self.kind in (ENDED, REFUSED)
+
+
+class Executor(Protocol):
+    """Performs jobs somewhere, one after the other or side by side.
+
+    `LocalExecutor` starts one worker process per device. What another one needs, such as one for Slurm or Ray:
+
+    - A job is plain data: `Job.as_json()` may be written to a file or sent down a pipe, and `Job(**json)` is the same job in
+      another process. It holds all that `perform_run` needs besides the data and the model, which each process finds in its
+      own cache or fetches.
+    - Every process sees the folder that the job names (`job.run.path`). Everything about a run is recorded there, by the
+      process that performs it and under the run's lock; nothing but events goes back.
+    - Events may come by any way: a pipe, a file in the study's folder that is read as it grows, an actor's messages. A lost
+      `progress` costs nothing, but each job gets exactly one last event (`ended` or `refused`). So an executor notices when
+      a process dies without one, records the failure (`failed_result`, `record_failure`) and yields it.
+    - To stop is to ask each process to stop (`perform_run` calls `check_stop` at every safe point, and saves its state when
+      that raises `Stopped`), to give it time, and then to end it. A run that was stopped has no last event: the next
+      `fairtune run` goes on with it.
+    """
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Take jobs, to be begun in this order. Returns at once."""
+
+    def events(self) -> Iterator[JobEvent]:
+        """What happens, as it happens, until every job has had its last event; one that fails does not hold up the others."""
+
+    def cancel_waiting(self) -> None:
+        """Forget the jobs that have not begun; those under way go on."""
+
+    def stop(self) -> None:
+        """End all work, and return when it has ended. Jobs under way save their state first. Called once, also when all is done."""
+
+
+ExecutorFactory = Callable[[Execution, Path], Executor]
+"""Makes the executor of one study, from the study's execution settings and its folder."""

@@ -1,0 +1,167 @@
+"""One execution of a study: the plan is recorded, what is finished is kept, the rest is run."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairtune.core.errors import LedgerError, Stopped
+from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent
+from fairtune.execution.executors.local import make_local_executor
+from fairtune.execution.job import DISK, Job, make_job
+from fairtune.execution.study_files import record_plan
+from fairtune.ledger.folders import lock
+from fairtune.ledger.index import refresh_index
+from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
+from fairtune.ledger.studies import require_writable, study_folder
+from fairtune.study.plan import Plan
+
+_default_executor: ExecutorFactory = make_local_executor
+
+
+class Monitor(Protocol):
+    """Shows a user what happens. All that it is given is plain data."""
+
+    def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None:
+        """A study begins.
+
+        Args:
+            runs: how many it has, finished ones included.
+            waiting: the runs that are still to be done, by name, each with its optimizer steps.
+        """
+
+    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
+        """Something happened to a run; see `JobEvent` for what."""
+
+    def end(self) -> None:
+        """Nothing more will happen."""
+
+
+@dataclass
+class StudyOutcome:
+    """What a study's execution came to.
+
+    Args:
+        failed: name of each failed run, and why.
+        damaged: name of each run that is not what it was when it was closed, and what is wrong; left as it is.
+    """
+
+    finished: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
+    disk_full: bool = False
+
+    def add(self, event: JobEvent) -> None:
+        """Count a run that has come to its end."""
+        if event.kind == REFUSED:
+            self.failed[event.job.name] = event.values["reason"]
+        elif event.kind == ENDED:
+            result = event.values["result"]
+            self.disk_full = self.disk_full or result.get("kind") == DISK
+            if result["status"] == FINISHED:
+                self.finished.append(event.job.name)
+            else:
+                self.failed[event.job.name] = result["reason"]
+
+
+def run_plan(plan: Plan, runs: Path, monitor: Monitor, executor: Executor | None = None) -> StudyOutcome:
+    """Run what is not finished yet.
+
+    Args:
+        executor: who performs the runs; None makes the usual one, worker processes on this machine.
+
+    Raises:
+        LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
+        Stopped: it was interrupted; what was done is saved.
+    """
+    require_writable(runs)
+    home = study_folder(runs, plan.study.study)
+    with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; see `fairtune status`."):
+        jobs = [make_job(plan, run, runs) for run in plan.runs]
+        for job in jobs:
+            job.run.check_plan(job.plan)
+        record_plan(plan, home)
+        states = {job.name: run_state(job.run, job.plan["key"], remember=True) for job in jobs}
+        outcome = StudyOutcome(
+            kept=[name for name, state in states.items() if state.status == FINISHED],
+            damaged={name: str(state.problem) for name, state in states.items() if state.status == DAMAGED},
+        )
+        waiting = [job for job in jobs if job.name not in {*outcome.kept, *outcome.damaged}]
+        monitor.begin(plan.study.study, len(jobs), {job.name: job.plan["steps"] for job in waiting})
+        try:
+            if waiting:
+                _run_jobs(executor or _default_executor(plan.study.execution, home), waiting, home, outcome, monitor)
+        finally:
+            monitor.end()
+            if not outcome.disk_full and home.is_dir():
+                refresh_index(runs)
+    return outcome
+
+
+def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: StudyOutcome, monitor: Monitor) -> None:
+    """Have the jobs performed, and take note of what happens.
+
+    Raises:
+        Stopped: Ctrl-C or SIGTERM; whatever was under way has saved its state.
+    """
+    try:
+        with _sigterm_as_stop():
+            executor.submit(jobs)
+            for event in executor.events():
+                outcome.add(event)
+                monitor.update(event.job.name, event.kind, event.values)
+                if event.is_last:
+                    _require_there(home)
+                if outcome.disk_full:
+                    executor.cancel_waiting()
+    except KeyboardInterrupt:
+        raise Stopped from None
+    finally:
+        executor.stop()
+
+
+def _require_there(home: Path) -> None:
+    """Stop where there is nothing left to record in, rather than train for nobody."""
+    if not (home / "study.json").is_file():
+        raise LedgerError(
+            f"{home}: the study's folder was deleted or moved away while its runs were under way, so the study was stopped. "
+            "Bring it back, or run the study again from the start."
+        )
+
+
+@contextmanager
+def _sigterm_as_stop() -> Iterator[None]:
+    """SIGTERM stops a study as Ctrl-C does. Outside the main thread signals are left alone."""
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        if before is not None:  # None is a handler that was not set from Python, and cannot be put back
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def use_executor(factory: ExecutorFactory) -> Iterator[None]:
+    """Let every study that this process runs meanwhile be performed by another executor, where none is given to `run_plan`.
+
+    This is the way for callers that reach `run_plan` through `run_study` or the command line, such as tests.
+    """
+    global _default_executor
+    before, _default_executor = _default_executor, factory
+    try:
+        yield
+    finally:
+        _default_executor = before

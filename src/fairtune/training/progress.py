@@ -1,0 +1,95 @@
+"""Where a run stands: its phase and counts, its clock, and the run as the parts of training see it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from fairtune.core.seeding import RandomState
+from fairtune.methods.base import Method
+from fairtune.training.objectives import Objective
+
+TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
+
+
+@dataclass
+class Progress:
+    """What a run has done so far; all of it is part of a saved state."""
+
+    phase: str = TRAIN
+    unit: int = 0
+    step: int = 0
+    epoch: int = 0
+    step_in_epoch: int = 0
+    best_step: int | None = None
+    best_score: float | None = None
+    since_best: int = 0
+    evaluations: int = 0
+    stopped_early: bool = False
+    examples: int = 0
+    tokens: int = 0
+    padding: int = 0
+    skipped_steps: int = 0
+    epoch_seconds: list[float] = field(default_factory=list)
+    largest_batch: int = 0
+    memory: dict[str, int] = field(default_factory=dict)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+@dataclass
+class Clock:
+    """Seconds by purpose: data, step, method, validation, test, checkpoint, and the total of all units of work."""
+
+    device: torch.device
+    seconds: dict[str, float] = field(default_factory=dict)
+    last: dict[str, float] = field(default_factory=dict)
+    """How long each purpose took the last time."""
+
+    @contextmanager
+    def measure(self, purpose: str) -> Iterator[None]:
+        synchronize(self.device)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            synchronize(self.device)
+            spent = time.perf_counter() - start
+            self.last[purpose] = spent
+            self.seconds[purpose] = self.seconds.get(purpose, 0.0) + spent
+
+
+class RunInProgress(Protocol):
+    """What batches, memory counts and saved states know of the run they belong to; `TrainingRun` in `loop.py` is one.
+
+    Attributes:
+        random: the state of all generators as this run left them.
+    """
+
+    model: nn.Module
+    methods: Sequence[Method]
+    objective: Objective
+    optimizer: Any
+    accelerator: Accelerator
+    device: torch.device
+    progress: Progress
+    clock: Clock
+    random: RandomState
+    total_steps: int
+    steps_per_epoch: int
+
+    def make_optimizer(self) -> None:
+        """Make the optimizer over what is trainable now."""
