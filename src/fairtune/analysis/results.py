@@ -23,7 +23,8 @@ from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import require_study, run_folder, run_folders
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_study
-from fairtune.methods.registry import MethodUse, is_control, parse_method_use
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.settings.metrics import METRICS, TITLES
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import torch
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.execution.building import build_start
-from fairtune.methods.registry import MethodUse
+from fairtune.methods.config import MethodUse
 from fairtune.models.attention import attention_layers
 from fairtune.models.loading import load_tokenizer
 from fairtune.models.probing import Batch

@@ -18,6 +18,7 @@ import torch
 
 from fairtune.core.errors import FairtuneError, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
+from fairtune.core.plugins import take_plugins
 from fairtune.execution.building import build_start, plain_model
 from fairtune.execution.job import Job, failure, record_failure
 from fairtune.ledger.environment import capture_environment, capture_load
@@ -194,6 +195,7 @@ class Ready:
 
 def prepare(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> Ready:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
+    take_plugins(job.plugins)
     take_layouts(job.attention)
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])

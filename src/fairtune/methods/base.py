@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.models.declared import Declared
 from fairtune.tasks.task import Texts
 

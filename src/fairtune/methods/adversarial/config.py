@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairtune.methods.registry import MethodConfig, MethodUse
+from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.settings.values import Number, Whole
 
 Length = Annotated[Number, Field(ge=0, le=1e6)]
@@ -17,7 +17,6 @@ Target = Literal["output", "table"]
 
 WITHOUT_WEIGHTS = 2 / 3
 """What a pass without gradients of the weights costs: forward, and one of the two halves of backward."""
-FREEZING = ("peft", "bitfit")
 
 
 class AdversarialConfig(MethodConfig):
@@ -70,7 +69,7 @@ class AscentConfig(AdversarialConfig):
 
     def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:
         for other in (*before, *after):
-            if self.target == "table" and not self.idle and other.name in FREEZING:
+            if self.target == "table" and not self.idle and other.config.freezes_embeddings:
                 return (
                     f"`target: table` moves the weights of the token embeddings along their gradient, but '{other.name}' freezes "
                     "them; use `target: output`"

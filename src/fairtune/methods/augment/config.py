@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from fairtune.methods.augment.functions import FORM, name_of
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.settings.values import LONGEST_TEXT, Number
 
 Chance = Annotated[Number, Field(ge=0, le=1)]

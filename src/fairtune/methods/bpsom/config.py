@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fairtune.methods.registry import MethodConfig, MethodUse
+from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.settings.values import MOST_STEPS, Number, Whole
 
 MOST_UNITS, MOST_CELLS, LARGEST_MAP = 10_000, 1000, 100_000_000
@@ -93,8 +93,8 @@ class BPSOMConfig(MethodConfig):
         return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and acting.hidden == self.hidden
 
     def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
-        if any(use.name == "peft" for use in before):
-            return "it stands after 'peft', whose wrapped model has a head that cannot be replaced; list it before that"
+        if wrapping := next((use.name for use in before if use.config.wraps_model), None):
+            return f"it stands after '{wrapping}', whose wrapped model has a head that cannot be replaced; list it before that"
         return None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from fairtune.methods.class_weights import ALLOWED, SCHEMAS, Weights, is_number, problem, read
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.settings.values import Number
 
 

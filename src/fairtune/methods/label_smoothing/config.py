@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.settings.values import Number
 
 

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from fairtune.core.errors import shown
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.settings.values import LONGEST_TEXT, Number
 
 MOST_GROUPS = 1000

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.settings.values import Number, Seed, Whole
 
 MOST_LAYERS = 1000
@@ -21,6 +21,8 @@ def _as_list(value: Any) -> Any:
 
 class OrthogonalQKConfig(MethodConfig):
     """Re-initialise the query and key projections of attention layers and freeze them (OELM), or do only one of the two."""
+
+    rewrites_projections = True
 
     init: Literal["keep", "headwise", "headwise_random", "global", "global_random", "normal"] = Field(
         "headwise",
@@ -70,6 +72,10 @@ class OrthogonalQKConfig(MethodConfig):
             if first > last:
                 raise ValueError(f"layers is {self.layers}, a range that ends before it starts")
         return self
+
+    @property
+    def freezes_projections(self) -> bool:
+        return self.freeze
 
     def blocks(self, count: int) -> set[int]:
         """The chosen blocks of a model that has so many; may name some that it has not."""

@@ -11,14 +11,16 @@ from typing import Any
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
+from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.methods.peft.checking import checked, field_schema, kinds
-from fairtune.methods.registry import MethodConfig, MethodUse
 
 
 class PeftConfig(MethodConfig):
     """Train adapters of the PEFT library (LoRA, DoRA, IA3, VeRA, OFT ...) and the fresh head; all else is frozen."""
 
     model_config = ConfigDict(extra="allow")
+    freezes_embeddings = True
+    wraps_model = True
 
     type: str = Field(
         "lora",
@@ -41,12 +43,12 @@ class PeftConfig(MethodConfig):
         return dict(self.model_extra or {})
 
     def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:
-        if any(use.name == "orthogonal_qk" for use in after):
-            return "it stands before 'orthogonal_qk', which would then change what the adapters were made for; list it after that"
-        frozen = any(use.name == "orthogonal_qk" and getattr(use.config, "freeze", False) for use in before)
-        if frozen and "target_modules" not in self.settings and self._chooses_modules():
+        if rewriting := next((use.name for use in after if use.config.rewrites_projections), None):
+            return f"it stands before '{rewriting}', which would then change what the adapters were made for; list it after that"
+        freezing = next((use.name for use in before if use.config.freezes_projections), None)
+        if freezing and "target_modules" not in self.settings and self._chooses_modules():
             return (
-                "'orthogonal_qk' freezes the query and key projections, and the library's own choice of modules takes such; give "
+                f"'{freezing}' freezes the query and key projections, and the library's own choice of modules takes such; give "
                 "`target_modules` without them, or let that method not freeze"
             )
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from fairtune.methods.class_weights import ClassWeights, all_equal, problem
-from fairtune.methods.registry import MethodConfig
+from fairtune.methods.config import MethodConfig
 
 
 class WeightedCEConfig(MethodConfig):
