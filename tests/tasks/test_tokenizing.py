@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from tests.conftest import VOCABULARY
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -21,6 +20,7 @@ from fairtune.models.loading import load_tokenizer
 from fairtune.models.sources import find_model
 from fairtune.tasks import tokenizing
 from fairtune.tasks.tokenizing import Piece, tokenize, tokenizer_identity
+from fairtune.testing.toy import VOCABULARY
 
 WORDS = [*VOCABULARY[5:], "naïve", "東京", "don't", "🙂", "[SEP]", "x" * 40, "  ", "\n"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ class Registration:
     """What the method takes for itself; two methods of one arm may not claim the same."""
     kinds: frozenset[str] = frozenset(KINDS)
     """The kinds of task that it is for."""
+    toy: Mapping[str, Any] = field(default_factory=dict)
+    """Settings for a task of 200 short texts in two classes, where those that it has by itself do not fit that or are slow."""
 
     @property
     def help(self) -> str:
@@ -55,6 +57,7 @@ def register(
     implementation: str,
     claims: Iterable[str] = (),
     kinds: Iterable[str] = KINDS,
+    toy: Mapping[str, Any] | None = None,
 ) -> None:
     """Make a method known. Refuses anything that would later surprise a user.
 
@@ -62,6 +65,7 @@ def register(
         implementation: `module:Class` of a `fairtune.methods.base.Method`.
         claims: what it takes for itself, such as `loss` or `q` and `k`.
         kinds: of task that it is for; a study of another kind is refused when it is read.
+        toy: settings with which `fairtune.testing` tries it, where its own do not fit 200 short texts in two classes.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ValueError(f"method name {name!r}: use lower-case letters, digits and _")
@@ -84,7 +88,7 @@ def register(
     if not set(kinds) or not set(kinds) <= set(KINDS):
         raise ValueError(f"method {name!r}: kinds of task are {', '.join(KINDS)}")
     note("method", name, config.__module__, lambda: _registered.pop(name, None))
-    _registered[name] = Registration(name, config, implementation, frozenset(claims), frozenset(kinds))
+    _registered[name] = Registration(name, config, implementation, frozenset(claims), frozenset(kinds), toy or {})
 
 
 @cache

@@ -6,5 +6,5 @@ from fairtune.methods.registry import register
 _CLAIMS = ["perturbation of the embeddings"]
 
 register("fgm", FGMConfig, "fairtune.methods.adversarial.ascending:Ascending", claims=_CLAIMS)
-register("pgd", PGDConfig, "fairtune.methods.adversarial.ascending:Ascending", claims=_CLAIMS)
-register("freelb", FreeLBConfig, "fairtune.methods.adversarial.freelb:FreeLB", claims=_CLAIMS)
+register("pgd", PGDConfig, "fairtune.methods.adversarial.ascending:Ascending", claims=_CLAIMS, toy={"steps": 2})
+register("freelb", FreeLBConfig, "fairtune.methods.adversarial.freelb:FreeLB", claims=_CLAIMS, toy={"steps": 2})

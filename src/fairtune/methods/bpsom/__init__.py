@@ -10,4 +10,5 @@ register(
     "fairtune.methods.bpsom.method:BPSOM",
     claims=["classification head"],
     kinds=("classify",),
+    toy={"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 2, "prune": 5e-4},
 )

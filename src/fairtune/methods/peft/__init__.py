@@ -8,4 +8,5 @@ register(
     PeftConfig,
     "fairtune.methods.peft.method:Peft",
     claims=["choice of trainable parameters"],
+    toy={"target_modules": ["value"]},
 )

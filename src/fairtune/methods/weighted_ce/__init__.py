@@ -9,4 +9,5 @@ register(
     "fairtune.methods.weighted_ce.method:WeightedCE",
     claims=["loss"],
     kinds=("classify",),
+    toy={"weights": [1, 1.3]},  # its classes are balanced
 )
