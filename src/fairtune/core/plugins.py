@@ -97,13 +97,15 @@ def note(kind: str, name: str, module: str, forget: Callable[[], object]) -> Non
         module: where it is defined; used where no plug-in is being loaded.
         forget: takes it out of the registry again.
     """
-    _noted[kind, name] = _Note(_loading[-1] if _loading else _root(module), forget)
+    _noted[kind, name] = _Note(_loading[-1] if _loading else module, forget)
 
 
 def plugin_of(kind: str, name: str) -> Plugin | None:
     """The plug-in that registered a thing; None if it was no plug-in."""
     found = _noted.get((kind, name))
-    return None if found is None else _loaded.get(found.module)
+    if found is None:
+        return None
+    return _loaded.get(found.module) or next(iter(_of_package(found.module)), None)
 
 
 def loaded_plugins() -> tuple[Plugin, ...]:
@@ -157,7 +159,7 @@ def take_plugins(planned: Iterable[Mapping[str, Any]]) -> None:
         before = Plugin(**wanted)
         if before.group is not None:
             discover(before.group)
-            now = _loaded.get(_root(before.module))
+            now = _loaded.get(before.module)
             if now is None:
                 raise PluginError(
                     f"plug-in {before.name}: the study was planned with it, but it is not installed here."
@@ -197,34 +199,32 @@ def _load_announced(point: importlib.metadata.EntryPoint, group: str) -> None:
 
 def _load(module: str, file: Path, **announced: Any) -> Plugin:
     """Import a module from its file, and remember it; a former one of the same name is forgotten if it was another."""
-    root, sha256 = _root(module), _sha256(module, file)
-    plugin = Plugin(module, str(file), sha256, **announced)
-    before = _loaded.get(root)
-    if before is not None:
-        if before.group is not None or (before.file, before.sha256) == (plugin.file, plugin.sha256):
-            _import(module, file, before)  # another module of the same package may be new
-            return before
+    root, plugin = _root(module), Plugin(module, str(file), _sha256(module, file), **announced)
+    before = _of_package(module)
+    if any((one.file, one.sha256) != (plugin.file, plugin.sha256) for one in before):
         _forget(root)
-    elif root in sys.modules and not _is_from(sys.modules[root], file):
+    elif module in _loaded:
+        return _loaded[module]
+    elif not before and root in sys.modules and not _is_from(sys.modules[root], file):
         raise PluginError(
             f"plug-in {plugin.name} ({plugin.origin}): another module is called '{root}'; give it another name."
         )
-    _loaded[root] = plugin
+    _loaded[module], there_before = plugin, root in sys.modules
     try:
         _import(module, file, plugin)
-        if not any(noted.module == root for noted in _noted.values()):
+        if not any(_root(noted.module) == root for noted in _noted.values()):
             raise PluginError(
                 f"plug-in {plugin.name} ({plugin.origin}): importing it registers nothing; it must call a `register` of fairtune."
             )
     except BaseException:
-        _forget(root)
+        _forget(root, imported=not there_before)  # what others imported is theirs
         raise
     return plugin
 
 
 def _import(module: str, file: Path, plugin: Plugin) -> None:
     root = _root(module)
-    _loading.append(root)
+    _loading.append(module)
     try:
         if root not in sys.modules:
             _import_file(root, file)
@@ -268,14 +268,24 @@ def _import_file(root: str, file: Path) -> None:
         raise
 
 
-def _forget(root: str) -> None:
-    """Undo what a plug-in registered, so that it can be loaded anew."""
-    _loaded.pop(root, None)
+def _of_package(module: str) -> list[Plugin]:
+    """The plug-ins that are modules of the same package, which is hashed as one."""
+    return [plugin for name, plugin in _loaded.items() if _root(name) == _root(module)]
+
+
+def _forget(root: str, imported: bool = True) -> None:
+    """Undo what a package's plug-ins registered, so that it can be loaded anew.
+
+    Args:
+        imported: whether its modules are to be imported anew too.
+    """
+    for plugin in _of_package(root):
+        del _loaded[plugin.module]
     for key, noted in list(_noted.items()):
-        if noted.module == root:
+        if _root(noted.module) == root:
             noted.forget()
             del _noted[key]
-    for name in [name for name in sys.modules if _root(name) == root]:
+    for name in [name for name in sys.modules if imported and _root(name) == root]:
         del sys.modules[name]
 
 
