@@ -26,6 +26,7 @@ atexit.register(shutil.rmtree, os.environ["FAIRTUNE_CACHE"], ignore_errors=True)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs in the background; tests press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+from fairtune.core import plugins  # noqa: E402
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task  # noqa: E402 - after the settings above
 
 
@@ -70,3 +71,11 @@ def performing_here() -> Iterator[None]:
 def performed_here() -> Iterator[None]:
     with performing_here():
         yield
+
+
+@pytest.fixture
+def forgotten_plugins() -> Iterator[None]:
+    """What a test loads as a plug-in is unknown again after it."""
+    yield
+    for plugin in plugins.loaded_plugins():
+        plugins._forget(plugins._root(plugin.module))

@@ -6,14 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from fairtune.core import plugins
 from fairtune.core.errors import FairtuneError
 from fairtune.core.plugins import PluginError, load_module, plugin_of, take_plugins
 from fairtune.methods.registry import method_plugin, registered
@@ -37,11 +35,7 @@ register("{name}", Config, __name__ + ":Nothing")
 '''
 
 
-@pytest.fixture(autouse=True)
-def forget_plugins() -> Iterator[None]:
-    yield
-    for plugin in plugins.loaded_plugins():
-        plugins._forget(plugins._root(plugin.module))
+pytestmark = pytest.mark.usefixtures("forgotten_plugins")
 
 
 @pytest.fixture

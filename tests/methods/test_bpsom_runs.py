@@ -18,7 +18,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import Record, read_records
 from fairtune.methods.arms import named_arms
-from fairtune.methods.bpsom.config import BPSOMConfig
+from fairtune.methods.bpsom import BPSOMConfig
 from fairtune.methods.bpsom.method import BPSOM
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
 from fairtune.methods.registry import is_control, parse_method_use

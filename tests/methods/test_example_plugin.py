@@ -1,4 +1,4 @@
-"""The package in examples/plugin keeps the promises that our own methods and tasks keep, by its own tests."""
+"""The package in examples/plugin keeps the promises that our own methods and tasks keep."""
 
 from __future__ import annotations
 
@@ -7,27 +7,44 @@ from pathlib import Path
 import pytest
 
 import fairtune.tasks
-from fairtune.testing import check_idle, check_method, check_task, make_toy
+from fairtune.testing import (
+    ToyStudy,
+    check_composition,
+    check_idle,
+    check_resume,
+    check_state,
+    check_task,
+    make_toy,
+    toy_use,
+)
+from tests.execution import conftest  # noqa: F401 - warms the processes that are killed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
+pytestmark = pytest.mark.usefixtures("forgotten_plugins")
 
 
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyStudy:
     monkeypatch.syspath_prepend(EXAMPLE)
+    return make_toy(tmp_path, plugins=["fairtune_example.lookahead"])
 
 
-def test_its_method_resumes_and_composes(tmp_path: Path) -> None:
-    study = make_toy(tmp_path, plugins=["fairtune_example.lookahead"])
-    check_method(study, "lookahead", idle={"keep": 1})
+def test_its_method_is_killed_and_resumed(study: ToyStudy) -> None:
+    check_state(study, [toy_use("lookahead")])
+    check_resume(study, [toy_use("lookahead")])
 
 
-def test_a_method_that_is_not_idle_is_found_out(tmp_path: Path) -> None:
-    study = make_toy(tmp_path, plugins=[EXAMPLE / "fairtune_example" / "lookahead.py"])
+def test_its_method_can_be_idle(study: ToyStudy) -> None:
+    check_idle(study, [{"lookahead": {"keep": 1}}])
     with pytest.raises(AssertionError, match="it is idle, and still changes what is trained"):
         check_idle(study, [{"lookahead": {"keep": 0.5}}])
 
 
+def test_its_method_composes_with_all_others(study: ToyStudy) -> None:
+    check_composition(study, "lookahead")
+
+
 @pytest.mark.skipif(not hasattr(fairtune.tasks, "register_task"), reason="tasks cannot be registered yet")
-def test_its_task_is_trained_and_resumed(tmp_path: Path) -> None:
+def test_its_task_is_trained_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXAMPLE)
     check_task(make_toy(tmp_path, plugins=["fairtune_example.weather"], task="weather"))

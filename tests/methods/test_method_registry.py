@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from fairtune.methods import registry
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig, MethodUse
-from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
+from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.methods.registry import (
     conflicts,
     create_method,

@@ -19,6 +19,8 @@ from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task
 
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload([__name__, "fairtune.execution.performing"])  # imported once, not by each run
 SECONDS = 120
 """What a toy run may take before it counts as hanging."""
 
@@ -104,7 +106,7 @@ def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = No
         kill_at: kill it with SIGKILL at its so-many-th safe point (a chunk of tokens, a step, an evaluation's batch).
         stop_at: ask it to stop there instead, as SIGTERM does.
     """
-    process = multiprocessing.get_context("forkserver").Process(target=_perform_until, args=(job, kill_at, stop_at))
+    process = _processes.Process(target=_perform_until, args=(job, kill_at, stop_at))
     process.start()
     process.join(SECONDS)
     assert process.exitcode is not None, "the run hangs"

@@ -1,6 +1,9 @@
-"""Logits and labels as losses take them: checked, and in single precision at least."""
+"""What losses of classes share: logits and labels checked, in single precision at least; and a loss for transformers' `Trainer`."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,3 +39,17 @@ def weights_of(weights: tuple[float, ...], logits: Tensor) -> Tensor:
     if len(weights) != logits.shape[1]:
         raise DataError(f"{len(weights)} weights were given, but the logits are of {logits.shape[1]} classes.")
     return logits.new_tensor(weights)
+
+
+def trainer_loss(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    """What `Trainer(compute_loss_func=...)` takes, made of a mean loss of a batch's logits and labels.
+
+    With accumulation, each batch counts by its examples, as in a study: `Trainer` leaves that to the function.
+    """
+
+    def computed(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        logits: Tensor = outputs["logits"] if isinstance(outputs, dict) else outputs.logits
+        mean = loss(logits, labels)
+        return mean if num_items_in_batch is None else mean * (len(labels) / num_items_in_batch)
+
+    return computed

@@ -10,14 +10,18 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 from fairtune.core.errors import FairtuneError, nearest
-from fairtune.methods.adversarial.ascending import Ascending
-from fairtune.methods.adversarial.config import AdversarialConfig, FGMConfig, FreeLBConfig, PGDConfig
-from fairtune.methods.adversarial.freelb import FreeLB
+from fairtune.methods.adversarial import (
+    AdversarialConfig,
+    FGMConfig,
+    FreeLBConfig,
+    PGDConfig,
+)
+from fairtune.methods.adversarial.method import Ascent, FreeLB
 from fairtune.methods.base import Batch
 
-METHODS: dict[str, tuple[type[AdversarialConfig], type[Ascending | FreeLB]]] = {
-    "fgm": (FGMConfig, Ascending),
-    "pgd": (PGDConfig, Ascending),
+METHODS: dict[str, tuple[type[AdversarialConfig], type[Ascent | FreeLB]]] = {
+    "fgm": (FGMConfig, Ascent),
+    "pgd": (PGDConfig, Ascent),
     "freelb": (FreeLBConfig, FreeLB),
 }
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from fairtune.core.errors import FairtuneError, RunFailure
-from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
+from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.method import OrthogonalQK
 from fairtune.models.accounting import ParameterCount, count_parameters
 from fairtune.models.attention import Projection, attention_layers
