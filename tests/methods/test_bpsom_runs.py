@@ -122,7 +122,7 @@ def test_one_class_is_no_task_for_it() -> None:
 def run(
     toy: ToyStudy, name: str = "runs", methods: list[Any] | None = None, **settings: Any
 ) -> tuple[Any, list[Record]]:
-    """A finished run of six steps an epoch, and its records."""
+    """A finished run of six steps per epoch, and its records."""
     train = {**SHORT, **settings.pop("train", {})}
     job = toy.job(name, methods or [{"bpsom": {**SMALL, **settings}}], **train)
     result = perform_here(job)

@@ -236,8 +236,8 @@ def _import(module: str, file: Path, plugin: Plugin) -> None:
             f"plug-in {plugin.name} ({plugin.origin}): there is no module '{error.name}'{_line(error, file)}."
         ) from None
     except (Exception, SystemExit) as error:
-        told = str(error).strip().splitlines()
-        reason = f"{type(error).__name__}: {told[0].removesuffix('.')}" if told else type(error).__name__
+        lines = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {lines[0].removesuffix('.')}" if lines else type(error).__name__
         raise PluginError(
             f"plug-in {plugin.name} ({plugin.origin}): importing it raised {reason}{_line(error, file)}."
         ) from error

@@ -186,7 +186,7 @@ def covering_arms(uses: Mapping[str, Any], among: str | None = None) -> list[tup
     backwards = {pair for pair in pairs if not fitting(pair) and fitting(pair[::-1])}
     left, arms = {pair for pair in pairs if fitting(pair)}, []
     while left:
-        arm = min(left)
+        arm: tuple[str, ...] = min(left)
         for name in order:
             wider = in_order({*arm, name})
             if all(map(fitting, itertools.combinations(wider, 2))) and any(

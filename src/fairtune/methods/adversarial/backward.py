@@ -91,9 +91,9 @@ def adversarial_backward(
     try:
         config = kind.model_validate(settings)
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
+        reasons = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
         raise FairtuneError(
-            f"adversarial_backward: {told}. Fields of {method}: {', '.join(kind.model_fields)}."
+            f"adversarial_backward: {reasons}. Fields of {method}: {', '.join(kind.model_fields)}."
         ) from None
     one = _OwnPass(model, batch, scale, forward, backward)
     return implementation(cast(Any, config)).around_backward(one, one.whole)

@@ -79,7 +79,7 @@ def directions(gradient: Tensor, norm: Norm) -> Tensor:
 
 
 def _over_rows(values: Tensor, like: Tensor) -> Tensor:
-    """One value a row, shaped to go with all entries of the row."""
+    """One value per row, shaped to go with all entries of the row."""
     return values.view(-1, *[1] * (like.ndim - 1))
 
 

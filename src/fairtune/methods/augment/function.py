@@ -47,7 +47,7 @@ def find_function(name: str) -> Function:
         where = "Python looks in the folder where fairtune was started and on PYTHONPATH"
         raise DataError(f"augment: function '{name}': there is no module '{error.name}'; {where}.") from None
     except Exception as error:
-        raise DataError(f"augment: function '{name}': importing {module} raised {_told(error)}") from error
+        raise DataError(f"augment: function '{name}': importing {module} raised {_in_a_line(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             script = f" What a script defines is known to its own process only: {HINT}." if module == "__main__" else ""
@@ -67,7 +67,9 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
     try:
         answers: Any = function(list(texts))
     except Exception as error:
-        raise DataError(f"augment: function '{name}', given {len(texts):,} texts, raised {_told(error)}") from error
+        raise DataError(
+            f"augment: function '{name}', given {len(texts):,} texts, raised {_in_a_line(error)}"
+        ) from error
     if isinstance(answers, str | bytes | Mapping) or not isinstance(answers, Iterable):
         kind = "None" if answers is None else f"a {type(answers).__name__}"
         raise DataError(f"augment: function '{name}' returned {kind}; it must return a list of texts.")
@@ -84,6 +86,6 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
     return [str(answer) for answer in listed]
 
 
-def _told(error: Exception) -> str:
+def _in_a_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -126,8 +126,8 @@ def augment_texts(texts: Sequence[Row], epoch: int = 0, seed: int = 0, **setting
     try:
         config = AugmentConfig.model_validate(settings)
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise FairtuneError(f"augment_texts: {told}.") from None
+        reasons = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
+        raise FairtuneError(f"augment_texts: {reasons}.") from None
     rows = [(text,) if isinstance(text, str) else text for text in texts]
     for number, row in enumerate(rows):
         if not isinstance(row, tuple) or not all(isinstance(text, str) for text in row):

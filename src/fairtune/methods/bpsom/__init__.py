@@ -24,7 +24,7 @@ class BPSOMConfig(MethodConfig):
 
     hidden: Whole = Field(128, ge=1, le=MOST_UNITS, description="Sigmoid units between the encoder and the classes.")
     grid: Cells | tuple[Cells, Cells] = Field(
-        20, description="Cells a side of the map, or [columns, rows]; not more cells than training examples."
+        20, description="Cells per side of the map, or [columns, rows]; not more cells than training examples."
     )
     alpha: Number = Field(
         0.25,

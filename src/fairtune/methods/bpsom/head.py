@@ -51,7 +51,7 @@ class BPSOMHead(nn.Module):
 
     Args:
         hidden: units between.
-        grid: cells a side, or (columns, rows); None is a head without a map.
+        grid: cells per side, or (columns, rows); None is a head without a map.
         alpha: 0 lets the map watch only.
         reliability: the least that a prototype must have to pull.
 

@@ -187,8 +187,8 @@ def _config(
     try:
         return LayerwiseLRConfig.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise FairtuneError(f"layerwise_groups: {told}.") from None
+        reasons = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
+        raise FairtuneError(f"layerwise_groups: {reasons}.") from None
 
 
 class LayerwiseLR(Method):

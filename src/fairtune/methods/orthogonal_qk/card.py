@@ -95,8 +95,8 @@ def orthogonalize_qk(
     try:
         config = OrthogonalQKConfig.model_validate(given)
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise FairtuneError(f"orthogonalize_qk: {told}.") from None
+        reasons = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
+        raise FairtuneError(f"orthogonalize_qk: {reasons}.") from None
     before = remember(model, batch)
     OrthogonalQK(config, seed).prepare(model)
     return OrthogonalCard(
