@@ -17,6 +17,7 @@ from fairtune.testing import (
     make_toy,
     toy_use,
 )
+from fairtune.testing.checks import check_together
 from tests.execution import conftest  # noqa: F401 - warms the processes that are killed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
@@ -48,3 +49,10 @@ def test_its_method_composes_with_all_others(study: ToyStudy) -> None:
 def test_its_task_is_trained_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLE)
     check_task(make_toy(tmp_path, plugins=["fairtune_example.weather"], task="weather"))
+
+
+def test_the_method_of_the_docs_trains(tmp_path: Path) -> None:
+    documented = (EXAMPLE.parents[1] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    (tmp_path / "clip.py").write_text(documented.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    toy = make_toy(tmp_path, plugins=[tmp_path / "clip.py"])
+    check_together(toy, [{"clip": {"bound": 0.01}}])
