@@ -159,7 +159,7 @@ def orthogonalise() -> None:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
+    from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
     from fairtune.methods.orthogonal_qk.method import OrthogonalQK
 
     torch.manual_seed(0)

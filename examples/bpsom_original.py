@@ -71,7 +71,7 @@ def read_settings(path: Path) -> tuple[dict[str, str], Settings]:
 
 
 def read_state(path: Path, settings: Settings) -> Network:
-    """Sizes, weights from each unit to the next layer, and a row a cell: label (from 1, 0 for none), per cent, prototype."""
+    """Sizes, weights from each unit to the next layer, and one row per cell: label (from 1, 0 for none), per cent, prototype."""
     lines = path.read_text().splitlines()
     inputs, hidden, outputs = (int(size) for size in lines[0].split()[:3])
     side = int(lines[1].split()[1])

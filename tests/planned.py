@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from fairtune.methods.registry import MethodUse, parse_method_use
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import parse_method_use
 from fairtune.study.controls import ArmSettings, find_controls
 
 

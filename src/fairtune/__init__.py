@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from fairtune.core.errors import FairtuneError
     from fairtune.export.delta import export_delta
     from fairtune.export.restoration import restore_delta
-    from fairtune.methods.adversarial.alone import adversarial_backward
-    from fairtune.methods.augment.augmenter import augment_texts
+    from fairtune.methods.adversarial.backward import adversarial_backward
+    from fairtune.methods.augment.method import augment_texts
     from fairtune.methods.bpsom.head import BPSOMHead
-    from fairtune.methods.ema.average import EMA
-    from fairtune.methods.focal.loss import FocalLoss
-    from fairtune.methods.layerwise_lr.rates import layerwise_groups
-    from fairtune.methods.orthogonal_qk.alone import OrthogonalCard, orthogonalize_qk
-    from fairtune.methods.rdrop.loss import rdrop_loss
-    from fairtune.methods.weighted_ce.loss import weighted_cross_entropy
+    from fairtune.methods.ema.method import EMA
+    from fairtune.methods.focal.method import FocalLoss
+    from fairtune.methods.layerwise_lr.method import layerwise_groups
+    from fairtune.methods.orthogonal_qk.card import OrthogonalCard, orthogonalize_qk
+    from fairtune.methods.rdrop.method import rdrop_loss
+    from fairtune.methods.weighted_ce.method import weighted_cross_entropy
     from fairtune.models.attention_layouts import register_attention
     from fairtune.som.som import SOM
     from fairtune.study.loading import load_study
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BPSOMHead": "fairtune.methods.bpsom.head",
-    "EMA": "fairtune.methods.ema.average",
+    "EMA": "fairtune.methods.ema.method",
     "FairtuneError": "fairtune.core.errors",
-    "FocalLoss": "fairtune.methods.focal.loss",
-    "OrthogonalCard": "fairtune.methods.orthogonal_qk.alone",
+    "FocalLoss": "fairtune.methods.focal.method",
+    "OrthogonalCard": "fairtune.methods.orthogonal_qk.card",
     "Results": "fairtune.analysis.results",
     "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
     "TextClassifier": "fairtune.classifier.text_classifier",
-    "adversarial_backward": "fairtune.methods.adversarial.alone",
-    "augment_texts": "fairtune.methods.augment.augmenter",
+    "adversarial_backward": "fairtune.methods.adversarial.backward",
+    "augment_texts": "fairtune.methods.augment.method",
     "export_delta": "fairtune.export.delta",
-    "layerwise_groups": "fairtune.methods.layerwise_lr.rates",
+    "layerwise_groups": "fairtune.methods.layerwise_lr.method",
     "load_results": "fairtune.analysis.results",
     "load_study": "fairtune.study.loading",
     "make_plan": "fairtune.study.plan",
-    "orthogonalize_qk": "fairtune.methods.orthogonal_qk.alone",
-    "rdrop_loss": "fairtune.methods.rdrop.loss",
+    "orthogonalize_qk": "fairtune.methods.orthogonal_qk.card",
+    "rdrop_loss": "fairtune.methods.rdrop.method",
     "register_attention": "fairtune.models.attention_layouts",
     "restore_delta": "fairtune.export.restoration",
     "run_study": "fairtune.api",
-    "weighted_cross_entropy": "fairtune.methods.weighted_ce.loss",
+    "weighted_cross_entropy": "fairtune.methods.weighted_ce.method",
 }
 __all__ = [
     "EMA",

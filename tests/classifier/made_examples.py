@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from fairtune import TextClassifier
-from tests.conftest import BAD, GOOD, PLAIN, VOCABULARY, make_tokenizer
+from fairtune.testing.toy import BAD, GOOD, PLAIN, VOCABULARY, make_tokenizer
 
 QUICK: dict[str, Any] = {
     "lr": 0.03,

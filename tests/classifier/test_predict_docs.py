@@ -20,7 +20,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from tests.conftest import VOCABULARY, make_tokenizer
+    from fairtune.testing.toy import VOCABULARY, make_tokenizer
 
     config = BertConfig(
         vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32

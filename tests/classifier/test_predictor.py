@@ -20,7 +20,7 @@ from transformers import (
 from fairtune.classifier.predictor import Predictor
 from fairtune.core.errors import ModelError
 from fairtune.tasks.task import Texts
-from tests.conftest import PLAIN, VOCABULARY, make_tokenizer
+from fairtune.testing.toy import PLAIN, VOCABULARY, make_tokenizer
 
 MAX_LENGTH = 24
 

@@ -129,7 +129,7 @@ def test_a_gpt_whose_class_was_made_at_run_time_is_copied_too(tmp_path: Path) ->
     import torch
     from transformers import GPT2Config, GPT2Model
 
-    from tests.conftest import VOCABULARY, make_tokenizer
+    from fairtune.testing.toy import VOCABULARY, make_tokenizer
 
     size = len(VOCABULARY)
     config = GPT2Config(vocab_size=size, n_embd=16, n_layer=1, n_head=2, n_positions=32, pad_token_id=0, eos_token_id=3)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import VOCABULARY, make_tokenizer
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.testing.toy import VOCABULARY, make_tokenizer
 
 ROWS = [("1", "a good film", "pos"), ("2", "", "neg"), ("3", "the worst plot of all", "odd"), ("4", "dull", "")]
 

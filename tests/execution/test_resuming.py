@@ -18,15 +18,11 @@ from fairtune.ledger.events import all_events, counted_events
 from fairtune.ledger.predictions import read_predictions
 from fairtune.ledger.seals import run_state
 from fairtune.methods.registry import registered
-from tests.conftest import VOCABULARY, make_tokenizer
+from fairtune.testing import check_resume, check_state, toy_use
+from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
 
-FITTING: dict[str, Any] = {
-    "bpsom": {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4}},
-    "weighted_ce": {"weighted_ce": {"weights": {"neg": 1, "pos": 1.3}}},  # balanced would be equal weights
-}
-"""Settings for the toy task, where a method's own do not fit it; BP-SOM prunes after its best step."""
-ARMS = {"baseline": [], **{name: [FITTING.get(name, name)] for name in registered()}}
+ARMS = {"baseline": [], **{name: [toy_use(name)] for name in registered()}}
 KILLED = -signal.SIGKILL
 Wholes = Callable[..., Job]
 
@@ -53,18 +49,16 @@ def wholes(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFa
 def test_killed_again_and_again_a_run_ends_with_the_same_bits(
     toy: ToyStudy, wholes: Wholes, methods: list[Any]
 ) -> None:
-    whole, broken = wholes(methods), toy.job("broken", methods)
-    for kill_at in (7, 14, 12):  # before the first state, then ever further on
-        assert perform_apart(broken, kill_at=kill_at) == KILLED
-    assert perform_apart(broken) == 0
-
-    assert digests(broken.run.path) == digests(whole.run.path)
-    events = counted_events(broken.run.events)
-    steps = [event["step"] for event in events if event["event"] == "step"]
-    assert steps == list(range(1, 27)), "each step counts once"
+    broken = check_resume(toy, methods, wholes(methods))
+    steps = [event for event in counted_events(broken.run.events) if event["event"] == "step"]
+    assert len(steps) == 26
     seconds = json.loads(broken.run.result.read_text())["seconds"]
-    assert seconds["step"] == pytest.approx(sum(e["seconds"] for e in events if e["event"] == "step"), abs=1e-6)
-    assert sum(e["event"] == "step" for e in all_events(broken.run.events)) > 26, "what was lost stays on record"
+    assert seconds["step"] == pytest.approx(sum(event["seconds"] for event in steps), abs=1e-6)
+
+
+@pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
+def test_a_state_is_the_same_after_it_was_taken_up(toy: ToyStudy, methods: list[Any]) -> None:
+    check_state(toy, methods)
 
 
 @pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())

@@ -28,8 +28,8 @@ from fairtune.study.plan import PROTOCOL, make_plan
 from fairtune.tasks import load_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.tokens.encoded_splits import encode_task
+from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from fairtune.training.classification import Classification
-from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import perform_here
 from tests.execution.made_runs import SEED, change_recipe, make_run, study_of
 from tests.models import architectures

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtune.analysis.results import load_results
 from fairtune.export.delta import export_delta
-from tests.conftest import VOCABULARY, TaskFiles, make_tiny_model, make_tiny_task, make_tokenizer
+from fairtune.testing.toy import VOCABULARY, TaskFiles, make_tiny_model, make_tiny_task, make_tokenizer
 from tests.execution.made_runs import make_run
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog
-from fairtune.methods.adversarial.config import FGMConfig, FreeLBConfig, PGDConfig
+from fairtune.methods.adversarial import FGMConfig, FreeLBConfig, PGDConfig
 from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.registry import create_method, is_control, parse_method_use
 from fairtune.study.loading import load_study

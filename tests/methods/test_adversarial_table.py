@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from fairtune.core.errors import ModelError
-from fairtune.methods.adversarial.alone import adversarial_backward
-from fairtune.methods.adversarial.ascending import Ascending
-from fairtune.methods.adversarial.config import FGMConfig
+from fairtune.methods.adversarial import FGMConfig
+from fairtune.methods.adversarial.backward import adversarial_backward
+from fairtune.methods.adversarial.method import Ascent
 from tests.methods.attacked import gradients, padded
 from tests.models.architectures import build, inputs
 
@@ -98,8 +98,8 @@ def test_a_frozen_table_is_refused_before_the_first_step() -> None:
     model = build("bert")
     model.get_input_embeddings().requires_grad_(False)
     with pytest.raises(ModelError, match="but they are frozen; use `target: output`"):
-        Ascending(FGMConfig(target="table")).param_groups([], model)
+        Ascent(FGMConfig(target="table")).param_groups([], model)
     with pytest.raises(ModelError, match="frozen"):
         adversarial_backward(model, padded(), target="table")
-    Ascending(FGMConfig()).param_groups([], model)
-    Ascending(FGMConfig(target="table", epsilon=0)).param_groups([], model)
+    Ascent(FGMConfig()).param_groups([], model)
+    Ascent(FGMConfig(target="table", epsilon=0)).param_groups([], model)

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import DataError, FairtuneError
-from fairtune.methods.augment.augmenter import Augmenter, augment_texts
-from fairtune.methods.augment.config import AugmentConfig
-from fairtune.methods.augment.method import Augment
-from fairtune.methods.augment.words import changed, misspelt
+from fairtune.methods.augment import AugmentConfig
+from fairtune.methods.augment.method import Augment, Augmenter, augment_texts, changed, misspelt
 from fairtune.methods.base import TrainingData
 from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.study.loading import load_study

@@ -11,7 +11,7 @@ from torch import nn
 from transformers import AutoModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForSequenceClassification
 
 from fairtune.core.errors import ModelError
-from fairtune.methods.bitfit.config import BitFitConfig
+from fairtune.methods.bitfit import BitFitConfig
 from fairtune.methods.bitfit.method import BitFit, is_bias
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.init_card import make_init_card

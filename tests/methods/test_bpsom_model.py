@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method
-from fairtune.methods.bpsom.folding import folded
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
 from fairtune.methods.bpsom.pruning import prune
+from fairtune.methods.bpsom.tanh_head import folded
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
 from fairtune.models.causal_classifier import classify_at_last_token

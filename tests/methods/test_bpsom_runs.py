@@ -18,7 +18,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import MethodRecord, read_records
 from fairtune.methods.arms import named_arms
-from fairtune.methods.bpsom.config import BPSOMConfig
+from fairtune.methods.bpsom import BPSOMConfig
 from fairtune.methods.bpsom.method import BPSOM
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
 from fairtune.methods.registry import is_control, parse_method_use
@@ -122,7 +122,7 @@ def test_one_class_is_no_task_for_it() -> None:
 def run(
     toy: ToyStudy, name: str = "runs", methods: list[Any] | None = None, **settings: Any
 ) -> tuple[Any, list[MethodRecord]]:
-    """A finished run of six steps an epoch, and its records."""
+    """A finished run of six steps per epoch, and its records."""
     train = {**SHORT, **settings.pop("train", {})}
     job = toy.job(name, methods or [{"bpsom": {**SMALL, **settings}}], **train)
     result = perform_here(job)

@@ -15,7 +15,8 @@ from fairtune.core.errors import RunFailure
 from fairtune.execution.start import Start, build_start
 from fairtune.methods import registry
 from fairtune.methods.base import Method
-from fairtune.methods.registry import MethodConfig, register
+from fairtune.methods.config import MethodConfig
+from fairtune.methods.registry import register
 from fairtune.models.declarations import Declared
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401

@@ -19,9 +19,8 @@ from fairtune.methods.base import Moment
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.bpsom.pruning import prune
-from fairtune.methods.ema.average import EMA
-from fairtune.methods.ema.config import EMAConfig
-from fairtune.methods.ema.method import AveragedWeights
+from fairtune.methods.ema import EMAConfig
+from fairtune.methods.ema.method import EMA, AveragedWeights
 from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError

@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
 
-from fairtune.methods.focal.loss import FocalLoss
-from fairtune.methods.trainer_loss import trainer_loss
+from fairtune.methods.focal.method import FocalLoss
+from fairtune.methods.losses import trainer_loss
 from fairtune.study.loading import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from tests.documented import examples, run_python

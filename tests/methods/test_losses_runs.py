@@ -18,7 +18,7 @@ from fairtune.ledger.events import EventLog, counted_events
 from fairtune.methods.registry import create_method, parse_method_use, registered
 from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
-from tests.conftest import VOCABULARY, make_tokenizer
+from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy, toy_source  # noqa: F401 - a fixture
 
 SHORT = {"steps": 4, "evaluate": 4, "eval_examples": 20}

@@ -13,10 +13,9 @@ from pydantic_core import PydanticCustomError
 
 from fairtune.methods import registry
 from fairtune.methods.base import Method
-from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
+from fairtune.methods.config import MethodConfig, MethodUse
+from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.methods.registry import (
-    MethodConfig,
-    MethodUse,
     conflicts,
     create_method,
     parse_method_use,
@@ -57,7 +56,7 @@ def clean_registry() -> Iterator[None]:
     yield
     registry._registered.clear()
     registry._registered.update(before)
-    fields.schema_root.cache_clear()
+    fields._schema.cache_clear()
 
 
 CODE = "fairtune.methods.base:Method"
@@ -89,7 +88,7 @@ def test_a_registration_that_would_surprise_is_refused(
 
 def test_a_registered_method_can_be_used_in_a_study_at_once() -> None:
     register("made_up", Focal, CODE, claims=["loss"])
-    fields.schema_root.cache_clear()
+    fields._schema.cache_clear()
     study = load_study(
         {
             "study": "s",

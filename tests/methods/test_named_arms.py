@@ -12,7 +12,8 @@ from pydantic import TypeAdapter
 
 from fairtune.methods import arms
 from fairtune.methods.arms import family_of, named_arms, register_arm, register_family
-from fairtune.methods.registry import MethodUse, parse_method_use
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import parse_method_use
 from fairtune.settings.values import ArmName
 
 PUBLISHED: dict[str, dict[str, Any]] = {

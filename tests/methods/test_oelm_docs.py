@@ -14,7 +14,7 @@ from fairtune.models.attention import attention_layers
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
 from fairtune.study.yaml_tree import parse_yaml
-from tests.conftest import VOCABULARY
+from fairtune.testing.toy import VOCABULARY
 from tests.documented import examples, run_python
 from tests.execution.conftest import perform_here
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.methods.base import Method
-from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
+from fairtune.methods.orthogonal_qk.method import orthonormal_rows, semi_orthogonal
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import Projection, attention_layers
 from fairtune.models.attention_geometry import orthogonality_error

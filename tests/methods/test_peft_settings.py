@@ -13,11 +13,15 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter
 
 from fairtune.core.errors import ModelError
-from fairtune.methods.peft import checking
-from fairtune.methods.peft.bounds import LARGEST
-from fairtune.methods.peft.config import PeftConfig
-from fairtune.methods.peft.limits import UNFIT_KINDS
-from fairtune.methods.peft.reading import INFRASTRUCTURE, UNKNOWN, library_folder, library_kinds
+from fairtune.methods.peft import PeftConfig
+from fairtune.methods.peft import checks as checking
+from fairtune.methods.peft.checks import LARGEST, UNFIT_KINDS
+from fairtune.methods.peft.library import (
+    INFRASTRUCTURE,
+    UNKNOWN,
+    library_folder,
+    library_kinds,
+)
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.study.fields import schema_root
 from fairtune.study.loading import load_study

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fairtune.cli.app import app
 from fairtune.core.errors import ModelError
 from fairtune.models.tokenizers import load_tokenizer
-from tests.conftest import VOCABULARY
+from fairtune.testing.toy import VOCABULARY
 from tests.fuzz import made
 from tests.models.damaged_models import HUGE, use
 

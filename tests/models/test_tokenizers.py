@@ -16,7 +16,7 @@ import pytest
 from fairtune.core.errors import DataError, ModelError, Stopped
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import SMALLEST, TokenizerSource, TrainingText, find_tokenizer, fitted, load_tokenizer
-from tests.conftest import make_tokenizer
+from fairtune.testing.toy import make_tokenizer
 
 STORIES = [
     f"The {kind} {animal} went to the {place}.\n“Hello”, said the Füchsin; it cost {i}½ €."

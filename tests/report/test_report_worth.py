@@ -11,7 +11,7 @@ from made_ledger import QK, ArmSpec, MadeLedger
 from rich.console import Console
 
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
-from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
+from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.report.content import Confound, ReportContent, Versus
 from fairtune.report.costs import cost_text
 from fairtune.report.gathering import make_content

@@ -20,7 +20,7 @@ def other_model(tmp_path: Path) -> Path:
     import torch
     from transformers import BertConfig, BertModel
 
-    from tests.conftest import VOCABULARY, make_tokenizer
+    from fairtune.testing.toy import VOCABULARY, make_tokenizer
 
     folder = tmp_path / "other-bert"
     config = BertConfig(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fairtune.methods.arms import named_arms
-from fairtune.methods.registry import MethodUse, parse_method_use
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import parse_method_use
 from fairtune.study.audit import differences
 from fairtune.study.loading import check_file, load_study
 from fairtune.study.plan import make_plan

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from tests.conftest import VOCABULARY
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -22,6 +21,7 @@ from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks.tokens import tokenization as tokenizing
 from fairtune.tasks.tokens.encoder import Piece
 from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
+from fairtune.testing.toy import VOCABULARY
 
 WORDS = [*VOCABULARY[5:], "naïve", "東京", "don't", "🙂", "[SEP]", "x" * 40, "  ", "\n"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairtune.classifier.errors import SettingsError
 from fairtune.core.errors import ModelError, one_of, shown
-from fairtune.methods.registry import MethodUse
+from fairtune.methods.config import MethodUse
 from fairtune.models.presets import parse_preset
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train

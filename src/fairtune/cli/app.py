@@ -22,6 +22,7 @@ from fairtune.cli import (
 )
 from fairtune.cli.command import Verbs
 from fairtune.cli.data import data
+from fairtune.core.plugins import PluginError
 from fairtune.core.version import __version__
 from fairtune.study.fields import field_docs
 
@@ -52,7 +53,11 @@ def _options(
 def study_fields_help() -> str:
     """The fields of a study file, for the help of the verbs that read one."""
     lines = ["Fields of a study file, also for --set:"]
-    for doc in field_docs():
+    try:
+        docs = field_docs()
+    except PluginError as error:  # the verbs that need methods refuse it; the others go on
+        return str(error)
+    for doc in docs:
         default = doc.default if doc.default in ("", "required") else f"default {doc.default}"
         facts = "; ".join(part for part in (doc.allowed, default) if part)
         lines.append(f"{doc.path.strip()}: {doc.help}{f' ({facts})' if facts else ''}")

@@ -17,7 +17,7 @@ from fairtune.cli.command import (
 )
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
-from fairtune.methods.registry import Registration, registered
+from fairtune.methods.registry import Registration, method_plugin, registered
 from fairtune.study.fields import method_docs
 
 Name = Annotated[
@@ -56,7 +56,9 @@ def _method_facts(method: Registration) -> dict[str, Any]:
         doc.path: {"help": doc.help, "allowed": doc.allowed, "default": doc.default} for doc in method_docs(method.name)
     }
     changes = sorted(method.claims)
-    return {"help": method.help, "changes": changes, "step_factor": method.step_factor, "fields": fields}
+    facts = {"help": method.help, "changes": changes, "step_factor": method.step_factor, "fields": fields}
+    plugin = method_plugin(method.name)
+    return facts | ({"plugin": plugin.as_json()} if plugin else {})
 
 
 def _arm_facts(arm: NamedArm) -> dict[str, Any]:
@@ -68,7 +70,8 @@ def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
     _heading("Methods", "in an arm: `methods: [NAME]`; `fairtune methods NAME` shows the settings")
     table = _table()
     for method in methods:
-        table.add_row(Text(method.name), Text.assemble(method.help.splitlines()[0], (_cost(method), "dim")))
+        facts = (f"{_cost(method)}{_origin(method)}", "dim")
+        table.add_row(Text(method.name), Text.assemble(method.help.splitlines()[0], facts))
     out.print(table)
     out.print()
     _heading("Named arms", "in a study: `arms: [NAME, NAME]`, `NAME: {lr: 1e-4}`, or `preset: NAME` in an arm")
@@ -84,6 +87,8 @@ def _show_method(method: Registration, used_by: list[str]) -> None:
     out.print(Text(method.help))
     changes = f"Changes the {' and the '.join(sorted(method.claims))}." if method.claims else ""
     out.print(Text(f"{changes}{_cost(method)}\n" if changes else ""))
+    if origin := _origin(method).strip():
+        out.print(Text(f"{origin}\n"))
     docs, table = method_docs(method.name), _table()
     for doc in docs:
         facts = [doc.allowed and f"allowed: {doc.allowed}", doc.default and f"default: {doc.default}"]
@@ -98,6 +103,12 @@ def _cost(method: Registration) -> str:
     """What a step takes longer with the settings that it has by itself; nothing where it goes no more often through the model."""
     factor = method.step_factor
     return f" A step takes about {factor:.3g} times as long, counted in passes." if factor != 1 else ""
+
+
+def _origin(method: Registration) -> str:
+    """Where a method of a plug-in comes from."""
+    plugin = method_plugin(method.name)
+    return f" From the plug-in {plugin.origin}." if plugin else ""
 
 
 def _show_arm(arm: NamedArm) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from fairtune.core.errors import nearest, one_of
 from fairtune.methods.arms import named_arms
-from fairtune.methods.registry import MethodUse, registered
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import registered
 from fairtune.settings.file_task import FileTask
 from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError

@@ -17,7 +17,7 @@ from fairtune.cli.command import (
     console,
     print_json,
 )
-from fairtune.methods.registry import MethodUse
+from fairtune.methods.config import MethodUse
 from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.tasks import TaskFacts
@@ -67,6 +67,8 @@ def _show(plan: Plan) -> None:
     if plan.tokenizer is not None:
         found = plan.tokenizer
         out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them")
+    for plugin in plan.plugins:
+        out.print(f"  plugin {plugin.label} ({plugin.origin})", soft_wrap=True)
     for told in plan.lengths:
         out.print(f"  length {told}", soft_wrap=True)
     out.print(

@@ -11,7 +11,7 @@ import torch
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.execution.start import build_start
-from fairtune.methods.registry import MethodUse
+from fairtune.methods.config import MethodUse
 from fairtune.models.attention import attention_layers
 from fairtune.models.evaluation_mode import Batch
 from fairtune.models.sources import ModelSource, with_vocabulary

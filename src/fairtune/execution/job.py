@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Job:
         tokenizer: the fields of a `TokenizerSource`; None is the checkpoint's own.
         prompts: texts that a language model goes on with when it is trained; None takes beginnings of validation texts.
         attention: layouts that the user registered, for the worker to know them too.
+        plugins: what the worker loads first, as `Plugin.as_json` has it.
     """
 
     folder: str
@@ -42,6 +43,7 @@ class Job:
     attention: dict[str, Any]
     tokenizer: dict[str, Any] | None = None
     prompts: list[str] | None = None
+    plugins: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def run(self) -> RunFolder:
@@ -66,6 +68,7 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         attention=registered_layouts(),
         tokenizer=plan.tokenizer.as_json() if plan.tokenizer else None,
         prompts=None if plan.study.prompts is None else list(plan.study.prompts),
+        plugins=[plugin.as_json() for plugin in plan.plugins],
     )
 
 

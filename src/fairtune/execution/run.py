@@ -16,6 +16,7 @@ import numpy as np
 
 from fairtune.core.errors import FairtuneError, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
+from fairtune.core.plugins import take_plugins
 from fairtune.execution.job import (
     Job,
     failed_result,
@@ -176,9 +177,9 @@ class PreparedRun:
 
 def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> PreparedRun:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
-    take_layouts(
-        job.attention
-    )  # what the user made known to the parent process must be known to this one, before anything else
+    # What the parent process was given must be known to this one, before anything else.
+    take_plugins(job.plugins)
+    take_layouts(job.attention)
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
     accelerator = make_accelerator(device, train.precision)

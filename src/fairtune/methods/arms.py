@@ -10,7 +10,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from fairtune.methods.registry import MethodUse, clashes, conflicts, parse_method_use, registered
+from fairtune.core.plugins import note
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import (
+    clashes,
+    conflicts,
+    parse_method_use,
+    registered,
+)
 from fairtune.settings.values import ArmName
 
 
@@ -63,6 +70,7 @@ def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
         raise ValueError(f"named arm {name!r}: its help must be one line, and not empty")
     if isinstance(methods, str) or not isinstance(methods, Sequence):
         raise TypeError(f"named arm {name!r}: its methods must be a list")
+    note("named arm", name, "", lambda: _arms.pop(name, None))
     _arms[name] = NamedArm(name, help.strip(), tuple(methods))
 
 

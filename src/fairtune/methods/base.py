@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from fairtune.methods.config import MethodConfig
 
-from fairtune.methods.registry import MethodConfig
-from fairtune.models.declarations import Declared
-from fairtune.tasks.task import Texts
+if TYPE_CHECKING:  # a plug-in's single file has config and method, and is imported where no torch is needed
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
 
-Batch = Mapping[str, Tensor]
+    from fairtune.models.declarations import Declared
+    from fairtune.tasks.task import Texts
+
+Batch = Mapping[str, "Tensor"]
 ParamGroup = dict[str, Any]
 
 

@@ -84,13 +84,13 @@ def problem(weights: Weights, labels: Sequence[str], called: str = "weights") ->
         )
     unknown = [name for name in weights if name not in labels]
     missing = [name for name in labels if name not in weights]
-    told = []
+    problems = []
     if unknown:
         hint = nearest(unknown[0], missing)
-        told.append(f"{called} names {_quoted(unknown)}, which the task does not have.{hint}")
+        problems.append(f"{called} names {_quoted(unknown)}, which the task does not have.{hint}")
     if missing:
-        told.append(f"{called} has nothing for {_quoted(missing)}; give each of the task's labels a weight.")
-    return f"{' '.join(told)} Its labels are: {_listed(labels)}." if told else None
+        problems.append(f"{called} has nothing for {_quoted(missing)}; give each of the task's labels a weight.")
+    return f"{' '.join(problems)} Its labels are: {_listed(labels)}." if problems else None
 
 
 def resolved(weights: Weights, data: TrainingData) -> list[float]:

@@ -5,46 +5,23 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 from pydantic_core import PydanticCustomError
+
+from fairtune.core.plugins import Plugin, discover, note, plugin_of
+from fairtune.methods.config import MethodConfig, MethodUse
 
 if TYPE_CHECKING:
     from fairtune.methods.base import Method
 
-
-class MethodConfig(BaseModel):
-    """The settings of a method. Subclasses document the class (the method's help) and every field."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @property
-    def idle(self) -> bool:
-        """Whether with these settings the method only looks on: the arm is then a control for arms in which it acts."""
-        return False
-
-    def control_for(self, acting: MethodConfig) -> bool:
-        """Whether this, which is idle, leaves everything as `acting` has it but for the effect under test."""
-        return self.idle and self == acting
-
-    @property
-    def step_factor(self) -> float:
-        """How many times as long a step takes with the method, counted in passes through the model."""
-        return 1.0
-
-    def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
-        """Why the method cannot work with the others of its arm before and after it, where claims do not say it; None if it can."""
-        return None
-
-    def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
-        """Why the method cannot work with so many training examples of these classes; None if it can."""
-        return None
-
-
+GROUP = "fairtune.methods"
+"""The entry points of installed packages that add methods."""
 KINDS = ("classify", "language_model")
 
 
@@ -58,6 +35,8 @@ class Registration:
     """What the method takes for itself; two methods of one arm may not claim the same."""
     kinds: frozenset[str] = frozenset(KINDS)
     """The kinds of task that it is for."""
+    toy: Mapping[str, Any] = field(default_factory=dict)
+    """Settings for a task of 200 short texts in two classes, where those that it has by itself do not fit that or are slow."""
 
     @property
     def help(self) -> str:
@@ -69,17 +48,6 @@ class Registration:
         return 1.0 if self.config.step_factor is MethodConfig.step_factor else self.config().step_factor
 
 
-@dataclass(frozen=True)
-class MethodUse:
-    """A method as an arm lists it: its name and its settings."""
-
-    name: str
-    config: MethodConfig
-
-    def as_json(self) -> dict[str, Any]:
-        return {self.name: self.config.model_dump(mode="json")}
-
-
 _registered: dict[str, Registration] = {}
 
 
@@ -89,6 +57,7 @@ def register(
     implementation: str,
     claims: Iterable[str] = (),
     kinds: Iterable[str] = KINDS,
+    toy: Mapping[str, Any] | None = None,
 ) -> None:
     """Make a method known. Refuses anything that would later surprise a user.
 
@@ -96,6 +65,7 @@ def register(
         implementation: `module:Class` of a `fairtune.methods.base.Method`.
         claims: what it takes for itself, such as `loss` or `q` and `k`.
         kinds: of task that it is for; a study of another kind is refused when it is read.
+        toy: settings with which `fairtune.testing` tries it, where its own do not fit 200 short texts in two classes.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ValueError(f"method name {name!r}: use lower-case letters, digits and _")
@@ -117,23 +87,33 @@ def register(
         raise ValueError(f"method {name!r}: the implementation must be given as 'module:Class'")
     if not set(kinds) or not set(kinds) <= set(KINDS):
         raise ValueError(f"method {name!r}: kinds of task are {', '.join(KINDS)}")
-    _registered[name] = Registration(name, config, implementation, frozenset(claims), frozenset(kinds))
+    note("method", name, config.__module__, lambda: _registered.pop(name, None))
+    _registered[name] = Registration(name, config, implementation, frozenset(claims), frozenset(kinds), toy or {})
 
 
 @cache
-def _discover() -> None:
+def _import_own() -> None:
     """Import every method's folder once; its `__init__` registers it."""
-    import fairtune.methods as room
-
-    for module in pkgutil.iter_modules(room.__path__):
+    folder = Path(__file__).parent
+    for module in pkgutil.iter_modules([str(folder)]):
         if module.ispkg:
-            importlib.import_module(f"{room.__name__}.{module.name}")
+            importlib.import_module(f"{__package__}.{module.name}")
 
 
 def registered() -> dict[str, Registration]:
-    """All methods by name."""
-    _discover()
+    """All methods by name: the package's own, those of installed plug-ins, and those of modules that a study named.
+
+    Raises:
+        PluginError: an installed plug-in cannot be used.
+    """
+    _import_own()
+    discover(GROUP)
     return dict(_registered)
+
+
+def method_plugin(name: str) -> Plugin | None:
+    """The plug-in that a method comes from; None of the package's own."""
+    return plugin_of("method", name)
 
 
 def create_method(use: MethodUse, seed: int) -> Method:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.methods.registry import MethodUse, is_control
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import is_control
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from fairtune.core.plugins import Plugin, loaded_plugins
 from fairtune.settings.values import NAME
 from fairtune.study.schema import study_json_schema
 from fairtune.study.yaml_tree import Path
@@ -17,8 +18,13 @@ FAR = 10_000
 """From here on a limit is no advice but a guard."""
 
 
-@cache
 def schema_root() -> Fragment:
+    """The JSON schema of a study, with the methods of every plug-in that is loaded."""
+    return _schema(loaded_plugins())
+
+
+@cache
+def _schema(_: tuple[Plugin, ...]) -> Fragment:
     return study_json_schema()
 
 

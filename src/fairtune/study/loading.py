@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fairtune.core.plugins import PluginError, load_module
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.checks import arm_problems, conflict_problems, reference_problems, size_problems
 from fairtune.study.kinds import kind_problems
@@ -51,14 +52,30 @@ def check_file(source: StudySource) -> Study:
 
 
 def _load(written: Written, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
-    spread_arm_list(written)
+    _read_names(written)
     if profile is not None:
         apply_profile(written, profile)
-        spread_arm_list(written)
+        _read_names(written)
     for override in overrides:
         apply_override(written, override)
-        spread_arm_list(written)
+        _read_names(written)
     return _validated(written.data, Origins(written.label, written.places), written.base)
+
+
+def _read_names(written: Written) -> None:
+    """Load the plug-ins that the study names by now, and then spread the arms that they may have named."""
+    named, problems = written.data.get("plugins"), []
+    for position, name in enumerate(named if isinstance(named, list) else []):
+        if isinstance(name, str):  # the schema refuses what is none
+            try:
+                load_module(name, written.base)
+            except PluginError as error:
+                path = ("plugins", position)
+                where = Origins(written.label, written.places).of(path)
+                problems.append(Problem(where, dotted(path), str(error)))
+    if problems:
+        raise StudyError(problems)
+    spread_arm_list(written)
 
 
 def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:

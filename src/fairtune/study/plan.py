@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fairtune.core.plugins import Plugin, plugin_of
 from fairtune.core.version import __version__
+from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.sections import UNUSED
@@ -59,6 +61,7 @@ class Plan:
         models: what each arm starts from.
         controls: of each arm, the arm that it is fairest to compare with; None where there is none.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
+        plugins: that a method or the task of some run comes from.
     """
 
     study: Study
@@ -71,6 +74,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
     tokenizer: TokenizerSource | None = None
+    plugins: tuple[Plugin, ...] = ()
 
     @property
     def model(self) -> ModelSource:
@@ -96,6 +100,7 @@ class Plan:
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
             "notes": list(self.notes),
             "lengths": list(self.lengths),
+            **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
@@ -133,9 +138,10 @@ def make_plan(study: Study) -> Plan:
         settings, model = keys[arm, seed], grounds.models[arm]
         key = _hash(settings)
         tokenizer = f"|tokenizer:{grounds.tokenizer.identity[:8]}" if grounds.tokenizer else ""
+        labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"|model:{model.name}@{model.identity[:8]}{tokenizer}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+            f"|model:{model.name}@{model.identity[:8]}{tokenizer}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
     return Plan(
@@ -149,6 +155,7 @@ def make_plan(study: Study) -> Plan:
         grounds.notes,
         grounds.lengths,
         grounds.tokenizer,
+        tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
     )
 
 
@@ -174,7 +181,21 @@ def _settings(grounds: Grounds, arm: str) -> dict[str, Any]:
     }
     if tokenizer is not None:
         settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
+    if plugins := _plugins(study, arm):
+        settings["plugins"] = [plugin.identity() for plugin in plugins]
     return settings
+
+
+def _plugins(study: Study, arm: str) -> list[Plugin]:
+    """The plug-ins that an arm's methods and the task come from: other code is another run."""
+    tasks = [name for name in (study.task, study.train_on) if isinstance(name, str)]
+    found = [task_plugin(name) for name in tasks] + [method_plugin(use.name) for use in study.methods(arm)]
+    return list(dict.fromkeys(plugin for plugin in found if plugin is not None))
+
+
+def task_plugin(name: str) -> Plugin | None:
+    """The plug-in that a task comes from; `name/part` is a part of the task `name`."""
+    return plugin_of("task", name) or plugin_of("task", name.partition("/")[0])
 
 
 def _ordered(study: Study, plan_hash: str) -> Iterable[tuple[int, str, int]]:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, create_model
 
-from fairtune.methods.registry import MethodUse, method_use_json_schema, parse_method_use
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import method_use_json_schema, parse_method_use
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import (
     Model,
@@ -33,7 +34,7 @@ from fairtune.settings.values import (
 )
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
-MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES = 100, 10_000, 50
+MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES, MOST_PLUGINS = 100, 10_000, 50, 50
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
@@ -116,6 +117,12 @@ class Study(Section):
     )
     compare: Compare = Field(Compare(), description="What the verdicts compare.")
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
+    plugins: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)], ...] = Field(
+        (),
+        max_length=MOST_PLUGINS,
+        description="Python modules that add methods or tasks: a file or a folder beside this file, such as my_module, or one that "
+        "Python can import. They are run as soon as the study is read.",
+    )
     profiles: dict[Annotated[str, Field(max_length=LONGEST_NAME)], dict[str, Any]] = Field(
         {}, max_length=MOST_PROFILES, description="Named sets of changes to this file, chosen with --profile."
     )

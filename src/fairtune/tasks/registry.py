@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairtune.core.errors import DataError, FairtuneError, one_of
+from fairtune.core.plugins import discover, note
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
@@ -23,6 +24,8 @@ from fairtune.tasks.titles.task import NAME as TITLES
 
 GiveRows = Callable[[], Iterable[Mapping[str, Any]]]
 """Gives the rows of a split from the first, the same ones each time: a mapping from column to value for each."""
+GROUP = "fairtune.tasks"
+"""The entry points of installed packages that add tasks."""
 OWN = frozenset(
     [MOVIE_REVIEWS.folder, TITLES, *ALIASES, *(task.name for task in DEFINITIONS), *(text.name for text in TEXTS)]
 )
@@ -58,7 +61,12 @@ _registered: dict[str, RegisteredTask] = {}
 
 
 def registered_tasks() -> dict[str, RegisteredTask]:
-    """The tasks that were registered, by name, in the order of their coming."""
+    """The tasks that were registered, by name, in the order of their coming; those of installed plug-ins too.
+
+    Raises:
+        PluginError: an installed plug-in cannot be used.
+    """
+    discover(GROUP)
     return dict(_registered)
 
 
@@ -132,6 +140,7 @@ def register_task(
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "task"
         raise ValueError(f"task {name!r}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+    note("task", name, getattr(train, "__module__", ""), lambda: _registered.pop(name, None))
     _registered[name] = RegisteredTask(name, about.strip(), licence.strip(), spec, given)
 
 

@@ -1,7 +1,16 @@
 """BitFit: train the biases and the fresh head."""
 
-from fairtune.methods.bitfit.config import BitFitConfig
+from __future__ import annotations
+
+from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
+
+
+class BitFitConfig(MethodConfig):
+    """Train only the bias terms, those of layer normalisation included, and the fresh head; all else is frozen."""
+
+    freezes_embeddings = True
+
 
 register(
     "bitfit",

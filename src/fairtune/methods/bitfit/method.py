@@ -6,7 +6,7 @@ from torch import nn
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method
-from fairtune.methods.bitfit.config import BitFitConfig
+from fairtune.methods.bitfit import BitFitConfig
 from fairtune.models.model_parts import head_parameters
 
 

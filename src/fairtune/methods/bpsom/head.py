@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from fairtune.core.errors import ModelError
 from fairtune.core.grid import Topology
 from fairtune.core.seeding import derive
-from fairtune.methods.bpsom.pull import pulled
 from fairtune.models.evaluation_mode import evaluating
 from fairtune.som.labels import Labelling
 from fairtune.som.som import SOM
+
+
+def pulled(z: Tensor, used: Tensor, pull: Tensor, alpha: float) -> Tensor:
+    """The pre-activations as they are; on the way back the rows in use get (1 - alpha) of their gradient, and the pull.
+
+    Args:
+        used: which rows, [batch]; the gradient of the others is not touched.
+        pull: what is added to a row's gradient, [batch, units]; descent goes against it.
+    """
+    same: Tensor = _Pull.apply(z, used, pull.to(z.dtype), alpha)  # type: ignore[no-untyped-call]
+    return same
+
+
+class _Pull(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, used: Tensor, pull: Tensor, alpha: float) -> Tensor:
+        ctx.save_for_backward(used, pull)
+        ctx.alpha = alpha
+        return z.view_as(z)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        used, pull = ctx.saved_tensors
+        return torch.where(used[:, None], (1 - ctx.alpha) * gradient + pull, gradient), None, None, None
 
 
 class BPSOMHead(nn.Module):
@@ -26,7 +51,7 @@ class BPSOMHead(nn.Module):
 
     Args:
         hidden: units between.
-        grid: cells a side, or (columns, rows); None is a head without a map.
+        grid: cells per side, or (columns, rows); None is a head without a map.
         alpha: 0 lets the map watch only.
         reliability: the least that a prototype must have to pull.
 

@@ -13,11 +13,11 @@ from transformers import PreTrainedModel
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.methods.base import Method, Moment, ParamGroup, Step
-from fairtune.methods.bpsom.config import BPSOMConfig
-from fairtune.methods.bpsom.folding import folded
+from fairtune.methods.bpsom import BPSOMConfig
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head, classes_of
 from fairtune.methods.bpsom.pruning import copies_of, prune, resize, units_to_keep
+from fairtune.methods.bpsom.tanh_head import folded
 from fairtune.models.declarations import Declared
 from fairtune.models.evaluation_mode import evaluating
 from fairtune.models.model_parts import head_modules

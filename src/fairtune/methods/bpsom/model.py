@@ -1,23 +1,41 @@
-"""Any transformers classifier with a `BPSOMHead` in place of its own head."""
+"""Any transformers classifier with a `BPSOMHead` in place of its own head; on disk safetensors and JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
+from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import AutoModel, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from fairtune.core.errors import ModelError
+from fairtune.core.files import write_json
+from fairtune.core.version import __version__
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.models.causal_classifier import LastTokenClassifier, sees_ahead
 from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.folder_safety import CONFIG, check_folder, read_settings
 from fairtune.models.model_parts import base_model
+from fairtune.models.transformers_files import (
+    draw_empty,
+    draw_network,
+    explain_failure,
+    make_config,
+    require_plausible,
+    tensor_shapes,
+)
 
 Pooling = Literal["first", "last"]
+
+
+WEIGHTS = "model.safetensors"
+KIND = "fairtune-bpsom"
+"""No model type of transformers, whose own loading would else leave the head out without an error."""
 
 
 class BPSOMForSequenceClassification(nn.Module):
@@ -117,9 +135,7 @@ class BPSOMForSequenceClassification(nn.Module):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write config.json and model.safetensors, for `from_pretrained` of this class; the map is in it."""
-        from fairtune.methods.bpsom.saving import save
-
-        save(self, Path(folder))
+        _save(self, Path(folder))
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> BPSOMForSequenceClassification:
@@ -128,9 +144,7 @@ class BPSOMForSequenceClassification(nn.Module):
         Raises:
             ModelError: the folder has no such model, or a damaged one.
         """
-        from fairtune.methods.bpsom.saving import load
-
-        return load(Path(folder))
+        return _load(Path(folder))
 
 
 def drop_pooler(base: nn.Module) -> None:
@@ -178,3 +192,67 @@ def same_answers(one: nn.Module, other: nn.Module) -> bool:
     mask = torch.ones_like(ids)
     first, second = (model(input_ids=ids, attention_mask=mask).logits.float() for model in (one, other))
     return torch.allclose(first, second, atol=1e-4, rtol=1e-3)
+
+
+def _save(model: BPSOMForSequenceClassification, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    head, som, config = model.bpsom, model.bpsom.som, model.config
+    grid = None if som is None else [som.grid.columns, som.grid.rows]
+    map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
+    write_json(
+        folder / CONFIG,
+        {
+            "model_type": KIND,
+            "architectures": [type(model).__name__],
+            "fairtune": __version__,
+            "id2label": {str(number): label for number, label in config.id2label.items()},
+            "label2id": config.label2id,
+            "base_model_prefix": model.base_model_prefix,
+            "pooling": model.pooling,
+            "head": {
+                "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
+                "alpha": head.alpha, "reliability": head.reliability, **map_settings,
+            },
+            "base": json.loads(config.to_json_string(use_diff=False)),
+        },
+    )  # fmt: skip
+    save_model(model, str(folder / WEIGHTS))
+
+
+def _load(folder: Path) -> BPSOMForSequenceClassification:
+    what = str(folder)
+    check_folder(what, folder)
+    written = read_settings(what, folder / CONFIG)
+    if written.get("model_type") != KIND:
+        raise ModelError(
+            f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
+            "transformers."
+        )
+    with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
+        model = _empty(written, folder / WEIGHTS, what)
+        load_model(model, str(folder / WEIGHTS))
+    return model.eval()
+
+
+def _empty(written: dict[str, Any], weights: Path, what: str) -> BPSOMForSequenceClassification:
+    values, settings = dict(written["base"]), dict(written["head"])
+    config = make_config(values.pop("model_type"), values, what)
+    require_plausible(draw_empty(AutoModel, config, f"{what}: nothing can be built by its {CONFIG}"), [weights], what)
+    _require_own_head(settings, tensor_shapes([weights], what), what)
+    with torch.random.fork_rng(devices=[]):
+        base = draw_network(AutoModel, config, what)
+    drop_pooler(base)
+    head = BPSOMHead(settings.pop("features"), settings.pop("classes"), **settings)
+    return BPSOMForSequenceClassification(base, head, config, written["base_model_prefix"], written["pooling"])
+
+
+def _require_own_head(settings: dict[str, Any], shapes: dict[str, tuple[int, ...]], what: str) -> None:
+    """Refuse a head of other sizes than the weights have, before there is memory taken for it."""
+    hidden, features, classes, grid = (settings[name] for name in ("hidden", "features", "classes", "grid"))
+    expected = {"bpsom.hidden.weight": (hidden, features), "bpsom.out.weight": (classes, hidden)}
+    if grid is not None:
+        columns, rows = grid
+        expected["bpsom.som.prototypes"] = (columns * rows, hidden)
+    for name, shape in expected.items():
+        if shapes.get(name) != shape:
+            raise ModelError(f"{what} is damaged: its {CONFIG} describes another head than {WEIGHTS} has ({name}).")

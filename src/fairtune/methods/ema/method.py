@@ -1,16 +1,95 @@
-"""Averaged weights in a run: updated after each step, in place while the model is evaluated and its best weights are saved."""
+"""A moving average of the trainable weights: `EMA` by itself, and in a run, where it is evaluated and kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.base import Method, Moment, ParamGroup
-from fairtune.methods.ema.average import EMA
-from fairtune.methods.ema.config import EMAConfig
+from fairtune.methods.ema import EMAConfig
+
+PREFIX = "average."
+"""What stands before a parameter's name in a saved state."""
+
+
+class EMA:
+    """An exponential moving average of the parameters that train; frozen ones are not copied.
+
+    After step t each average is `d * average + (1 - d) * weight` with `d = min(decay, (1 + t) / (10 + t))`: without that
+    warm-up, what a short fine-tuning ends with would be mostly what it began with. Weights of 16 bits are averaged in 32.
+
+    Attributes:
+        averages: by the parameters' names; changed in place.
+        updates: how many steps they hold.
+    """
+
+    def __init__(self, model: nn.Module, decay: float = 0.999) -> None:
+        if not 0 <= decay < 1:
+            raise FairtuneError(f"EMA: decay is {decay}; allowed is 0 (the raw weights) to below 1")
+        self.decay, self.updates = decay, 0
+        self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.averages = {name: _copy(p) for name, p in self._parameters.items()}
+        self._raw: dict[str, Tensor] | None = None
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights; to be called after each optimizer step."""
+        if self._raw is not None:
+            raise FairtuneError("EMA: update() inside averaged(), where the model has the averages and not its weights")
+        self.updates += 1
+        kept = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        averages, weights = [], []
+        for name, parameter in self._parameters.items():
+            average = self.averages[name]
+            if average.device != parameter.device:  # the model was moved since
+                average.data = average.to(parameter.device)
+            averages.append(average)
+            weights.append(parameter.detach().to(average.dtype))
+        torch._foreach_lerp_(averages, weights, 1 - kept)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The model has the averages; afterwards its own weights again, the very same bits, whatever happened."""
+        if self._raw is not None:  # already so
+            yield
+            return
+        self._raw = {name: parameter.data for name, parameter in self._parameters.items()}
+        try:
+            for name, parameter in self._parameters.items():
+                parameter.data = self.averages[name].to(parameter)
+            yield
+        finally:
+            raw, self._raw = self._raw, None
+            for name, parameter in self._parameters.items():
+                parameter.data = raw[name]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The averages as `average.<name>`, and `updates`."""
+        return {"updates": self.updates, **{f"{PREFIX}{name}": average for name, average in self.averages.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state of the same parameters; their shapes may be others.
+
+        Raises:
+            ModelError: it is of other parameters.
+        """
+        saved = {name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)}
+        if saved.keys() != self.averages.keys():
+            other = sorted(saved.keys() ^ self.averages.keys())
+            raise ModelError(f"EMA: the saved averages are not of this model's trainable parameters ({other[0]} ...)")
+        for name, value in saved.items():
+            average = self.averages[name]
+            average.data = value.detach().to(average, copy=True)
+        self.updates = int(state["updates"])
+
+
+def _copy(parameter: Tensor) -> Tensor:
+    return parameter.detach().to(torch.promote_types(parameter.dtype, torch.float32), copy=True)
 
 
 class AveragedWeights(Method):

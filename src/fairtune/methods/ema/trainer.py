@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from fairtune.methods.ema.average import EMA
+from fairtune.methods.ema.method import EMA
 
 
 class EMACallback(TrainerCallback):  # type: ignore[misc]

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fairtune.methods.base import Batch, Method
-from fairtune.methods.label_smoothing.config import LabelSmoothingConfig
-from fairtune.methods.logits import of_batch
+from fairtune.methods.label_smoothing import LabelSmoothingConfig
+from fairtune.methods.losses import of_batch
 
 
 class LabelSmoothing(Method):

@@ -1,15 +1,194 @@
-"""Layer-wise rates in a run: the optimizer's groups, and a record of the rates."""
+"""Which parameter trains with which learning rate: by its depth in the model, or by patterns of names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import nn
 
+from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.base import Method, Moment, ParamGroup
-from fairtune.methods.layerwise_lr.config import LayerwiseLRConfig
-from fairtune.methods.layerwise_lr.rates import Place, find_places, rows_of, with_rates
+from fairtune.methods.layerwise_lr import LayerwiseLRConfig, RateGroup
+from fairtune.models.depth import find_depths
+from fairtune.models.parameters import checkpoint_name
+
+SHOWN = 3
+"""How many names a message gives."""
+
+
+@dataclass(frozen=True)
+class RatePlace:
+    """Trainable parameters that share a rate.
+
+    Args:
+        name: where they lie, or the pattern that they match.
+        multiplier: of the run's learning rate.
+    """
+
+    name: str
+    multiplier: float
+    parameters: tuple[nn.Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One row of what `describe_rates` tells: a place, its learning rate, and how much is there to train."""
+
+    place: str
+    lr: float
+    multiplier: float
+    tensors: int
+    parameters: int
+
+
+def layerwise_groups(
+    model: nn.Module,
+    lr: float,
+    *,
+    decay: float | None = None,
+    head_multiplier: float | None = None,
+    groups: Sequence[Mapping[str, Any]] | None = None,
+    weight_decay: float = 0.01,
+) -> list[ParamGroup]:
+    """Parameter groups for a torch optimizer: every trainable parameter in exactly one, vectors without weight decay.
+
+    Args:
+        decay: each layer's rate as a share of that of the layer above it; .95 if absent.
+        head_multiplier: the head's rate as a multiple of `lr`; 1 if absent.
+        groups: in place of both: `{"match": pattern of names, "lr": multiplier}` each.
+
+    Raises:
+        FairtuneError: a setting is impossible, or the model's layers cannot be found.
+    """
+    config = _config(decay, head_multiplier, groups)
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    plain: list[ParamGroup] = [
+        {"params": [p for p in trainable if p.ndim > 1], "lr": lr, "weight_decay": weight_decay},
+        {"params": [p for p in trainable if p.ndim <= 1], "lr": lr, "weight_decay": 0.0},
+    ]
+    return with_rates(plain, find_places(model, config))
+
+
+def describe_rates(
+    model: nn.Module,
+    lr: float,
+    *,
+    decay: float | None = None,
+    head_multiplier: float | None = None,
+    groups: Sequence[Mapping[str, Any]] | None = None,
+) -> list[Rate]:
+    """The rates that `layerwise_groups` gives with the same settings, from the top of the model down, the head last."""
+    return rows_of(find_places(model, _config(decay, head_multiplier, groups)), lr)
+
+
+def rows_of(places: Sequence[RatePlace], lr: float) -> list[Rate]:
+    """The places as rows, at a learning rate."""
+    return [
+        Rate(
+            place.name,
+            lr * place.multiplier,
+            place.multiplier,
+            len(place.parameters),
+            sum(p.numel() for p in place.parameters),
+        )
+        for place in places
+    ]
+
+
+def find_places(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
+    """Every trainable parameter in exactly one place, the places with the run's own rate first.
+
+    Raises:
+        ModelError: the layers cannot be found, or a parameter does not match exactly one pattern.
+    """
+    found = _by_pattern(model, config.groups) if config.groups is not None else _by_depth(model, config)
+    listed = [id(p) for place in found for p in place.parameters]
+    trainable = {id(p) for p in model.parameters() if p.requires_grad}
+    assert len(listed) == len(trainable), "a parameter is in two places or in none"
+    assert set(listed) == trainable, "a parameter is in two places or in none"
+    return found
+
+
+def with_rates(groups: Sequence[ParamGroup], places: Sequence[RatePlace]) -> list[ParamGroup]:
+    """An optimizer's groups, each cut by places; all that a group says but its rate stays."""
+    cut: list[ParamGroup] = []
+    for place in places:
+        inside = {id(p) for p in place.parameters}
+        for group in groups:
+            chosen = [p for p in group["params"] if id(p) in inside]
+            if chosen:
+                cut.append({**group, "params": chosen, "lr": group["lr"] * place.multiplier, "name": place.name})
+    return cut
+
+
+def _by_depth(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
+    try:
+        depths = find_depths(model)
+    except ModelError as error:
+        raise ModelError(
+            f"layerwise_lr: {error} Give `groups`, patterns of parameter names with their rates."
+        ) from None
+    top = depths.layers - 1
+    rates = {depths.above: 1.0, **{depth: config.decay ** (top - depth) for depth in range(top, -2, -1)}}
+    rates[depths.head] = config.head_multiplier
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    places = [
+        RatePlace(depths.name(depth), rate, tuple(p for p in trainable if depths.of[id(p)] == depth))
+        for depth, rate in rates.items()
+    ]
+    return [place for place in places if place.parameters]
+
+
+def _by_pattern(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
+    """Patterns see the checkpoint's names, which PEFT's wrapper does not change."""
+    known = {name: p for own, p in model.named_parameters() if (name := checkpoint_name(own)) is not None}
+    matches = {name: [g for g in groups if re.search(g.match, name)] for name in known}
+    trained = {name: found for name, found in matches.items() if known[name].requires_grad}
+    missed = [name for name, found in trained.items() if not found]
+    if missed:
+        others = "|".join(f"(?:{group.match})" for group in groups)
+        raise ModelError(
+            f"layerwise_lr: no pattern of `groups` matches {_some(missed)}. For all that others leave, add "
+            f"{{match: '^(?!.*(?:{others}))', lr: 1}}."
+        )
+    double = [name for name, found in trained.items() if len(found) > 1]
+    if double:
+        first = " and ".join(repr(group.match) for group in trained[double[0]])
+        raise ModelError(
+            f"layerwise_lr: more than one pattern of `groups` matches {_some(double)} (the first: {first}); each parameter must "
+            "match exactly one."
+        )
+    for group in groups:
+        if not any(group in found for found in matches.values()):
+            raise ModelError(
+                f"layerwise_lr: the pattern {group.match!r} of `groups` matches no parameter; the model has "
+                f"{_some(list(known))}."
+            )
+    return [
+        RatePlace(group.match, group.lr, tuple(known[name] for name, found in trained.items() if group in found))
+        for group in groups
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _config(
+    decay: float | None, head_multiplier: float | None, groups: Sequence[Mapping[str, Any]] | None
+) -> LayerwiseLRConfig:
+    given = {"decay": decay, "head_multiplier": head_multiplier, "groups": groups}
+    try:
+        return LayerwiseLRConfig.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        reasons = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
+        raise FairtuneError(f"layerwise_groups: {reasons}.") from None
 
 
 class LayerwiseLR(Method):
@@ -17,7 +196,7 @@ class LayerwiseLR(Method):
 
     def __init__(self, config: LayerwiseLRConfig, seed: int = 0) -> None:
         super().__init__(config, seed)
-        self._places: list[Place] = []
+        self._places: list[RatePlace] = []
         self._lr = 0.0
 
     def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:

@@ -1,4 +1,4 @@
-"""Query and key projections re-initialised and frozen."""
+"""OELM in a run: the query and key projections get new weights with orthonormal rows, and are frozen."""
 
 from __future__ import annotations
 
@@ -7,17 +7,50 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from fairtune.core.errors import ModelError
+from fairtune.core.errors import ModelError, RunFailure
 from fairtune.core.seeding import derive
 from fairtune.methods.base import Method
-from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
-from fairtune.methods.orthogonal_qk.orthogonal import orthonormal_rows, semi_orthogonal
+from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.models.attention import Projection, attention_layers, block_numbers, freeze
+from fairtune.models.attention_geometry import orthogonality_error
 from fairtune.models.declarations import Declared
 from fairtune.models.feed_forward import FeedForward, feed_forward_weights
 from fairtune.models.split_projection import rows_of
 
+TOLERANCE = 1e-5
+"""Largest allowed |W W^T - I| of a head in fp32."""
+
+
 RANDOM = ("headwise_random", "global_random", "normal")
+
+
+def orthonormal_rows(heads: Tensor, where: str = "weight") -> Tensor:
+    """The rows of each head made orthonormal within the space they span: reduced QR of the head's transpose, sign-fixed.
+
+    Args:
+        heads: of shape [heads, head_dim, hidden].
+        where: names the weight in messages.
+    """
+    rows, hidden = heads.shape[-2:]
+    if rows > hidden:
+        raise ModelError(
+            f"{where}: {rows} rows cannot be orthonormal in {hidden} dimensions; its head_dim (or for a global init, all of "
+            f"its heads together) exceeds the hidden size. Use init: normal or keep, or headwise instead of global."
+        )
+    q, r = torch.linalg.qr(heads.detach().double().cpu().transpose(-2, -1), mode="reduced")
+    signs = torch.where(torch.diagonal(r, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(q.dtype)
+    new: Tensor = (q * signs.unsqueeze(-2)).transpose(-2, -1)
+    error = orthogonality_error(new.to(torch.float32))
+    if not bool((error <= TOLERANCE).all()):
+        raise RunFailure(f"{where}: heads are not orthonormal after QR (worst |W W^T - I| is {float(error.max()):.2g})")
+    return new
+
+
+def semi_orthogonal(weight: Tensor, where: str = "weight") -> Tensor:
+    """A matrix with orthonormal rows, or orthonormal columns if it is taller than wide."""
+    tall = weight.shape[0] > weight.shape[1]
+    new = orthonormal_rows((weight.t() if tall else weight).unsqueeze(0), where)[0]
+    return new.t() if tall else new
 
 
 class OrthogonalQK(Method):

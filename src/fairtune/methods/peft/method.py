@@ -1,4 +1,4 @@
-"""Adapters of the PEFT library around a model, and the model without them."""
+"""Adapters of the PEFT library in a run, with AdaLoRA's rank allocation, which the library leaves to the training loop."""
 
 from __future__ import annotations
 
@@ -12,17 +12,63 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method, Moment, Step
-from fairtune.methods.peft.allocation import RankAllocation
-from fairtune.methods.peft.checking import NOT_INSTALLED, library_config
-from fairtune.methods.peft.config import PeftConfig
+from fairtune.methods.peft import PeftConfig
+from fairtune.methods.peft.checks import NOT_INSTALLED, library_config
 from fairtune.models.declarations import Declared
 from fairtune.models.model_parts import head_modules, head_parameters
 from fairtune.models.parameters import checkpoint_name
+
+AVERAGES = ("exp_avg_ipt", "exp_avg_unc")
+"""What the library's allocator keeps from step to step, by parameter."""
+
 
 TASKS = {"ForSequenceClassification": "SEQ_CLS", "ForCausalLM": "CAUSAL_LM", "LMHeadModel": "CAUSAL_LM"}
 """The library's word for a task, by how the class of a model for it ends."""
 ADDING = ("gaussian", "orthogonal")
 """Starts of LoRA that have a name and leave the weights alone; others (PiSSA, OLoRA) take their part out of them."""
+
+
+class RankAllocation:
+    """Prunes ranks by their importance, as the library schedules it.
+
+    Args:
+        model: with AdaLoRA's adapters.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._tuner: Any = model.base_model
+        self._gradients: list[tuple[nn.Parameter, Tensor]] = []
+
+    def keep_gradients(self) -> None:
+        """Remember the step's gradients: importance is made from them after the optimizer has dropped them."""
+        self._gradients = [(p, p.grad) for p in self._tuner.parameters() if p.grad is not None]
+
+    def allocate(self, step: int) -> None:
+        for parameter, gradient in self._gradients:
+            parameter.grad = gradient
+        self._tuner.update_and_allocate(step)
+        for parameter, _ in self._gradients:
+            parameter.grad = None
+        self._gradients = []
+
+    def state_dict(self) -> dict[str, Any]:
+        allocator = self._tuner.rankallocator
+        averages = {f"{kind}.{name}": value for kind in AVERAGES for name, value in getattr(allocator, kind).items()}
+        return {**averages, "rank_pattern": self._config.rank_pattern}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        allocator = self._tuner.rankallocator
+        allocator.reset_ipt()
+        for key, value in state.items():
+            kind, _, name = key.partition(".")
+            if kind in AVERAGES:
+                getattr(allocator, kind)[name] = value
+                allocator.ipt[name] = torch.zeros_like(value)
+        self._config.rank_pattern = state["rank_pattern"]
+
+    @property
+    def _config(self) -> Any:
+        return self._tuner.peft_config[self._tuner.trainable_adapter_name]
 
 
 class Peft(Method):

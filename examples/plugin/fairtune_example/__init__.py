@@ -1,0 +1,1 @@
+"""A method and a task for fairtune, each in one file."""

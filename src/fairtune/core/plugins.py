@@ -1,0 +1,342 @@
+"""Plug-ins: other people's modules, imported so that they can register what they add, and named so that a plan can say which.
+
+A plug-in is an installed package with entry points, or a module that a study names (a file or folder beside the study file, or
+anything that Python can import). This file knows nothing of what plug-ins add: registries call `note` for what is registered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fairtune.core.errors import FairtuneError
+
+MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
+"""How a study names a module; one beside the study file may also be given with its `.py`."""
+MOST_FILES = 2000
+"""Files of one plug-in; a folder with more is not one."""
+
+
+class PluginError(FairtuneError):
+    """A plug-in cannot be used."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plug-in that is loaded.
+
+    Args:
+        module: what is imported.
+        file: where it is.
+        sha256: of the file, or of all Python files of the package.
+        distribution: the installed package that announces it, and its version; None where a study names the module.
+        group: the entry points that announce it.
+    """
+
+    module: str
+    file: str
+    sha256: str
+    distribution: str | None = None
+    version: str | None = None
+    group: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.distribution or self.module
+
+    @property
+    def label(self) -> str:
+        """Name and version, or name and the beginning of the hash: what signatures and messages say."""
+        return f"{self.name}@{self.version or self.sha256[:8]}"
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words."""
+        return f"{self.distribution} {self.version}" if self.distribution else self.file
+
+    def identity(self) -> dict[str, Any]:
+        """What makes two plug-ins the same, wherever they are on a disk."""
+        found = {"module": self.module, "sha256": self.sha256}
+        return found | ({"distribution": self.distribution, "version": self.version} if self.distribution else {})
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Something that was registered: by which module, and how to undo it."""
+
+    module: str
+    forget: Callable[[], object]
+
+
+_loaded: dict[str, Plugin] = {}
+_noted: dict[tuple[str, str], _Note] = {}
+_loading: list[str] = []
+_discovered: set[str] = set()
+
+
+def note(kind: str, name: str, module: str, forget: Callable[[], object]) -> None:
+    """Called by a registry for each thing that is registered.
+
+    Args:
+        kind: what it is, such as `method`.
+        module: where it is defined; used where no plug-in is being loaded.
+        forget: takes it out of the registry again.
+    """
+    _noted[kind, name] = _Note(_loading[-1] if _loading else module, forget)
+
+
+def plugin_of(kind: str, name: str) -> Plugin | None:
+    """The plug-in that registered a thing; None if it was no plug-in."""
+    found = _noted.get((kind, name))
+    if found is None:
+        return None
+    return _loaded.get(found.module) or next(iter(_of_package(found.module)), None)
+
+
+def loaded_plugins() -> tuple[Plugin, ...]:
+    """All plug-ins of this process, in the order of loading."""
+    return tuple(_loaded.values())
+
+
+def discover(group: str) -> None:
+    """Load every plug-in that an installed package announces in a group of entry points; once for each group.
+
+    Raises:
+        PluginError: one of them cannot be used.
+    """
+    if group in _discovered:
+        return
+    _discovered.add(group)  # before, since a plug-in may ask a registry for what there is
+    try:
+        for point in sorted(importlib.metadata.entry_points(group=group), key=lambda point: point.name):
+            _load_announced(point, group)
+    except BaseException:
+        _discovered.discard(group)
+        raise
+
+
+def load_module(name: str, beside: Path) -> Plugin:
+    """Load a module that a study names, unless this very module is loaded.
+
+    Args:
+        name: `my_module`, `my_module.py` or `package.module`.
+        beside: the study file's folder, where it is looked for first.
+
+    Raises:
+        PluginError: there is none, it cannot be imported, or it registers nothing.
+    """
+    module = name.removesuffix(".py")
+    if not re.fullmatch(MODULE, module):
+        raise PluginError(f"plug-in '{name}': give the name of a Python module, such as my_module or my_module.py.")
+    return _load(module, _file_of(module, beside))
+
+
+def take_plugins(planned: Iterable[Mapping[str, Any]]) -> None:
+    """Load in a worker what the plan was made with.
+
+    Args:
+        planned: what `Plugin.as_json` gave in the process that planned.
+
+    Raises:
+        PluginError: one is gone, or is not what it was.
+    """
+    for wanted in planned:
+        before = Plugin(**wanted)
+        if before.group is not None:
+            discover(before.group)
+            now = _loaded.get(before.module)
+            if now is None:
+                raise PluginError(
+                    f"plug-in {before.name}: the study was planned with it, but it is not installed here."
+                )
+        else:
+            if not Path(before.file).is_file():
+                raise PluginError(
+                    f"plug-in {before.name}: {before.file} is gone, with which the study was planned; bring it back."
+                )
+            now = _load(before.module, Path(before.file))
+        if now.identity() != before.identity():
+            found = "" if now.version == before.version else f" ({before.version} then, {now.version} now)"
+            raise PluginError(
+                f"plug-in {before.name} changed since the study was planned{found}; run `fairtune run` again to plan anew."
+            )
+
+
+def _load_announced(point: importlib.metadata.EntryPoint, group: str) -> None:
+    distribution = point.dist
+    name, version = (distribution.name, distribution.version) if distribution else (point.module, None)
+    called = f"plug-in {name} {version or ''}".strip()
+    if point.attr:
+        raise PluginError(
+            f"{called}: its entry point {point.name} of {group} is '{point.value}'; it must name a module, such as {point.module}."
+        )
+    try:
+        spec = importlib.util.find_spec(_root(point.module))
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None:
+        raise PluginError(
+            f"{called}: its entry point {point.name} of {group} names the module {point.module}, which is not there; "
+            "install it again, or remove it."
+        )
+    _load(point.module, Path(spec.origin), distribution=name, version=version, group=group)
+
+
+def _load(module: str, file: Path, **announced: Any) -> Plugin:
+    """Import a module from its file, and remember it; a former one of the same name is forgotten if it was another."""
+    root, plugin = _root(module), Plugin(module, str(file), _sha256(module, file), **announced)
+    before = _of_package(module)
+    if any((one.file, one.sha256) != (plugin.file, plugin.sha256) for one in before):
+        _forget(root)
+    elif module in _loaded:
+        return _loaded[module]
+    elif not before and root in sys.modules and not _is_from(sys.modules[root], file):
+        raise PluginError(
+            f"plug-in {plugin.name} ({plugin.origin}): another module is called '{root}'; give it another name."
+        )
+    _loaded[module], there_before = plugin, root in sys.modules
+    try:
+        _import(module, file, plugin)
+        if not any(_root(noted.module) == root for noted in _noted.values()):
+            raise PluginError(
+                f"plug-in {plugin.name} ({plugin.origin}): importing it registers nothing; it must call a `register` of fairtune."
+            )
+    except BaseException:
+        _forget(root, imported=not there_before)  # what others imported is theirs
+        raise
+    return plugin
+
+
+def _import(module: str, file: Path, plugin: Plugin) -> None:
+    root = _root(module)
+    _loading.append(module)
+    try:
+        if root not in sys.modules:
+            _import_file(root, file)
+        importlib.import_module(module)
+    except PluginError:
+        raise
+    except ModuleNotFoundError as error:
+        raise PluginError(
+            f"plug-in {plugin.name} ({plugin.origin}): there is no module '{error.name}'{_line(error, file)}."
+        ) from None
+    except (Exception, SystemExit) as error:
+        lines = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {lines[0].removesuffix('.')}" if lines else type(error).__name__
+        raise PluginError(
+            f"plug-in {plugin.name} ({plugin.origin}): importing it raised {reason}{_line(error, file)}."
+        ) from error
+    finally:
+        _loading.pop()
+
+
+class _HashedSource(SourceFileLoader):
+    """Runs what is in the file, which is what was hashed: no bytecode from an earlier second, and none left beside a study."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(f"{path}: read as source only")
+
+
+def _import_file(root: str, file: Path) -> None:
+    package = [str(file.parent)] if file.name == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(
+        root, file, loader=_HashedSource(root, str(file)), submodule_search_locations=package
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[root] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(root, None)
+        raise
+
+
+def _of_package(module: str) -> list[Plugin]:
+    """The plug-ins that are modules of the same package, which is hashed as one."""
+    return [plugin for name, plugin in _loaded.items() if _root(name) == _root(module)]
+
+
+def _forget(root: str, imported: bool = True) -> None:
+    """Undo what a package's plug-ins registered, so that it can be loaded anew.
+
+    Args:
+        imported: whether its modules are to be imported anew too.
+    """
+    for plugin in _of_package(root):
+        del _loaded[plugin.module]
+    for key, noted in list(_noted.items()):
+        if _root(noted.module) == root:
+            noted.forget()
+            del _noted[key]
+    for name in [name for name in sys.modules if imported and _root(name) == root]:
+        del sys.modules[name]
+
+
+def _file_of(module: str, beside: Path) -> Path:
+    root = _root(module)
+    for file in (beside / f"{root}.py", beside / root / "__init__.py"):
+        with contextlib.suppress(OSError):
+            if file.is_file():
+                return file.resolve()
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(root)
+        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+            return Path(spec.origin).resolve()
+    raise PluginError(
+        f"plug-in '{module}': there is no {root}.py beside the study file (in {beside}), and Python finds no module '{root}'."
+    )
+
+
+def _sha256(module: str, file: Path) -> str:
+    """Of a single file as `sha256sum` has it; of a package, over the hashes of all its Python files."""
+    try:
+        if file.name != "__init__.py":
+            return hashlib.sha256(file.read_bytes()).hexdigest()
+        every = hashlib.sha256()
+        for number, part in enumerate(_sources(file.parent)):
+            if number == MOST_FILES:
+                raise PluginError(f"plug-in '{module}': {file.parent} has more than {MOST_FILES:,} Python files.")
+            every.update(
+                f"{part.relative_to(file.parent).as_posix()}\0{hashlib.sha256(part.read_bytes()).hexdigest()}\n".encode()
+            )
+        return every.hexdigest()
+    except OSError as error:
+        raise PluginError(f"plug-in '{module}': {file} cannot be read: {error.strerror}.") from None
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    yield from sorted(folder.rglob("*.py"))
+
+
+def _is_from(module: ModuleType, file: Path) -> bool:
+    found = getattr(module, "__file__", None)
+    return found is not None and Path(found).resolve() == file.resolve()
+
+
+def _line(error: BaseException, file: Path) -> str:
+    """The line of the plug-in that an error came from, where it is known."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({Path(error.filename).name}, line {error.lineno})"
+    inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).parent == file.parent]
+    return f" ({Path(inside[-1].filename).name}, line {inside[-1].lineno})" if inside else ""
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]

@@ -1,0 +1,60 @@
+"""A method's settings, and a method as an arm lists it. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class MethodConfig(BaseModel):
+    """The settings of a method. Subclasses document the class (the method's help) and every field."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    freezes_embeddings: ClassVar[bool] = False
+    """Whether the token embeddings do not train with it, so that no other method can follow their gradient."""
+    wraps_model: ClassVar[bool] = False
+    """Whether what it prepares is a wrapper around the model, whose head others can no longer replace."""
+    rewrites_projections: ClassVar[bool] = False
+    """Whether it gives the attention's query and key projections new weights, so that adapters must come after it."""
+
+    @property
+    def freezes_projections(self) -> bool:
+        """Whether the query and key projections do not train with these settings, so that they can have no adapters."""
+        return False
+
+    @property
+    def idle(self) -> bool:
+        """Whether with these settings the method only looks on: the arm is then a control for arms in which it acts."""
+        return False
+
+    def control_for(self, acting: MethodConfig) -> bool:
+        """Whether this, which is idle, leaves everything as `acting` has it but for the effect under test."""
+        return self.idle and self == acting
+
+    @property
+    def step_factor(self) -> float:
+        """How many times as long a step takes with the method, counted in passes through the model."""
+        return 1.0
+
+    def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
+        """Why the method cannot work with the others of its arm before and after it, where claims do not say it; None if it can."""
+        return None
+
+    def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
+        """Why the method cannot work with so many training examples of these classes; None if it can."""
+        return None
+
+
+@dataclass(frozen=True)
+class MethodUse:
+    """A method as an arm lists it: its name and its settings."""
+
+    name: str
+    config: MethodConfig
+
+    def as_json(self) -> dict[str, Any]:
+        return {self.name: self.config.model_dump(mode="json")}

@@ -1,0 +1,228 @@
+"""Plug-ins are found in the parent and in workers, named in plan and signature, and refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairtune.core.errors import FairtuneError
+from fairtune.core.plugins import PluginError, load_module, plugin_of, take_plugins
+from fairtune.methods.registry import method_plugin, registered
+from fairtune.study.loading import load_study
+from fairtune.study.plan import make_plan
+from fairtune.testing.runs import ToyStudy, toy_source
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
+ADDS = '''
+from fairtune.methods.config import MethodConfig
+from fairtune.methods.base import Method
+from fairtune.methods.registry import register
+
+class Config(MethodConfig):
+    """A method that does nothing."""
+
+class Nothing(Method):
+    pass
+
+register("{name}", Config, __name__ + ":Nothing")
+'''
+
+
+pytestmark = pytest.mark.usefixtures("forgotten_plugins")
+
+
+@pytest.fixture
+def study(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> Path:
+    """A study file beside `mine.py`, which adds the method `nothing`."""
+    (tmp_path / "mine.py").write_text(ADDS.format(name="nothing"))
+    source = toy_source(tiny_model, tiny_task) | {"plugins": ["mine"], "seeds": [0]}
+    source["train"] |= {"steps": 2, "eval_examples": 20}
+    source["arms"] = {"baseline": {}, "mine": {"methods": ["nothing"]}}
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(source, sort_keys=False))
+    return file
+
+
+def test_a_module_beside_the_study_adds_a_method_and_is_named_in_the_plan(study: Path) -> None:
+    plan = make_plan(load_study(study))
+    plain, mine = plan.runs
+    (plugin,) = plan.plugins
+    assert (plugin.module, plugin.file) == ("mine", str(study.parent / "mine.py"))
+    assert mine.settings["plugins"] == [{"module": "mine", "sha256": plugin.sha256}]
+    assert f"|plugin:mine@{plugin.sha256[:8]}|" in mine.signature
+    assert "plugins" not in plain.settings, "an arm that does not use it is the same run as without it"
+    assert "plugin" not in plain.signature
+    assert plan.as_json()["plugins"] == [plugin.as_json()]
+    assert not (study.parent / "__pycache__").exists()
+
+
+def test_a_changed_plugin_is_another_run(study: Path) -> None:
+    before = make_plan(load_study(study))
+    (study.parent / "mine.py").write_text(ADDS.format(name="nothing") + "# changed\n")
+    after = make_plan(load_study(study))
+    assert after.hash != before.hash
+    assert [a.key == b.key for a, b in zip(before.runs, after.runs, strict=True)] == [True, False]
+
+
+def test_without_plugins_nothing_of_a_plan_mentions_them(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> None:
+    job = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path).job("runs", ["focal"])
+    assert job.plugins == []
+    assert "plugin" not in json.dumps(job.plan)
+
+
+def test_another_file_of_the_same_name_replaces_the_former(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(ADDS.format(name=name))
+        load_module("mine", tmp_path / name)
+        assert method_plugin(name) is not None
+    assert "first" not in registered()
+    assert "second" in registered()
+
+
+def test_a_package_is_hashed_as_a_whole_and_may_hold_several(tmp_path: Path) -> None:
+    folder = tmp_path / "several"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    for name in ("one", "two"):
+        (folder / f"{name}.py").write_text(ADDS.format(name=name))
+    found = [load_module(f"several.{name}", tmp_path) for name in ("one", "two")]
+    assert found[0].sha256 == found[1].sha256
+    assert [plugin_of("method", name) for name in ("one", "two")] == found
+    (folder / "two.py").write_text(ADDS.format(name="two") + "#\n")
+    assert load_module("several.one", tmp_path).sha256 != found[0].sha256
+
+
+BROKEN = {
+    "a syntax error": ("def (", r"importing it raised SyntaxError: .*\(mine\.py, line 1\)\.$"),
+    "an exception": ("\n1 / 0", r"importing it raised ZeroDivisionError: division by zero \(mine\.py, line 2\)\.$"),
+    "an exit": ("raise SystemExit(3)", r"importing it raised SystemExit: 3 \(mine\.py, line 1\)\.$"),
+    "a missing import": ("import not_there_at_all", r"there is no module 'not_there_at_all' \(mine\.py, line 1\)\.$"),
+    "nothing": ("x = 1", r"importing it registers nothing; it must call a `register` of fairtune\.$"),
+    "a taken name": (
+        ADDS.format(name="focal"),
+        r"ValueError: method 'focal' is registered twice \(mine\.py, line 12\)\.$",
+    ),
+    "a bad name": (ADDS.format(name="Bad"), r"ValueError: method name 'Bad': use lower-case"),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_plugin_is_one_sentence_with_its_line(study: Path, content: str, told: str) -> None:
+    (study.parent / "mine.py").write_text(content)
+    with pytest.raises(FairtuneError, match=told) as caught:
+        load_study(study)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{study}:"), "file and line of the study come first"
+    assert f"plugins[0]: plug-in mine ({study.parent / 'mine.py'})" in str(caught.value)
+
+
+def test_a_mended_plugin_can_be_read_again(study: Path) -> None:
+    good = (study.parent / "mine.py").read_text()
+    (study.parent / "mine.py").write_text(good + "\nraise RuntimeError('at the end')\n")
+    with pytest.raises(FairtuneError, match="at the end"):
+        load_study(study)
+    assert "nothing" not in registered(), "half of a plug-in is none"
+    (study.parent / "mine.py").write_text(good)
+    load_study(study)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("not_there", r"there is no not_there\.py beside the study file .* Python finds no module 'not_there'"),
+        ("../mine.py", "give the name of a Python module, such as my_module"),
+        ("json", "importing it registers nothing"),
+    ],
+)
+def test_a_name_that_is_no_plugin_is_refused(study: Path, name: str, told: str) -> None:
+    with pytest.raises(FairtuneError, match=told):
+        load_study(study, [f"plugins=[{name}]"])
+
+
+def test_a_file_may_not_hide_a_module_that_is_in_use(study: Path) -> None:
+    (study.parent / "json.py").write_text(ADDS.format(name="nothing"))
+    with pytest.raises(FairtuneError, match="another module is called 'json'; give it another name"):
+        load_study(study, ["plugins=[json]"])
+
+
+def test_a_worker_refuses_a_file_that_changed_or_is_gone(study: Path) -> None:
+    planned = [plugin.as_json() for plugin in make_plan(load_study(study)).plugins]
+    take_plugins(planned)
+    (study.parent / "mine.py").write_text(ADDS.format(name="nothing") + "# changed\n")
+    with pytest.raises(
+        PluginError, match=r"plug-in mine changed since the study was planned; run `fairtune run` again"
+    ):
+        take_plugins(planned)
+    (study.parent / "mine.py").unlink()
+    with pytest.raises(PluginError, match=r"mine\.py is gone, with which the study was planned"):
+        take_plugins(planned)
+
+
+def fairtune(*words: str | Path, folder: Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), *sys.path]))}
+    command = [sys.executable, "-m", "fairtune", *map(str, words)]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def installed(folder: Path, entry_points: str, module: Path | None = None) -> Path:
+    """A folder for PYTHONPATH that holds a package as an installer would leave it."""
+    info = folder / "fairtune_example-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fairtune-example\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+    if module is not None:
+        (folder / module.name).symlink_to(module)
+    return folder
+
+
+def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -> None:
+    points = "[fairtune.methods]\nlookahead = fairtune_example.lookahead\n"
+    path = installed(tmp_path / "site", points, EXAMPLE / "fairtune_example")
+    source = yaml.safe_load(study.read_text())
+    arms = {"baseline": {}, "mine": {"methods": ["nothing", {"lookahead": {"every": 1}}]}}
+    study.write_text(yaml.safe_dump(source | {"arms": arms}))
+
+    ran = fairtune("run", study, "--runs", "runs", folder=tmp_path, path=path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    run = tmp_path / "runs" / "toy" / "mine" / "seed-0"
+    assert json.loads((run / "result.json").read_text())["status"] == "finished"
+    recorded = json.loads((run / "plan.json").read_text())
+    assert "|plugin:mine@" in recorded["signature"]
+    assert "|plugin:fairtune-example@0.1.0|" in recorded["signature"]
+    assert {"fairtune-example", None} == {one.get("distribution") for one in recorded["settings"]["plugins"]}
+
+    shown = fairtune("methods", folder=tmp_path, path=path)
+    assert "fairtune-example 0.1.0" in " ".join(shown.stdout.split())
+    facts = json.loads(fairtune("methods", "lookahead", "--json", folder=tmp_path, path=path).stdout)
+    assert facts["methods"]["lookahead"]["plugin"]["version"] == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [
+        ("lookahead = not_there.lookahead", "names the module not_there.lookahead, which is not there"),
+        (
+            "lookahead = fairtune_example.lookahead:Lookahead",
+            "it must name a module, such as fairtune_example.lookahead",
+        ),
+    ],
+)
+def test_an_installed_plugin_that_is_broken_is_one_sentence(tmp_path: Path, points: str, told: str) -> None:
+    path = installed(tmp_path / "site", f"[fairtune.methods]\n{points}\n", EXAMPLE / "fairtune_example")
+    refused = fairtune("methods", folder=tmp_path, path=path)
+    assert refused.returncode == 2
+    assert "Traceback" not in refused.stderr
+    assert "plug-in fairtune-example 0.1.0: its entry point lookahead of fairtune.methods" in " ".join(
+        refused.stderr.split()
+    )
+    assert told in " ".join(refused.stderr.split())
