@@ -11,8 +11,9 @@ import pytest
 from tests.tasks.made_mirror import make_sst2, write_split
 from tests.tasks.test_duplicates import SMALL, files
 
+from fairtune.core.numbers import as_percent
+from fairtune.ledger.data_card import DataCard
 from fairtune.tasks import card_making
-from fairtune.tasks.card import DataCard, as_percent
 from fairtune.tasks.card_making import SHOWN, card_of
 from fairtune.tasks.languages import languages_of
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fairtune.analysis.results import Results
 from fairtune.core.errors import one_of
 from fairtune.core.files import read_sealed
-from fairtune.core.numbers import DASH, whole
-from fairtune.tasks.card import DataCard, Lengths, SplitCard, as_percent
+from fairtune.core.numbers import DASH, as_percent, whole
+from fairtune.ledger.data_card import DataCard, SplitCard, TextLengths
 
 TITLES = {"train": "training", "validation": "validation", "test": "test"}
 MOST_CLASSES = 12
@@ -104,7 +104,7 @@ def _count(count: int, rows: int) -> str:
     return f"{count:,} ({as_percent(count / rows)})" if count else "0"
 
 
-def _lengths(found: Lengths) -> str:
+def _lengths(found: TextLengths) -> str:
     return f"{found.median:,} / {found.p95:,} / {found.longest:,}"
 
 

@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairtune.ledger.data_card import DataCard
 from fairtune.report import data_section
 from fairtune.report.terminal import shown
-from fairtune.tasks.card import DataCard
 
 MOST_NAME = 30
 """Columns that the names of facts may take."""

@@ -14,14 +14,21 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
+from fairtune.ledger.data_card import (
+    Contradiction,
+    DataCard,
+    Languages,
+    Overlap,
+    SplitCard,
+    TextLengths,
+)
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks.card import Contradiction, DataCard, Lengths, Overlap, SplitCard
 from fairtune.tasks.card_warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
 from fairtune.tasks.contamination import known_of
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared, without_duplicates
 from fairtune.tasks.hashing import Hashes, exact_and_normal
-from fairtune.tasks.languages import Languages, languages_of
+from fairtune.tasks.languages import languages_of
 from fairtune.tasks.task import BATCH, SPLITS, TEXT_COLUMNS, Split, Task
 
 VERSION = 2
@@ -123,9 +130,9 @@ def _sizes(split: Split) -> tuple[Counts, Counts, int]:
     return np.concatenate(words), np.concatenate(characters), empty
 
 
-def _lengths(sizes: Counts) -> Lengths:
+def _lengths(sizes: Counts) -> TextLengths:
     median, p95 = np.percentile(sizes, [50, 95], method="inverted_cdf")
-    return Lengths(int(median), int(p95), int(sizes.max()))
+    return TextLengths(int(median), int(p95), int(sizes.max()))
 
 
 def _languages(split: Split) -> Languages:

@@ -55,13 +55,13 @@ def lengths(
     with Console(stderr=True).status("Counting tokens; the next time they are known ..."):
         found = measure_lengths(load_task(chosen), source, coverage)
     if output is not None:
-        from fairtune.report.length_figure import save_length_figure
+        from fairtune.cli.data.length_figure import save_length_figure
 
         save_length_figure(found, output)
     if as_json:
         print_json({**found.as_json(), "picture": None if output is None else str(output)})
         return
-    from fairtune.report.length_view import length_view
+    from fairtune.cli.data.length_view import length_view
 
     console().print(length_view(found))
     if output is not None:

@@ -1,4 +1,4 @@
-"""The data card: what a task's data is like, and what of it should make one pause. Plain data, to be kept and shown."""
+"""The data card as it is kept with a study: what a task's data is like, and what of it should make one pause. Plain data."""
 
 from __future__ import annotations
 
@@ -8,18 +8,63 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from fairtune.tasks.duplicates import Removal
-from fairtune.tasks.languages import Languages
-
-
-def as_percent(share: float) -> str:
-    """A share in words: few are never shown as none."""
-    return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+from fairtune.core.errors import one_of
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """Lengths of a split's examples; of a pair, both texts together."""
+class Languages:
+    """Languages of a sample.
+
+    Args:
+        sampled: texts that were read.
+        shares: by ISO 639 code, the largest first.
+        uncertain: the share of the others: languages that are rarer, and texts too short to tell.
+    """
+
+    sampled: int
+    shares: dict[str, float]
+    uncertain: float
+
+
+@dataclass(frozen=True)
+class Removal:
+    """How many examples `dedupe: true` takes out, each under the first reason that holds.
+
+    Args:
+        in_test, in_validation, contradictory, repeated: of the training split.
+        validation_in_test: of the validation split.
+    """
+
+    in_test: int
+    in_validation: int
+    contradictory: int
+    repeated: int
+    validation_in_test: int
+
+    @property
+    def train(self) -> int:
+        return self.in_test + self.in_validation + self.contradictory + self.repeated
+
+    def __str__(self) -> str:
+        gone = [
+            f"{n:,} {name} rows" for n, name in ((self.train, "train"), (self.validation_in_test, "validation")) if n
+        ]
+        return f"{' and '.join(gone) or 'nothing'} removed"
+
+    def reasons(self) -> str:
+        """The counts of the training split in words; empty if there are none."""
+        told = {
+            "also in the test split": self.in_test,
+            "also in the validation split": self.in_validation,
+            "with contradictory labels": self.contradictory,
+            "repeated": self.repeated,
+        }
+        return one_of(f"{count:,} {reason}" for reason, count in told.items() if count)
+
+
+@dataclass(frozen=True)
+class TextLengths:
+    """TextLengths of a split's examples; of a pair, both texts together."""
 
     median: int
     p95: int
@@ -62,8 +107,8 @@ class SplitCard:
     contradictory_texts: int
     contradictions: tuple[Contradiction, ...]
     empty: int
-    words: Lengths
-    characters: Lengths
+    words: TextLengths
+    characters: TextLengths
     languages: Languages
 
 
