@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from tests.hostile import ALL, CODES, raw_codes
 
 import fairtune
 from fairtune.core.console import make_messages_printable
@@ -22,7 +23,6 @@ from fairtune.core.printable import (
     printable_json,
     with_printable_texts,
 )
-from tests.hostile import ALL, CODES, raw_codes
 
 ROOT = Path(fairtune.__file__).parent
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairtune.analysis.results import load_results
 from fairtune.analysis.verification import verify_study
 from fairtune.ledger.index import refresh_index
-from fairtune.report.gathering import make_content
+from fairtune.report.evidence import make_content
 from tests.fuzz import made
 from tests.fuzz.mutating import damaged
 from tests.fuzz.outcomes import Outcome, judge

@@ -13,8 +13,8 @@ from tests.tasks.test_duplicates import SMALL, files
 
 from fairtune.core.files import read_json, read_sealed, write_json
 from fairtune.ledger.data_card import DataCard
-from fairtune.report.data_section import read_data, split_rows
-from fairtune.report.writing import write_report
+from fairtune.report.sections.data.content import read_data, split_rows
+from fairtune.report.writer import write_report
 from fairtune.tasks.card_making import card_of
 
 

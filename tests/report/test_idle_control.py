@@ -8,7 +8,7 @@ import pytest
 from made_ledger import ArmSpec, make_study
 
 from fairtune.methods.registry import is_control, parse_method_use
-from fairtune.report.gathering import make_content
+from fairtune.report.evidence import make_content
 
 OBSERVER = [{"bpsom": {"alpha": 0.0, "prune": None}}]
 

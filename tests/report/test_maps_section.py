@@ -9,15 +9,15 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
+from fairtune.report.sections.maps.markdown import map_lines
 from made_ledger import ArmSpec, MadeLedger, make_study
 from tests.made_maps import record_maps
 
 from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ReportContent
-from fairtune.report.maps.markdown import map_lines
-from fairtune.report.maps.page_figures import map_figures
-from fairtune.report.maps.section import MapsSection, read_map_section
-from fairtune.report.writing import write_report
+from fairtune.report.sections.maps.content import MapsSection, read_map_section
+from fairtune.report.sections.maps.pictures import map_figures
+from fairtune.report.writer import write_report
 
 BPSOM = [{"bpsom": {}}]
 REMOVED = (((), (1,)), ((), (1, 2, 3)), ((), ()))

@@ -10,8 +10,9 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.ledger.events import EventLog
-from fairtune.report.content import ArmRow, Finding, ReportContent
-from fairtune.report.gathering import make_content
+from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.evidence import make_content
+from fairtune.report.sections.findings.sentences import Finding
 
 
 def row(content: ReportContent, arm: str) -> ArmRow:

@@ -10,8 +10,8 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ArmRow, ReportContent, Versus
-from fairtune.report.gathering import make_content
-from fairtune.report.writing import write_report
+from fairtune.report.evidence import make_content
+from fairtune.report.writer import write_report
 
 BOUND = 283.4 / 300
 

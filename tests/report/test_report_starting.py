@@ -13,13 +13,18 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.core.numbers import error_size, significant, trains
-from fairtune.report.attention import LEVELS, head_maps, layer_rows, spread_curves
 from fairtune.report.content import ReportContent
-from fairtune.report.gathering import make_content
+from fairtune.report.evidence import make_content
 from fairtune.report.html import HtmlExporter
-from fairtune.report.spread_figure import spread_svg
-from fairtune.report.starting import CardSummary
-from fairtune.report.writing import write_report
+from fairtune.report.init_cards import CardSummary
+from fairtune.report.sections.start.attention import (
+    LEVELS,
+    head_maps,
+    layer_rows,
+    spread_curves,
+)
+from fairtune.report.sections.start.figure import spread_svg
+from fairtune.report.writer import write_report
 
 ATTENTION = made_card(frozen=True, changed=True)["attention"]
 

@@ -14,10 +14,11 @@ from made_ledger import QK
 from made_text_ledger import PROMPTS, MadeTextLedger, TextArm
 from rich.console import Console
 
-from fairtune.report.content import ArmRow, Finding, ReportContent
-from fairtune.report.gathering import make_content
+from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.evidence import make_content
+from fairtune.report.sections.findings.sentences import Finding
 from fairtune.report.terminal import verdict_table
-from fairtune.report.writing import write_report
+from fairtune.report.writer import write_report
 
 MakeText = Callable[..., MadeTextLedger]
 

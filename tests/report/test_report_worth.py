@@ -12,14 +12,11 @@ from rich.console import Console
 
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
 from fairtune.methods.orthogonal_qk.config import OrthogonalQKConfig
-from fairtune.report.content import Confound, ReportContent, Versus
-from fairtune.report.costs import cost_text
-from fairtune.report.gathering import make_content
-from fairtune.report.spread import spread_of
+from fairtune.report.content import Confound, ReportContent, Versus, spread_of
+from fairtune.report.evidence import make_content
+from fairtune.report.sections.comparisons.worth import cost_text, rank, settings_text, worth_of
 from fairtune.report.terminal import verdict_table
-from fairtune.report.worth import rank, worth_of
-from fairtune.report.worth_words import settings_text
-from fairtune.report.writing import write_report
+from fairtune.report.writer import write_report
 
 BITFIT = [{"bitfit": {}}]
 

@@ -14,11 +14,15 @@ from made_ledger import EXAMPLES, ArmSpec, MadeLedger, make_study
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT, write_arrays
 from fairtune.report.content import ReportContent
-from fairtune.report.representation.drawing import cloud_svg
-from fairtune.report.representation.embedding import on_a_plane
-from fairtune.report.representation.section import MOST_ARMS, MOST_EXAMPLES, RepresentationSection, read_representation
-from fairtune.report.representation.words import representation_remarks
-from fairtune.report.writing import write_report
+from fairtune.report.sections.representation.content import (
+    MOST_ARMS,
+    MOST_EXAMPLES,
+    RepresentationSection,
+    read_representation,
+    representation_remarks,
+)
+from fairtune.report.sections.representation.figure import cloud_svg, on_a_plane
+from fairtune.report.writer import write_report
 
 KEPT = 60
 

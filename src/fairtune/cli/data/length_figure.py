@@ -15,8 +15,13 @@ from fairtune.cli.data.length_view import percent
 from fairtune.core.errors import DataError
 from fairtune.core.files import write_atomically
 from fairtune.core.printable import printable
-from fairtune.report.canvas import drawing, new_figure
-from fairtune.report.palette import BLUE, GREY, ORANGE, VERMILION
+from fairtune.report.figures.canvas import drawing, new_figure
+from fairtune.report.figures.palette import (
+    BLUE,
+    GREY,
+    ORANGE,
+    VERMILION,
+)
 from fairtune.tasks.lengths import CHOICES, REFERENCE, Lengths
 from fairtune.tasks.token_counts import Counts
 
