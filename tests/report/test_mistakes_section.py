@@ -209,5 +209,5 @@ def test_the_reference_is_always_drawn(section: MistakesSection) -> None:
 def test_language_models_and_studies_without_runs_have_no_such_section(
     text_content: ReportContent, make_ledger: Callable[..., MadeLedger]
 ) -> None:
-    assert text_content.mistakes is None
+    assert text_content.sections["mistakes"] is None
     assert read_mistakes(make_ledger({"baseline": ArmSpec([None])}).results()) is None

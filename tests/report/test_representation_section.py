@@ -136,5 +136,5 @@ def test_what_cannot_be_drawn_says_why(ledger: MadeLedger, states: np.ndarray | 
 
 
 def test_without_vectors_nothing_is_said(content: ReportContent, written: dict[str, Path]) -> None:
-    assert content.representation is None
+    assert content.sections["representation"] is None
     assert all("t-SNE" not in path.read_text() for path in written.values())
