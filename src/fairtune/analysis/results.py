@@ -24,7 +24,7 @@ from fairtune.ledger.folders import require_study, run_folder, run_folders
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_study
 from fairtune.methods.registry import MethodUse, is_control, parse_method_use
-from fairtune.settings.metrics import METRICS, TITLES
+from fairtune.settings.metrics import METRICS, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +223,7 @@ class Results:
         diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[self.metric])]
         if diverged:
             names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
-            trouble = f"the {TITLES[self.metric]} of {names} is not a finite number"
+            trouble = f"the {title_of(self.metric)} of {names} is not a finite number"
             return no_difference(len(pairs), self.confidence, trouble=trouble)
         return paired_difference(
             [scored(our_run.test) for our_run, _ in pairs],

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fairtune.analysis.resampling import bootstrap_variance
 from fairtune.analysis.totals import Scored
-from fairtune.settings.metrics import TITLES
+from fairtune.settings.metrics import title_of
 
 MOST_SEEDS = 200
 
@@ -102,7 +102,7 @@ def paired_difference(
     seed_variance = float(np.var(by_seed, ddof=1)) / n
     total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)
     if not math.isfinite(total):
-        return no_difference(n, confidence, difference, f"the {TITLES[metric]} is too large to be compared")
+        return no_difference(n, confidence, difference, f"the {title_of(metric)} is too large to be compared")
     df = _freedom(n, seed_variance, total, sample.most_freedom)
     half = _quantile(confidence, df) * math.sqrt(total)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores
-from fairtune.settings.metrics import METRICS, predicted_classes, text_figures
+from fairtune.settings.metrics import METRICS, predicted_classes
 
 Floats = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
@@ -119,37 +119,4 @@ def scored(found: Predictions | TextScores) -> Scored:
 
 def metric_from_totals(metric: str) -> Callable[[Floats], Floats]:
     """A metric as a function of the totals of its kind."""
-    if METRICS[metric].kind == "language_model":
-        return partial(_text_figure, metric)
-    return {"accuracy": _accuracy, "macro_f1": _macro_f1, "f1": _f1, "mcc": _mcc}[metric]
-
-
-def _text_figure(metric: str, totals: Floats) -> Floats:
-    return text_figures(totals)[metric]
-
-
-def _accuracy(counts: Floats) -> Floats:
-    return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
-
-
-def _f1_by_class(counts: Floats) -> Floats:
-    hits = np.diagonal(counts, axis1=-2, axis2=-1)
-    total = counts.sum(axis=-1) + counts.sum(axis=-2)
-    return np.asarray(np.divide(2 * hits, total, out=np.zeros_like(total), where=total > 0))
-
-
-def _macro_f1(counts: Floats) -> Floats:
-    return np.asarray(_f1_by_class(counts).mean(axis=-1))
-
-
-def _f1(counts: Floats) -> Floats:
-    return np.asarray(_f1_by_class(counts)[..., 1])
-
-
-def _mcc(counts: Floats) -> Floats:
-    total = counts.sum(axis=(-2, -1))
-    hits = np.trace(counts, axis1=-2, axis2=-1)
-    true, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
-    above = hits * total - (true * predicted).sum(axis=-1)
-    below = np.sqrt((total**2 - (predicted**2).sum(axis=-1)) * (total**2 - (true**2).sum(axis=-1)))
-    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
+    return METRICS[metric].from_totals

@@ -10,7 +10,7 @@ import yaml
 from fairtune.classifier.record import Record
 from fairtune.core.printable import printable, printable_json
 from fairtune.report.markdown_text import code, fenced, items, plain, table
-from fairtune.settings.metrics import TITLES
+from fairtune.settings.metrics import title_of
 
 MOST_CLASSES = 50
 
@@ -108,7 +108,7 @@ def _data(record: Record) -> list[str]:
 def _training(record: Record) -> list[str]:
     settings = record.settings
     methods = [code(json.dumps(use, ensure_ascii=False)) for use in settings["methods"]] or ["none: plain fine-tuning"]
-    chosen = f"the best of validation by {TITLES[settings['metric']]}" if record.validation else "the last ones"
+    chosen = f"the best of validation by {title_of(settings['metric'])}" if record.validation else "the last ones"
     train = ", ".join(code(f"{name}: {_word(value)}") for name, value in settings["train"].items() if value is not None)
     return items(
         [
@@ -143,7 +143,7 @@ def _test(test: dict[str, Any]) -> list[str]:
 def _figures(figures: list[dict[str, Any]]) -> list[str]:
     rows = [
         [
-            TITLES[row["metric"]],
+            title_of(row["metric"]),
             f"{100 * row['value']:.2f}",
             f"{100 * row['low']:.2f} to {100 * row['high']:.2f}",
             f"{row['n']:,}",

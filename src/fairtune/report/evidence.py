@@ -22,7 +22,7 @@ from fairtune.report.content import (
 )
 from fairtune.report.init_cards import CardSummary, read_card
 from fairtune.report.machine import describe_machine, was_busy
-from fairtune.settings.metrics import METRICS, TITLES
+from fairtune.settings.metrics import metrics_of_kind, title_of
 
 PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
 
@@ -65,7 +65,7 @@ def make_header(results: Results) -> Header:
         or str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
         model_identity=str(plan["model"]["identity"]),
         metric=results.metric,
-        metric_title=TITLES.get(results.metric, results.metric),
+        metric_title=title_of(results.metric),
         seeds=tuple(plan["seeds"]),
         order=str(plan["order"]),
         reference=results.reference,
@@ -115,7 +115,7 @@ def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
 def _arm_row(results: Results, arm: str) -> ArmRow:
     finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
     text = results.kind == "language_model"
-    of_kind = [name for name, facts in METRICS.items() if facts.kind == results.kind]
+    of_kind = metrics_of_kind(results.kind)
     known = [name for name in of_kind if all(name in run.metrics for run in finished)]
     parameters = finished[0].result["parameters"] if finished else None
     return ArmRow(

@@ -9,8 +9,9 @@ from fairtune.analysis.statistics import Summary
 from fairtune.core.numbers import DASH, confidence, low_to_high, whole
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.markdown_text import heading, plain, table
-from fairtune.report.scales import OF_TOKENS, Scale, scale_of
+from fairtune.report.scales import Scale, scale_of
 from fairtune.report.sections.comparisons.markdown import difference_cells, difference_heads
+from fairtune.settings.metrics import METRICS
 
 
 def result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
@@ -64,7 +65,7 @@ def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
 def _head(header: Header, metric: str) -> str:
     """A metric with what it counts: perplexity (a token, bpe-2000)."""
     scale = scale_of(metric)
-    named = [header.text.tokenizer] if header.text is not None and metric in OF_TOKENS else []
+    named = [header.text.tokenizer] if header.text is not None and METRICS[metric].of_tokens else []
     told = ", ".join(([scale.unit] if scale.unit else []) + named)
     return plain(f"{scale.title} ({told})" if told else scale.title)
 
