@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from made_ledger import STUDY, ArmSpec, make_study
 
-from fairtune.analysis.totals import Classified, metric_from_totals
+from fairtune.analysis.resampling import Classified, metric_from_totals
 from fairtune.core.files import read_json, write_json
 from fairtune.report.writer import write_report
 from fairtune.settings.file_task import MetricName

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
-from fairtune.analysis.totals import Classified, metric_from_totals
+from fairtune.analysis.resampling import Classified, metric_from_totals
 from fairtune.settings.metrics import (
     METRICS,
     classification_metrics,

@@ -14,10 +14,9 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 from fairtune.analysis.ablations import left_out_pairs
-from fairtune.analysis.progress import steps_to_loss
-from fairtune.analysis.records import RunRecord, difference_of
+from fairtune.analysis.records import RunRecord, difference_of, steps_to_loss
+from fairtune.analysis.resampling import scored
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
-from fairtune.analysis.totals import scored
 from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import require_study, run_folder, run_folders

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from fairtune.analysis.resampling import bootstrap_variance
-from fairtune.analysis.totals import Scored
+from fairtune.analysis.resampling import Scored, bootstrap_variance
 from fairtune.settings.metrics import title_of
 
 MOST_SEEDS = 200

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fairtune.analysis import mistakes
-from fairtune.analysis.totals import metric_from_totals
+from fairtune.analysis.resampling import metric_from_totals
 from fairtune.tasks.task import Labels
 
 CONFIDENCE = 0.95

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fairtune.analysis.progress import steps_text
+from fairtune.analysis.records import steps_text
 from fairtune.report.content import ArmRow, ReportContent
 from fairtune.report.markdown_text import heading
 from fairtune.report.section import Section
