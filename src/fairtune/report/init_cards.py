@@ -1,4 +1,4 @@
-"""What an arm's start is compared with, in words: a checkpoint's file, or the weights that a seed draws."""
+"""What an arm started from, by its run's card: beside a checkpoint's file, or the weights that a seed draws."""
 
 from __future__ import annotations
 

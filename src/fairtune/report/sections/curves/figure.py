@@ -1,4 +1,4 @@
-"""Learning curves from a run's event lines."""
+"""Learning curves: from a run's event lines to the figure of validation score and training loss over steps."""
 
 from __future__ import annotations
 

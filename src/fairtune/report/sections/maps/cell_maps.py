@@ -1,4 +1,4 @@
-"""The label map: the class that most examples on each cell have."""
+"""Pictures of a whole map: labels, reliability, U-matrix, all in one, and the map over training as panels and as animation."""
 
 from __future__ import annotations
 

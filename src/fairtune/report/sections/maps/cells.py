@@ -1,4 +1,4 @@
-"""The cells of a map on a page: squares or hexagons, what is written in them, and cells that nothing falls on."""
+"""The cells of a map on a page: squares or hexagons, what is written in them, and the keys and bars beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What titles of maps say: when a map was taken, and its figures in a line."""
+"""What a report says about self-organising maps: figures over seeds, the maps of one seed per arm, and words for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SOM use over training: the share of examples that the map pulled."""
+"""Curves of maps: SOM use over training, and the validation score against the hidden units that are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All pictures of one run's maps, each with its name and what it shows."""
+"""All pictures of maps: those of one run as files with captions, and those of a report's section."""
 
 from __future__ import annotations
 

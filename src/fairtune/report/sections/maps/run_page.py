@@ -1,4 +1,4 @@
-"""The maps of one run as files: pictures, and a page that shows them and needs nothing else."""
+"""The maps of one run: read from its folder, and written as pictures and a page that needs nothing else."""
 
 from __future__ import annotations
 

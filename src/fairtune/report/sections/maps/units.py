@@ -1,4 +1,4 @@
-"""Component planes: for each hidden unit, its activation in the prototype of every cell."""
+"""Pictures of hidden units: component planes, and how active each unit is over the training examples."""
 
 from __future__ import annotations
 

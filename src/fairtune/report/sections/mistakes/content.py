@@ -1,4 +1,4 @@
-"""What the section about mistakes says, as plain data."""
+"""What the section about mistakes says, and how it follows from the answers of the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in words: headings, cells and notes that page and Markdown share."""
+"""Mistakes in words: headings, cells and notes that page and Markdown share, and the Markdown itself."""
 
 from __future__ import annotations
 

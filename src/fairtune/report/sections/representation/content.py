@@ -1,4 +1,4 @@
-"""What the fine-tuned models make of test examples: the kept vectors of one run an arm."""
+"""What the fine-tuned models make of test examples: the kept vectors of one run per arm, and how to read their pictures."""
 
 from __future__ import annotations
 

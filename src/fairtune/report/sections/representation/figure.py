@@ -1,4 +1,4 @@
-"""A cloud of points as SVG by hand: a few bytes a point, in the page's own colours."""
+"""A cloud of points by t-SNE, as SVG by hand: a few bytes per point, in the page's own colours."""
 
 from __future__ import annotations
 
