@@ -16,7 +16,7 @@ from fairtune.report.writer import make_content, write_report
 
 MODULE = """
 from fairtune.report.markdown_text import heading, items, plain
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 
 
 def gather(evidence):
@@ -29,7 +29,7 @@ def markdown(quick, report):
     yield from items(f"{plain(arm)} of {plain(report.header.study)}" for arm in quick)
 
 
-SECTION = Section(__name__, gather, markdown, names=lambda quick, report: {"shout": str.upper})
+SECTION = ReportSection(__name__, gather, markdown, names=lambda quick, report: {"shout": str.upper})
 """
 TEMPLATE = """{% from 'macros.html.j2' import items with context %}
 <h2>Quick arms of {{ header.study }}</h2>

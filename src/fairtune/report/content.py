@@ -14,7 +14,7 @@ from fairtune.report.machine import Machine
 
 
 @dataclass(frozen=True)
-class Spread:
+class RunSpread:
     """A median over runs with the lowest and the highest of them."""
 
     n: int
@@ -23,10 +23,10 @@ class Spread:
     high: float
 
 
-def spread_of(values: Iterable[float | None]) -> Spread | None:
+def spread_of(values: Iterable[float | None]) -> RunSpread | None:
     """The spread of what is there; None if nothing is."""
     found = [float(value) for value in values if value is not None]
-    return Spread(len(found), float(median(found)), min(found), max(found)) if found else None
+    return RunSpread(len(found), float(median(found)), min(found), max(found)) if found else None
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Versus:
     word: str
     note: str
     confounds: tuple[Confound, ...]
-    slowdown: Spread | None
+    slowdown: RunSpread | None
     expected: float | None
     bound: float | None
     beats_bound: bool
@@ -158,15 +158,15 @@ class ArmRow:
     tokens_per_second: float | None
     scores: dict[int, float]
     versus: Versus | None
-    step_seconds: Spread | None
-    seconds: dict[str, Spread]
+    step_seconds: RunSpread | None
+    seconds: dict[str, RunSpread]
     trainable_share: float | None
     parameters: int | None
     trainable: int | None
     frozen: int | None
     flops_per_token: float | None
     saved_bytes: int | None
-    peak_memory: Spread | None
+    peak_memory: RunSpread | None
     memory_kind: str | None
 
 

@@ -15,7 +15,7 @@ from fairtune.report.content import (
     Confound,
     Evidence,
     Header,
-    Spread,
+    RunSpread,
     TextFacts,
     Versus,
     spread_of,
@@ -179,13 +179,13 @@ def _card(results: Results, arm: str) -> CardSummary | None:
     return read_card(results.finished(arm))
 
 
-def _slowdown(results: Results, found: Comparison) -> Spread | None:
+def _slowdown(results: Results, found: Comparison) -> RunSpread | None:
     theirs = {run.seed: run.result["step_seconds"]["median"] for run in results.finished(found.reference)}
     ours = [(run.seed, run.result["step_seconds"]["median"]) for run in results.finished(found.arm)]
     return spread_of(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
 
 
-def _seconds(finished: list[RunRecord]) -> dict[str, Spread]:
+def _seconds(finished: list[RunRecord]) -> dict[str, RunSpread]:
     spreads = {name: spread_of(run.result["seconds"].get(name) for run in finished) for name in PURPOSES}
     return {name: spread for name, spread in spreads.items() if spread is not None}
 
@@ -234,6 +234,6 @@ def lowest_ratio(
     return ours.flops_per_token / theirs.flops_per_token
 
 
-def beats(slowdown: Spread | None, bound: float | None) -> bool:
+def beats(slowdown: RunSpread | None, bound: float | None) -> bool:
     """Whether even the slowest run was faster than the bound allows."""
     return slowdown is not None and bound is not None and slowdown.high < bound

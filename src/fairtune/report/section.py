@@ -14,7 +14,7 @@ TEMPLATE = "section.html.j2"
 
 
 @dataclass(frozen=True)
-class Section(Generic[Content]):
+class ReportSection(Generic[Content]):
     """One part of a report, from the evidence to every exporter.
 
     Args:

@@ -1,4 +1,4 @@
-"""What all figures share: a quiet style in the page's colours, SVG that stands inside a page, small PNGs; the same bytes every time."""
+"""What all figures share: a quiet style in the page's colours, SVG for inside a page, small PNGs; the same bytes every time."""
 
 from __future__ import annotations
 

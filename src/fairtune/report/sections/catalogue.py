@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections import (
     comparisons,
     costs,
@@ -23,7 +23,7 @@ from fairtune.report.sections import (
     trouble,
 )
 
-SECTIONS: list[Section[Any]] = [
+SECTIONS: list[ReportSection[Any]] = [
     findings.SECTION,
     results.SECTION,
     comparisons.SECTION,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.report.content import Evidence, ReportContent, Versus
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons import worth
 from fairtune.report.sections.comparisons.markdown import audit_lines, fair_lines, worth_lines
 from fairtune.report.sections.comparisons.worth import Worth, rank, worth_of
@@ -59,4 +59,4 @@ def names(*_: object) -> dict[str, Any]:
     return {show.__name__: show for show in words}
 
 
-SECTION = Section(__name__, gather, markdown, names, json=vars)
+SECTION = ReportSection(__name__, gather, markdown, names, json=vars)

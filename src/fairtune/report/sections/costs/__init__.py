@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
-from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, Spread, Versus
+from fairtune.report.content import (
+    ArmRow,
+    Evidence,
+    Header,
+    ReportContent,
+    RunSpread,
+    Versus,
+)
 from fairtune.report.evidence import WORK
 from fairtune.report.machine import Machine
 from fairtune.report.markdown_text import heading, items, plain, table
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons.worth import expected_text
 
 TIME_HEADS = ("arm", "n", "seconds a step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP a token")
@@ -46,7 +53,7 @@ def _size_cells(row: ArmRow) -> list[str]:
     return [plain(row.arm), str(len(row.scores)), *counts, _spread(row.peak_memory, gigabytes)]
 
 
-def _spread(spread: Spread | None, show: Callable[[float | None], str]) -> str:
+def _spread(spread: RunSpread | None, show: Callable[[float | None], str]) -> str:
     if spread is None:
         return DASH
     return show(spread.median) + (f" ({show(spread.low)} to {show(spread.high)})" if spread.n > 1 else "")
@@ -94,7 +101,7 @@ def bound_notes(header: Header, comparisons: Iterable[Versus]) -> list[str]:
     return notes + [_caution(versus, versus.slowdown) for versus in found if versus.slowdown and versus.beats_bound]
 
 
-def _caution(versus: Versus, seen: Spread) -> str:
+def _caution(versus: Versus, seen: RunSpread) -> str:
     runs = (
         "in its one paired run"
         if seen.n == 1
@@ -108,7 +115,7 @@ def _caution(versus: Versus, seen: Spread) -> str:
     )
 
 
-SECTION = Section(
+SECTION = ReportSection(
     __name__,
     gather,
     markdown,

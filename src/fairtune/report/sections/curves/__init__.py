@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from fairtune.report.content import Evidence, ReportContent
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.curves.figure import Curve, curves_svg, learning_curve
 
 Curves = tuple[Curve, ...]
@@ -27,4 +27,4 @@ def names(curves: Curves, report: ReportContent) -> dict[str, Any]:
     return {"figure": Markup(curves_svg(report.header, report.rows, curves)) if drawn else None}
 
 
-SECTION = Section(__name__, gather, names=names)
+SECTION = ReportSection(__name__, gather, names=names)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairtune.report.content import ReportContent
 from fairtune.report.markdown_text import code, heading, items, plain, table
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.data import content
 from fairtune.report.sections.data.content import HASH, TITLES, DataSection, read_data
 
@@ -60,4 +60,4 @@ def names(*_: object) -> dict[str, Any]:
     return {show.__name__: show for show in words} | {"splits": TITLES, "hash_length": HASH}
 
 
-SECTION = Section(__name__, lambda evidence: read_data(evidence.results), markdown, names)
+SECTION = ReportSection(__name__, lambda evidence: read_data(evidence.results), markdown, names)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairtune.report.content import Evidence, Header, ReportContent, tokenizer_text
 from fairtune.report.markdown_text import items, plain
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.findings.sentences import Finding, findings
 from fairtune.report.sections.trouble import gather_troubles
 
@@ -60,7 +60,7 @@ def _title(header: Header) -> Iterator[str]:
     yield ""
 
 
-SECTION = Section(
+SECTION = ReportSection(
     __name__,
     gather,
     markdown,

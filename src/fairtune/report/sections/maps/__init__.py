@@ -8,11 +8,11 @@ from typing import Any
 from fairtune.core.numbers import DASH
 from fairtune.report.content import ReportContent
 from fairtune.report.markdown_text import code, heading, items, plain, table
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.maps.content import (
     REPORT_COLUMNS,
     ArmMaps,
-    Column,
+    MapColumn,
     MapsSection,
     read_map_section,
     shown_text,
@@ -38,7 +38,7 @@ def markdown(maps: MapsSection, report: ReportContent) -> Iterator[str]:
     yield f"The maps are in the HTML page; all pictures of a run: {command}."
 
 
-def _cell(arm: ArmMaps, column: Column) -> str:
+def _cell(arm: ArmMaps, column: MapColumn) -> str:
     spread = arm.figures[column.name]
     if spread is None:
         return DASH
@@ -55,7 +55,7 @@ def names(maps: MapsSection, report: ReportContent) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
+SECTION = ReportSection(
     __name__,
     lambda evidence: read_map_section(evidence.results),
     markdown,

@@ -10,7 +10,7 @@ from fairtune.analysis.maps import MapPass, MapRecord, UnitsScore, map_passes, r
 from fairtune.analysis.results import Results, RunRecord
 from fairtune.core.errors import LedgerError
 from fairtune.core.numbers import DASH, share, significant, whole
-from fairtune.report.content import Spread, spread_of
+from fairtune.report.content import RunSpread, spread_of
 
 
 def when(one: MapPass, passes: Sequence[MapPass]) -> str:
@@ -36,7 +36,7 @@ def threshold_text(one: MapPass) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class MapColumn:
     """One figure of the tables.
 
     Args:
@@ -56,16 +56,16 @@ def units(value: float | None) -> str:
 
 
 COLUMNS = (
-    Column("use", "SOM use (%)", "SOM\nuse %", share),
-    Column("mean_reliability", "mean reliability (%)", "mean\nreliability %", share),
-    Column("units", "units left", "units\nleft", units),
-    Column("parameters", "parameters left", "parameters\nleft", whole),
-    Column("labelled", "cells labelled (%)", "cells\nlabelled %", share),
-    Column("quantisation_error", "quantisation error", "quantis.\nerror", significant),
-    Column("topographic_error", "topographic error", "topogr.\nerror", significant),
-    Column("seconds", "labelling (s a pass)", "labelling\ns a pass", significant),
+    MapColumn("use", "SOM use (%)", "SOM\nuse %", share),
+    MapColumn("mean_reliability", "mean reliability (%)", "mean\nreliability %", share),
+    MapColumn("units", "units left", "units\nleft", units),
+    MapColumn("parameters", "parameters left", "parameters\nleft", whole),
+    MapColumn("labelled", "cells labelled (%)", "cells\nlabelled %", share),
+    MapColumn("quantisation_error", "quantisation error", "quantis.\nerror", significant),
+    MapColumn("topographic_error", "topographic error", "topogr.\nerror", significant),
+    MapColumn("seconds", "labelling (s a pass)", "labelling\ns a pass", significant),
 )
-BEST_UNITS = Column("best_units", "units in the scored model", "", units)
+BEST_UNITS = MapColumn("best_units", "units in the scored model", "", units)
 REPORT_COLUMNS = (*COLUMNS[:3], BEST_UNITS, *COLUMNS[3:])
 
 
@@ -115,7 +115,7 @@ class ArmMaps:
     n: int
     watches_only: bool
     units_at_start: int | None
-    figures: dict[str, Spread | None]
+    figures: dict[str, RunSpread | None]
     shown: ShownMaps | None
     problem: str | None
 

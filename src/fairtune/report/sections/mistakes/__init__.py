@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from fairtune.report.content import ReportContent
 from fairtune.report.markdown_text import heading
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.mistakes import words
 from fairtune.report.sections.mistakes.content import MistakesSection, read_mistakes
 from fairtune.report.sections.mistakes.figure import drawn_arms, groups_svg
@@ -29,4 +29,4 @@ def names(mistakes: MistakesSection, _: ReportContent) -> dict[str, Any]:
     return {show.__name__: show for show in called} | {"figure": Markup(drawn) if drawn else None}
 
 
-SECTION = Section(__name__, lambda evidence: read_mistakes(evidence.results), markdown, names)
+SECTION = ReportSection(__name__, lambda evidence: read_mistakes(evidence.results), markdown, names)

@@ -13,7 +13,7 @@ from fairtune.report.sections.mistakes.examples import Groups, KeptTexts, by_kin
 
 
 @dataclass(frozen=True)
-class Count:
+class RunCount:
     """A number over runs: its mean, the lowest and the highest."""
 
     mean: float
@@ -56,10 +56,10 @@ class ArmMistakes:
 
     arm: str
     n: int
-    wrong: Count
+    wrong: RunCount
     confusion: tuple[tuple[float, ...], ...]
-    false_positives: Count | None
-    false_negatives: Count | None
+    false_positives: RunCount | None
+    false_negatives: RunCount | None
     gained: tuple[ShownExample, ...]
     lost: tuple[ShownExample, ...]
     gains: int | None
@@ -157,9 +157,9 @@ def _arm(arm: str, own: Answers, other: Answers | None, labels: tuple[str, ...],
     )
 
 
-def _count(found: Mask) -> Count:
+def _count(found: Mask) -> RunCount:
     each = found.sum(axis=1)
-    return Count(float(each.mean()), int(each.min()), int(each.max()))
+    return RunCount(float(each.mean()), int(each.min()), int(each.max()))
 
 
 def _shown(

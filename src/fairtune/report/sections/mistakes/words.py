@@ -10,8 +10,8 @@ from fairtune.core.numbers import DASH, confidence, share
 from fairtune.report.markdown_text import items, plain, table
 from fairtune.report.sections.mistakes.content import (
     ArmMistakes,
-    Count,
     MistakesSection,
+    RunCount,
     ShownExample,
 )
 from fairtune.report.sections.mistakes.examples import Groups
@@ -47,7 +47,7 @@ def mistake_cells(section: MistakesSection, arm: ArmMistakes) -> list[str]:
     return [*cells, *(DASH if n is None else f"{n:,}" for n in (arm.gains, arm.losses))]
 
 
-def count_text(count: Count) -> str:
+def count_text(count: RunCount) -> str:
     low_to_high = f" ({count.low:,} to {count.high:,})" if count.low < count.high else ""
     return f"{number(count.mean)}{low_to_high}"
 

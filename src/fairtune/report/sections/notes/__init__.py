@@ -8,7 +8,7 @@ from fairtune.core.numbers import confidence, whole
 from fairtune.report.content import Header, ReportContent, TextFacts
 from fairtune.report.markdown_text import heading, items, plain
 from fairtune.report.scales import scale_of
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.findings.sentences import margin_text
 
 
@@ -93,4 +93,4 @@ def _margin_note(header: Header) -> str:
     )
 
 
-SECTION = Section(__name__, lambda evidence: reading_notes(evidence.header), markdown)
+SECTION = ReportSection(__name__, lambda evidence: reading_notes(evidence.header), markdown)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from fairtune.report.content import ReportContent
 from fairtune.report.markdown_text import heading, items, plain
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.representation import content
 from fairtune.report.sections.representation.content import RepresentationSection
 from fairtune.report.sections.representation.figure import cloud_svg
@@ -31,7 +31,7 @@ def names(found: RepresentationSection, _: ReportContent) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
+SECTION = ReportSection(
     __name__,
     lambda evidence: content.read_representation(evidence.results),
     markdown,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from fairtune.analysis.records import steps_text
 from fairtune.report.content import ArmRow, ReportContent
 from fairtune.report.markdown_text import heading
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.results.figure import differences_svg, scores_svg
 from fairtune.report.sections.results.markdown import result_lines, text_result_lines
 from fairtune.settings.metrics import METRICS, metrics_of_kind
@@ -35,4 +35,4 @@ def markdown(rows: Rows, report: ReportContent) -> Iterator[str]:
     yield from (result_lines if report.header.text is None else text_result_lines)(report.header, rows)
 
 
-SECTION = Section(__name__, lambda evidence: evidence.rows, markdown, names, json=lambda rows: {"rows": rows})
+SECTION = ReportSection(__name__, lambda evidence: evidence.rows, markdown, names, json=lambda rows: {"rows": rows})

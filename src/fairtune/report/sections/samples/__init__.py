@@ -10,7 +10,7 @@ from pathlib import Path
 from fairtune.analysis.results import Results, RunRecord
 from fairtune.report.content import ReportContent
 from fairtune.report.markdown_text import heading, items, plain, table
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def markdown(samples: Samples, _: ReportContent) -> Iterator[str]:
         yield from items(f"Left out: {plain(remark)}." for remark in samples.remarks)
 
 
-SECTION = Section(
+SECTION = ReportSection(
     __name__,
     lambda evidence: read_samples(evidence.results),
     markdown,

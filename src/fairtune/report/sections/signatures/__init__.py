@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairtune.report.content import Evidence, ReportContent
 from fairtune.report.markdown_text import fenced, heading, one_line
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,4 @@ def markdown(runs: tuple[RunLine, ...], _: ReportContent) -> Iterator[str]:
     yield from fenced((f"{run.status:<11} {one_line(run.signature)}" for run in runs), "text")
 
 
-SECTION = Section(__name__, gather, markdown, json=lambda runs: {"runs": runs})
+SECTION = ReportSection(__name__, gather, markdown, json=lambda runs: {"runs": runs})

@@ -12,7 +12,7 @@ from fairtune.core.numbers import DASH, error_size, significant
 from fairtune.report.content import Evidence, Header, ReportContent
 from fairtune.report.init_cards import CardSummary, Origin, origin_of
 from fairtune.report.markdown_text import heading, items, plain, table
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 from fairtune.report.sections.start.attention import head_maps, layer_rows
 from fairtune.report.sections.start.figure import spread_svg
 
@@ -90,6 +90,6 @@ def names(starts: Starts, report: ReportContent) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
+SECTION = ReportSection(
     __name__, gather, markdown, names, json=lambda starts: {"cards": starts.cards, "starting_notes": starts.notes}
 )

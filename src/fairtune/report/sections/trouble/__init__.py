@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairtune.analysis.results import RunRecord
 from fairtune.report.content import Evidence, ReportContent
 from fairtune.report.markdown_text import heading, items, plain
-from fairtune.report.section import Section
+from fairtune.report.section import ReportSection
 
 
 @dataclass(frozen=True)
@@ -68,4 +68,4 @@ def trouble_lines(troubles: Troubles) -> list[str]:
     ]
 
 
-SECTION = Section(__name__, gather_troubles, markdown, json=vars)
+SECTION = ReportSection(__name__, gather_troubles, markdown, json=vars)
