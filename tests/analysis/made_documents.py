@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fairtune.analysis.resampling import Documents
 from fairtune.analysis.statistics import PairedDifference, paired_difference
-from fairtune.analysis.totals import Documents
 
 
 def simulate(

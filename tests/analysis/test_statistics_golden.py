@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from fairtune.analysis import statistics
-from fairtune.analysis.resampling import bootstrap_variance
+from fairtune.analysis.resampling import Classified, bootstrap_variance
 from fairtune.analysis.statistics import PairedDifference, holm, paired_difference, seeds_needed, summarise
-from fairtune.analysis.totals import Classified
 from fairtune.analysis.verdicts import judge
 
 

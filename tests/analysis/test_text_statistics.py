@@ -11,9 +11,8 @@ import pytest
 from made_documents import compare, perplexities, simulate
 
 from fairtune.analysis import statistics
-from fairtune.analysis.resampling import bootstrap_variance
+from fairtune.analysis.resampling import Documents, bootstrap_variance, metric_from_totals
 from fairtune.analysis.statistics import paired_difference, summarise
-from fairtune.analysis.totals import Documents, metric_from_totals
 from fairtune.analysis.verdicts import judge
 from fairtune.settings.metrics import METRICS, text_metrics
 

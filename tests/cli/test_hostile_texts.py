@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from fairtune import TextClassifier
 from fairtune.cli.app import app
 from fairtune.core.grid import Grid
-from fairtune.report.maps import run_page
-from fairtune.report.maps.pictures import pictures
+from fairtune.report.sections.maps import run_page
+from fairtune.report.sections.maps.pictures import pictures
 
 LABELS = (f"one {ALL}", f"two {ALL}")
 TEXT, LABEL = f"text{NAME}", f"label{NAME}"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fairtune.cli.app import app
 from fairtune.core.grid import Grid
-from fairtune.report.maps.pictures import Picture
+from fairtune.report.sections.maps.pictures import Picture
 
 PICTURES = {
     "combined.png", "labels.png", "reliability.png", "u-matrix.png", "epochs.png", "epochs.gif", "use.png",
@@ -77,7 +77,7 @@ def test_the_page_needs_nothing_from_elsewhere(kept: Path, answer: Any) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """One picture for all, where it is the words that matter."""
     one = [Picture("combined.gif", "A map.", b"GIF")]
-    monkeypatch.setattr("fairtune.report.maps.run_page.pictures", lambda *_: one)
+    monkeypatch.setattr("fairtune.report.sections.maps.run_page.pictures", lambda *_: one)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -11,8 +11,7 @@ from made_text_ledger import MadeTextLedger, make_text_study, usual_text_ledger
 
 from fairtune.analysis.results import Results
 from fairtune.report.content import ReportContent
-from fairtune.report.gathering import make_content
-from fairtune.report.writing import write_report
+from fairtune.report.writer import make_content, write_report
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from made_ledger import STUDY, MadeLedger
 from tests.tasks.test_duplicates import SMALL, files
 
 from fairtune.core.files import read_json, read_sealed, write_json
-from fairtune.report.data_section import read_data, split_rows
-from fairtune.report.writing import write_report
+from fairtune.ledger.data_card import DataCard
+from fairtune.report.sections.data.content import read_data, split_rows
+from fairtune.report.writer import write_report
 from fairtune.tasks.card.builder import card_of
-from fairtune.tasks.card.data_card import DataCard
 
 
 @pytest.fixture

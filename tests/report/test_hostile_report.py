@@ -24,8 +24,8 @@ from fairtune.core.files import read_json, write_sealed
 from fairtune.core.markdown import code, fenced, plain
 from fairtune.core.printable import printable
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
-from fairtune.report.figures import save_png
-from fairtune.report.writing import write_report
+from fairtune.report.sections.results.figure import save_png
+from fairtune.report.writer import write_report
 
 
 def parsed(text: str) -> list[Any]:
@@ -125,7 +125,7 @@ def test_a_report_obeys_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert_harmless({kind: (folder / name).read_text(encoding="utf-8") for kind, name in files.items()})
     assert done.stdout == (folder / "report.json").read_text(encoding="utf-8")
     made_already = {"html": folder / "index.html"}
-    monkeypatch.setattr("fairtune.report.writing.write_report", lambda _: made_already)
+    monkeypatch.setattr("fairtune.report.writer.write_report", lambda _: made_already)
     shown = on_a_terminal(words, monkeypatch)
     assert raw_codes(shown) == []
     assert r"\x1b[2J" in shown

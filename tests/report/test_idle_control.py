@@ -8,7 +8,7 @@ import pytest
 from made_ledger import ArmSpec, make_study
 
 from fairtune.methods.registry import is_control, parse_method_use
-from fairtune.report.gathering import make_content
+from fairtune.report.writer import make_content
 
 OBSERVER = [{"bpsom": {"alpha": 0.0, "prune": None}}]
 
@@ -57,7 +57,7 @@ def test_arms_are_compared_with_the_observer_besides_the_baseline(tmp_path: Path
     fair = results.comparison("bpsom", "bpsom-observer")
     assert fair is not None
     assert fair.found.difference == pytest.approx(10 / 400)
-    told = {finding.arm: " ".join(finding.cautions) for finding in make_content(results).findings}
+    told = {finding.arm: " ".join(finding.cautions) for finding in make_content(results).sections["findings"].findings}
     assert told["bpsom"].startswith("Like with like: ")
     assert "bpsom-observer" in told["bpsom"]
     assert "Like with like" not in told["bpsom-observer"]

@@ -11,15 +11,18 @@ from tests.made_maps import made_run
 
 from fairtune.analysis.maps import MapRecord, read_maps
 from fairtune.core.grid import Grid, Topology
-from fairtune.report.canvas import drawing
-from fairtune.report.maps.cells import extent, outlines, short_count
-from fairtune.report.maps.colours import class_colours, class_letters, faded, ink_on, strength
-from fairtune.report.maps.combined_map import cell_colours, combined_map
-from fairtune.report.maps.images import png, reduced
-from fairtune.report.maps.label_map import letters_of
-from fairtune.report.maps.over_epochs import spread_out
-from fairtune.report.maps.planes import component_planes, planes_of
-from fairtune.report.maps.words import when
+from fairtune.report.figures.canvas import drawing, png, reduced
+from fairtune.report.figures.palette import (
+    class_colours,
+    class_letters,
+    faded,
+    ink_on,
+    strength,
+)
+from fairtune.report.sections.maps.cell_maps import cell_colours, combined_map, letters_of, spread_out
+from fairtune.report.sections.maps.cells import extent, outlines, short_count
+from fairtune.report.sections.maps.content import when
+from fairtune.report.sections.maps.units import component_planes, planes_of
 
 
 @pytest.fixture

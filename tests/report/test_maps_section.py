@@ -14,10 +14,10 @@ from tests.made_maps import record_maps
 
 from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ReportContent
-from fairtune.report.maps.markdown import map_lines
-from fairtune.report.maps.page_figures import map_figures
-from fairtune.report.maps.section import MapsSection, read_map_section
-from fairtune.report.writing import write_report
+from fairtune.report.sections.maps import SECTION
+from fairtune.report.sections.maps.content import MapsSection, read_map_section
+from fairtune.report.sections.maps.pictures import map_figures
+from fairtune.report.writer import make_content, write_report
 
 BPSOM = [{"bpsom": {}}]
 REMOVED = (((), (1,)), ((), (1, 2, 3)), ((), ()))
@@ -125,11 +125,11 @@ def test_same_maps_same_bytes(maps: MapsSection, files: dict[str, str]) -> None:
 def test_damage_leaves_the_figures_and_says_which_map_is_missing(tmp_path: Path) -> None:
     made = made_maps(tmp_path / "runs")
     (made.folder("bpsom", 0).records / "bpsom-000000010.safetensors").write_bytes(b"")
-    found = read_map_section(made.results())
-    assert found is not None
+    content = make_content(made.results())
+    found = content.sections["maps"]
     assert found.arms[0].n == 3
     assert found.arms[0].shown is None
-    told = "\n".join(map_lines(found, "made"))
+    told = "\n".join(SECTION.markdown(found, content))
     assert r"what seed 0 recorded cannot be read; \`fairtune som made/bpsom/seed-0\` says why" in told
     assert str(tmp_path) not in told
 
@@ -144,7 +144,7 @@ def test_where_nothing_is_removed_no_curve_is_drawn(make_ledger: Callable[..., M
 
 
 def test_without_maps_nothing_is_said(content: ReportContent, written: dict[str, Path]) -> None:
-    assert content.maps is None
+    assert content.sections["maps"] is None
     for path in written.values():
         assert "SOM" not in path.read_text()
     assert "img-src" not in written["html"].read_text()

@@ -14,12 +14,10 @@ from made_ledger import EXAMPLES, ArmSpec, MadeLedger, make_study
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.report.content import ReportContent
-from fairtune.report.mistakes.content import MistakesSection
-from fairtune.report.mistakes.figure import drawn_arms, groups_svg
-from fairtune.report.mistakes.markdown import mistake_lines
-from fairtune.report.mistakes.section import SHOWN, read_mistakes
-from fairtune.report.mistakes.words import matrix, mistake_cells, mistake_heads
-from fairtune.report.writing import write_report
+from fairtune.report.sections.mistakes.content import SHOWN, MistakesSection, read_mistakes
+from fairtune.report.sections.mistakes.figure import drawn_arms, groups_svg
+from fairtune.report.sections.mistakes.words import matrix, mistake_cells, mistake_heads, mistake_lines
+from fairtune.report.writer import write_report
 
 HOSTILE = "<script>alert(1)</script> | `x`"
 LABELS = np.arange(EXAMPLES) % 2
@@ -211,5 +209,5 @@ def test_the_reference_is_always_drawn(section: MistakesSection) -> None:
 def test_language_models_and_studies_without_runs_have_no_such_section(
     text_content: ReportContent, make_ledger: Callable[..., MadeLedger]
 ) -> None:
-    assert text_content.mistakes is None
+    assert text_content.sections["mistakes"] is None
     assert read_mistakes(make_ledger({"baseline": ArmSpec([None])}).results()) is None

@@ -10,8 +10,9 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.ledger.events import EventLog
-from fairtune.report.content import ArmRow, Finding, ReportContent
-from fairtune.report.gathering import make_content
+from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.sections.findings.sentences import Finding
+from fairtune.report.writer import make_content
 
 
 def row(content: ReportContent, arm: str) -> ArmRow:
@@ -19,7 +20,7 @@ def row(content: ReportContent, arm: str) -> ArmRow:
 
 
 def finding(content: ReportContent, arm: str) -> Finding:
-    return next(finding for finding in content.findings if finding.arm == arm)
+    return next(finding for finding in content.sections["findings"].findings if finding.arm == arm)
 
 
 def test_figures_come_from_predictions_not_from_results_of_runs(ledger: MadeLedger) -> None:
@@ -43,7 +44,9 @@ def test_a_confound_is_named_and_the_fair_comparison_stands_beside_it(content: R
     (caution,) = finding(content, "oelm-freeze").cautions
     assert "lr (0.0001, not 2e-05)" in caution
     assert "Like with like: inferior to baseline-fast by 18.50 points" in caution
-    assert [(v.arm, v.reference, v.confounds) for v in content.like_with_like] == [("oelm-freeze", "baseline-fast", ())]
+    assert [(v.arm, v.reference, v.confounds) for v in content.sections["comparisons"].like_with_like] == [
+        ("oelm-freeze", "baseline-fast", ())
+    ]
 
 
 def test_without_a_control_the_report_says_that_method_and_setting_cannot_be_told_apart(
@@ -67,9 +70,9 @@ def test_failures_unfinished_runs_and_exclusions_are_listed(ledger: MadeLedger) 
     stray = ledger.folder("retired", 0)
     stray.write_plan({"key": "old"})
     content = make_content(ledger.results())
-    assert content.failures == {"focal/seed-1": "the loss is nan at step 3 of 20"}
-    assert set(content.unfinished) == {"later/seed-0", "later/seed-1", "later/seed-2"}
-    assert content.exclusions == ("retired/seed-0: not in the newest plan",)
+    assert content.sections["trouble"].failures == {"focal/seed-1": "the loss is nan at step 3 of 20"}
+    assert set(content.sections["trouble"].unfinished) == {"later/seed-0", "later/seed-1", "later/seed-2"}
+    assert content.sections["trouble"].exclusions == ("retired/seed-0: not in the newest plan",)
     assert "1 of its 3 runs failed" in " ".join(finding(content, "focal").cautions)
     assert content.header.statuses == {"finished": 11, "failed": 1, "waiting": 3}
 
@@ -81,9 +84,9 @@ def test_an_attempt_that_failed_before_the_run_finished_is_not_forgotten(ledger:
     log.write("warning", 0, text="a torn checkpoint")  # by a step that was lost and done again
     log.close()
     content = make_content(ledger.results())
-    assert content.retried == ("baseline/seed-0: out of memory",)
-    assert content.warnings == ("baseline/seed-0: a torn checkpoint",)
-    assert "baseline/seed-0" not in content.failures
+    assert content.sections["trouble"].retried == ("baseline/seed-0: out of memory",)
+    assert content.sections["trouble"].warnings == ("baseline/seed-0: a torn checkpoint",)
+    assert "baseline/seed-0" not in content.sections["trouble"].failures
 
 
 def test_an_arm_without_runs_has_no_figures(content: ReportContent) -> None:
@@ -98,12 +101,12 @@ def test_an_arm_without_runs_has_no_figures(content: ReportContent) -> None:
 
 def test_a_margin_in_percent_is_resolved_and_explained(content: ReportContent) -> None:
     assert content.header.margin == pytest.approx(0.015 * 0.84)
-    assert any("1.26 points (1.5% of baseline's mean)" in note for note in content.notes)
+    assert any("1.26 points (1.5% of baseline's mean)" in note for note in content.sections["notes"])
 
 
 def test_without_a_margin_nothing_can_be_not_inferior(make_ledger: Callable[..., MadeLedger]) -> None:
     content = make_content(make_ledger({"baseline": ArmSpec([330, 331]), "oelm": ArmSpec([329, 331])}).results())
-    assert any("states no margin" in note for note in content.notes)
+    assert any("states no margin" in note for note in content.sections["notes"])
 
 
 def test_ratios_of_step_times_pair_the_seeds(content: ReportContent) -> None:
@@ -114,17 +117,17 @@ def test_ratios_of_step_times_pair_the_seeds(content: ReportContent) -> None:
 
 
 def test_a_busy_machine_is_flagged(ledger: MadeLedger) -> None:
-    assert make_content(ledger.results()).machine.busy == ()
+    assert make_content(ledger.results()).sections["environment"].busy == ()
     path = ledger.folder("focal", 0).environment
     environment = read_json(path)
     assert environment is not None
     environment["load"]["load_average"][0] = 9.5
     write_json(path, environment)
     content = make_content(ledger.results())
-    assert content.machine.busy == ("focal/seed-0: load average 9.5 on 2 cores when it began",)
-    assert any("Do not trust these times: 1 run" in note for note in content.timing_notes)
-    assert {one.versus.arm: one.versus.busy for one in content.ranking}["focal"]
-    assert not all(one.versus.busy for one in content.ranking)
+    assert content.sections["environment"].busy == ("focal/seed-0: load average 9.5 on 2 cores when it began",)
+    assert any("Do not trust these times: 1 run" in note for note in content.sections["costs"])
+    assert {one.versus.arm: one.versus.busy for one in content.sections["comparisons"].ranking}["focal"]
+    assert not all(one.versus.busy for one in content.sections["comparisons"].ranking)
 
 
 def test_machines_that_differ_are_told_apart(ledger: MadeLedger) -> None:
@@ -132,21 +135,21 @@ def test_machines_that_differ_are_told_apart(ledger: MadeLedger) -> None:
     environment = json.loads(path.read_text())
     environment["packages"]["torch"] = "2.12.0"
     write_json(path, environment)
-    machine = make_content(ledger.results()).machine
+    machine = make_content(ledger.results()).sections["environment"]
     assert machine.differing == ("packages.torch: 2.13.0 in 11 runs; 2.12.0 in 1 run",)
     assert "packages.torch" not in machine.facts
     assert machine.facts["cpu"] == "a CPU"
 
 
 def test_learning_curves_have_validation_scores_and_training_loss(content: ReportContent) -> None:
-    curve = next(c for c in content.curves if (c.arm, c.seed) == ("baseline", 0))
+    curve = next(c for c in content.sections["curves"] if (c.arm, c.seed) == ("baseline", 0))
     assert [step for step, _ in curve.score] == [5, 10, 15, 20]
     assert curve.loss[0] == (1, pytest.approx(0.68))
     assert len(curve.loss) == 20
 
 
 def test_cards_come_from_the_first_finished_run(content: ReportContent) -> None:
-    cards = {card.arm: card for card in content.cards}
+    cards = {card.arm: card for card in content.sections["start"].cards}
     assert set(cards) == {"baseline", "baseline-fast", "oelm-freeze", "focal"}
     assert [change["name"] for change in cards["oelm-freeze"].changed] == ["layer.0.query.weight"]
     assert cards["baseline"].changed == ()

@@ -10,8 +10,7 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ArmRow, ReportContent, Versus
-from fairtune.report.gathering import make_content
-from fairtune.report.writing import write_report
+from fairtune.report.writer import make_content, write_report
 
 BOUND = 283.4 / 300
 
@@ -27,7 +26,7 @@ def versus(content: ReportContent, arm: str) -> Versus:
 
 
 def cautions(content: ReportContent) -> list[str]:
-    return [note for note in content.timing_notes if note.startswith("Faster than its bound allows")]
+    return [note for note in content.sections["costs"] if note.startswith("Faster than its bound allows")]
 
 
 def two_arms(make_ledger: Callable[..., MadeLedger], seconds: float, seeds: int = 3) -> MadeLedger:
@@ -38,7 +37,7 @@ def two_arms(make_ledger: Callable[..., MadeLedger], seconds: float, seeds: int 
 def test_the_bound_compares_the_matrix_products_of_two_arms(content: ReportContent) -> None:
     assert versus(content, "oelm-freeze").bound == pytest.approx(BOUND)
     assert versus(content, "baseline-fast").bound == 1.0
-    (fair,) = content.like_with_like
+    (fair,) = content.sections["comparisons"].like_with_like
     assert fair.bound == pytest.approx(BOUND)
     assert row(content, "oelm-freeze").flops_per_token == pytest.approx(283.4e6)
 
@@ -93,7 +92,7 @@ def test_arms_whose_steps_do_other_work_have_no_bound(make_ledger: Callable[...,
     content = make_content(made.results())
     assert versus(content, "oelm").bound is None
     assert not versus(content, "oelm").beats_bound
-    assert any("An arm without a bound" in note for note in content.timing_notes)
+    assert any("An arm without a bound" in note for note in content.sections["costs"])
 
 
 def test_runs_recorded_before_costs_were_counted_can_be_reported(ledger: MadeLedger) -> None:

@@ -13,8 +13,8 @@ from made_ledger import ArmSpec, MadeLedger
 
 from fairtune.analysis.results import Results
 from fairtune.core.errors import LedgerError
-from fairtune.report.figures import save_png
-from fairtune.report.writing import write_report
+from fairtune.report.sections.results.figure import save_png
+from fairtune.report.writer import write_report
 
 HOSTILE = "<script>alert('x')<!--"
 

@@ -13,19 +13,27 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.core.numbers import error_size, significant, trains
-from fairtune.report.attention import LEVELS, head_maps, layer_rows, spread_curves
 from fairtune.report.content import ReportContent
-from fairtune.report.gathering import make_content
 from fairtune.report.html import HtmlExporter
-from fairtune.report.spread_figure import spread_svg
-from fairtune.report.starting import CardSummary
-from fairtune.report.writing import write_report
+from fairtune.report.init_cards import CardSummary
+from fairtune.report.sections.start.attention import (
+    LEVELS,
+    head_maps,
+    layer_rows,
+    spread_curves,
+)
+from fairtune.report.sections.start.figure import spread_svg
+from fairtune.report.writer import make_content, write_report
 
 ATTENTION = made_card(frozen=True, changed=True)["attention"]
 
 
+def spread_figure(content: ReportContent) -> str | None:
+    return spread_svg(content.sections["start"].cards, [row.arm for row in content.rows], content.header.from_scratch)
+
+
 def card(content: ReportContent, arm: str) -> CardSummary:
-    return next(card for card in content.cards if card.arm == arm)
+    return next(card for card in content.sections["start"].cards if card.arm == arm)
 
 
 def edit_card(ledger: MadeLedger, arm: str, **changes: object) -> ReportContent:
@@ -85,11 +93,11 @@ def test_frozen_tensors_are_proven_in_every_finished_run(content: ReportContent)
     assert proof is not None
     assert (proof.tensors, proof.runs) == (4, 3)
     assert card(content, "baseline").proof is None
-    assert any("bit for bit" in note for note in content.starting_notes)
+    assert any("bit for bit" in note for note in content.sections["start"].notes)
 
 
 def test_one_line_an_arm_that_does_not_start_with_the_checkpoints_logits(content: ReportContent) -> None:
-    figure = spread_svg(content)
+    figure = spread_figure(content)
     assert figure is not None
     assert "checkpoint = baseline = baseline-fast = focal" in figure
     assert ">oelm-freeze<" in figure
@@ -98,7 +106,7 @@ def test_one_line_an_arm_that_does_not_start_with_the_checkpoints_logits(content
 
 def test_arms_with_the_same_start_share_a_line(make_ledger: Callable[..., MadeLedger]) -> None:
     arms = {name: ArmSpec([300, 301], methods=QK) for name in ("oelm-freeze", "oelm-freeze-trainable")}
-    figure = spread_svg(make_content(make_ledger({"baseline": ArmSpec([330, 331]), **arms}).results()))
+    figure = spread_figure(make_content(make_ledger({"baseline": ArmSpec([330, 331]), **arms}).results()))
     assert figure is not None
     assert ">oelm-freeze = oelm-freeze-trainable<" in figure
 
@@ -106,14 +114,14 @@ def test_arms_with_the_same_start_share_a_line(make_ledger: Callable[..., MadeLe
 def test_without_measured_logits_there_is_no_figure(ledger: MadeLedger) -> None:
     for arm in ("baseline", "baseline-fast", "oelm-freeze", "focal"):
         content = edit_card(ledger, arm, attention={**ATTENTION, "logits": []})
-    assert spread_svg(content) is None
+    assert spread_figure(content) is None
     assert "Spread of attention logits by layer" not in HtmlExporter().render(content)
 
 
 def test_encoder_and_decoder_have_a_panel_each(ledger: MadeLedger) -> None:
     kinds = ("encoder_attentions", "decoder_attentions", "cross_attentions")
     logits = [{"layer": f"{kind}.{n}", "spread": [0.5], "checkpoint": [1.5]} for kind in kinds for n in range(2)]
-    figure = spread_svg(edit_card(ledger, "oelm-freeze", attention={**ATTENTION, "logits": logits}))
+    figure = spread_figure(edit_card(ledger, "oelm-freeze", attention={**ATTENTION, "logits": logits}))
     assert figure is not None
     assert all(name in figure for name in ("encoder: mean", "decoder: mean", "decoder to encoder: mean"))
 

@@ -14,10 +14,10 @@ from made_ledger import QK
 from made_text_ledger import PROMPTS, MadeTextLedger, TextArm
 from rich.console import Console
 
-from fairtune.report.content import ArmRow, Finding, ReportContent
-from fairtune.report.gathering import make_content
+from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.sections.findings.sentences import Finding
 from fairtune.report.terminal import verdict_table
-from fairtune.report.writing import write_report
+from fairtune.report.writer import make_content, write_report
 
 MakeText = Callable[..., MadeTextLedger]
 
@@ -27,7 +27,7 @@ def row(content: ReportContent, arm: str) -> ArmRow:
 
 
 def finding(content: ReportContent, arm: str) -> Finding:
-    return next(finding for finding in content.findings if finding.arm == arm)
+    return next(finding for finding in content.sections["findings"].findings if finding.arm == arm)
 
 
 def files(made: MadeTextLedger) -> dict[str, str]:
@@ -183,7 +183,7 @@ def test_early_perplexities_do_not_flatten_the_curve(text_files: dict[str, str])
 
 
 def test_samples_stand_side_by_side_as_illustrations(text_content: ReportContent, text_files: dict[str, str]) -> None:
-    samples = text_content.samples
+    samples = text_content.sections["samples"]
     assert samples is not None
     assert (samples.seed, samples.remarks) == (0, ())
     assert [found.prompt for found in samples.prompts] == list(PROMPTS)
@@ -196,7 +196,7 @@ def test_samples_stand_side_by_side_as_illustrations(text_content: ReportContent
 
 def test_samples_are_of_the_first_seed_that_all_arms_have_finished(make_text: MakeText) -> None:
     made = make_text({"baseline": TextArm([1.4, 1.4, 1.4]), "oelm": TextArm(["it broke", 1.5, 1.5])})
-    samples = make_content(made.results()).samples
+    samples = make_content(made.results()).sections["samples"]
     assert samples is not None
     assert (samples.seed, samples.remarks) == (1, ())
 
@@ -211,7 +211,7 @@ def test_missing_and_damaged_samples_are_left_out_with_a_remark(make_text: MakeT
         path.unlink()
     else:
         path.write_text(text)
-    samples = make_content(made.results()).samples
+    samples = make_content(made.results()).sections["samples"]
     assert samples is not None
     assert [list(found.by_arm) for found in samples.prompts] == [["baseline"]] * 2
     assert "oelm: " in samples.remarks[0]
@@ -245,7 +245,7 @@ def test_same_ledger_same_bytes(kept_text_ledger: MadeTextLedger, text_files: di
 def test_a_classifier_has_no_samples_no_tokenizer_and_no_last_weights(
     content: ReportContent, written: dict[str, Path]
 ) -> None:
-    assert (content.samples, content.header.text, content.header.from_scratch) == (None, None, False)
+    assert (content.sections["samples"], content.header.text, content.header.from_scratch) == (None, None, False)
     assert {row.final for row in content.rows} == {None}
     for kind in ("html", "markdown"):
         text = written[kind].read_text()

@@ -12,14 +12,10 @@ from rich.console import Console
 
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
-from fairtune.report.content import Confound, ReportContent, Versus
-from fairtune.report.costs import cost_text
-from fairtune.report.gathering import make_content
-from fairtune.report.spread import spread_of
+from fairtune.report.content import Confound, ReportContent, Versus, spread_of
+from fairtune.report.sections.comparisons.worth import cost_text, rank, settings_text, worth_of
 from fairtune.report.terminal import verdict_table
-from fairtune.report.worth import rank, worth_of
-from fairtune.report.worth_words import settings_text
-from fairtune.report.writing import write_report
+from fairtune.report.writer import make_content, write_report
 
 BITFIT = [{"bitfit": {}}]
 
@@ -80,7 +76,7 @@ def test_arms_are_ranked_by_gain_and_those_without_a_figure_come_last() -> None:
 
 def test_one_arm_is_no_ranking(make_ledger: Callable[..., MadeLedger]) -> None:
     content = make_content(make_ledger({"baseline": ArmSpec([330, 331]), "one": ArmSpec([330, 331])}).results())
-    assert content.ranking == ()
+    assert content.sections["comparisons"].ranking == ()
 
 
 def test_settings_that_differ_are_told_beside_the_answer() -> None:
@@ -147,17 +143,17 @@ def test_a_method_that_is_not_installed_here_is_expected_to_cost_what_the_plan_s
     results.plan["arms"]["twice"]["methods"] = [{"from_another_version": {}}]
     found = {row.arm: row.versus for row in make_content(results).rows if row.versus}
     assert found["twice"].expected == 2.0
-    assert content.ranking
+    assert content.sections["comparisons"].ranking
 
 
 def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
     results = two_passes.results()
     content = make_content(results)
-    told = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.left_out]
+    told = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.sections["comparisons"].left_out]
     assert told == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
-    assert content.left_out[0].gain == pytest.approx(29 / 400)
-    assert content.left_out[1].versus.expected == 2.0
-    assert content.like_with_like == (), "what is left out is no like-with-like comparison"
+    assert content.sections["comparisons"].left_out[0].gain == pytest.approx(29 / 400)
+    assert content.sections["comparisons"].left_out[1].versus.expected == 2.0
+    assert content.sections["comparisons"].like_with_like == (), "what is left out is no like-with-like comparison"
     alone = results.compared([("both", "twice"), ("both", "one")])
     assert [c.verdict.p for c in results.left_out] == [c.verdict.p for c in alone], "corrected among themselves"
     for path in write_report(results).values():

@@ -14,11 +14,15 @@ from made_ledger import EXAMPLES, ArmSpec, MadeLedger, make_study
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT, write_arrays
 from fairtune.report.content import ReportContent
-from fairtune.report.representation.drawing import cloud_svg
-from fairtune.report.representation.embedding import on_a_plane
-from fairtune.report.representation.section import MOST_ARMS, MOST_EXAMPLES, RepresentationSection, read_representation
-from fairtune.report.representation.words import representation_remarks
-from fairtune.report.writing import write_report
+from fairtune.report.sections.representation.content import (
+    MOST_ARMS,
+    MOST_EXAMPLES,
+    RepresentationSection,
+    read_representation,
+    representation_remarks,
+)
+from fairtune.report.sections.representation.figure import cloud_svg, on_a_plane
+from fairtune.report.writer import write_report
 
 KEPT = 60
 
@@ -132,5 +136,5 @@ def test_what_cannot_be_drawn_says_why(ledger: MadeLedger, states: np.ndarray | 
 
 
 def test_without_vectors_nothing_is_said(content: ReportContent, written: dict[str, Path]) -> None:
-    assert content.representation is None
+    assert content.sections["representation"] is None
     assert all("t-SNE" not in path.read_text() for path in written.values())

@@ -11,9 +11,10 @@ import pytest
 from tests.tasks.made_mirror import make_sst2, write_split
 from tests.tasks.test_duplicates import SMALL, files
 
+from fairtune.core.numbers import as_percent
+from fairtune.ledger.data_card import DataCard
+from fairtune.tasks.card import builder as card_making
 from fairtune.tasks.card.builder import SHOWN, card_of
-from fairtune.tasks.card.data_card import DataCard, as_percent
-from fairtune.tasks.card.data_card import builder as card_making
 from fairtune.tasks.card.languages import languages_of
 
 ENGLISH = "The committee will meet again in the spring to decide about the new bridge, number"

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fairtune.analysis.ablations import left_out_pairs
-from fairtune.analysis.progress import steps_to_loss
-from fairtune.analysis.records import RunRecord, difference_of
+from fairtune.analysis.records import RunRecord, difference_of, steps_to_loss
+from fairtune.analysis.resampling import scored
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
-from fairtune.analysis.totals import scored
 from fairtune.analysis.verdicts import Verdict, judge
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_study, require_study, run_folder, run_folders
-from fairtune.settings.metrics import METRICS, TITLES
+from fairtune.settings.metrics import METRICS, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,7 +210,7 @@ class Results:
         diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[self.metric])]
         if diverged:
             names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
-            trouble = f"the {TITLES[self.metric]} of {names} is not a finite number"
+            trouble = f"the {title_of(self.metric)} of {names} is not a finite number"
             return no_difference(len(pairs), self.confidence, trouble=trouble)
         return paired_difference(
             [scored(our_run.test) for our_run, _ in pairs],

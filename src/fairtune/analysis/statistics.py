@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from fairtune.analysis.resampling import bootstrap_variance
-from fairtune.analysis.totals import Scored
-from fairtune.settings.metrics import TITLES
+from fairtune.analysis.resampling import Scored, bootstrap_variance
+from fairtune.settings.metrics import title_of
 
 MOST_SEEDS = 200
 
@@ -102,7 +101,7 @@ def paired_difference(
     seed_variance = float(np.var(by_seed, ddof=1)) / n
     total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)
     if not math.isfinite(total):
-        return no_difference(n, confidence, difference, f"the {TITLES[metric]} is too large to be compared")
+        return no_difference(n, confidence, difference, f"the {title_of(metric)} is too large to be compared")
     df = _freedom(n, seed_variance, total, sample.most_freedom)
     half = _quantile(confidence, df) * math.sqrt(total)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairtune.analysis.progress import steps_text
+from fairtune.analysis.records import steps_text
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fairtune.analysis import mistakes as study_mistakes
-from fairtune.analysis.totals import metric_from_totals
+from fairtune.analysis.resampling import metric_from_totals
 from fairtune.classifier.inputs import Given
 from fairtune.core.printable import LINES, printable
 from fairtune.tasks.task import TEXT_COLUMNS, Labels

@@ -16,7 +16,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.printable import printable, printable_json
-from fairtune.settings.metrics import TITLES
+from fairtune.settings.metrics import title_of
 
 MOST_CLASSES = 50
 
@@ -115,7 +115,7 @@ def _data(provenance: Provenance) -> list[str]:
 def _training(provenance: Provenance) -> list[str]:
     settings = provenance.settings
     methods = [code(json.dumps(use, ensure_ascii=False)) for use in settings["methods"]] or ["none: plain fine-tuning"]
-    chosen = f"the best of validation by {TITLES[settings['metric']]}" if provenance.validation else "the last ones"
+    chosen = f"the best of validation by {title_of(settings['metric'])}" if provenance.validation else "the last ones"
     train = ", ".join(code(f"{name}: {_word(value)}") for name, value in settings["train"].items() if value is not None)
     return items(
         [
@@ -152,7 +152,7 @@ def _test(test: dict[str, Any]) -> list[str]:
 def _figures(figures: list[dict[str, Any]]) -> list[str]:
     rows = [
         [
-            TITLES[row["metric"]],
+            title_of(row["metric"]),
             f"{100 * row['value']:.2f}",
             f"{100 * row['low']:.2f} to {100 * row['high']:.2f}",
             f"{row['n']:,}",

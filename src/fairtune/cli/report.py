@@ -29,7 +29,7 @@ def show_report(runs: Path, study: str, as_json: bool) -> None:
     """Write the report, then show its table or its JSON."""
     from fairtune.analysis.results import load_results  # scipy and matplotlib: seconds that `--help` need not wait for
     from fairtune.report.terminal import verdict_table
-    from fairtune.report.writing import write_report
+    from fairtune.report.writer import write_report
 
     results = load_results(runs, study)
     written = write_report(results)

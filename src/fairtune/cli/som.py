@@ -17,7 +17,7 @@ from fairtune.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from fairtune.report.maps.run_page import RunPage
+    from fairtune.report.sections.maps.run_page import RunPage
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="A run folder, or study/arm/seed-n in --runs.", show_default=False)
@@ -34,7 +34,7 @@ Out = Annotated[
 @answers
 def som(run: RunName, out: Out = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Draw the maps that a run with bpsom recorded (PNG, GIF and one page) and show their figures."""
-    from fairtune.report.maps.opening import open_run  # matplotlib: seconds that `--help` need not wait for
+    from fairtune.report.sections.maps.run_page import open_run
 
     folder, page = open_run(run, runs)
     written = page.write(out or folder.path / "maps")
@@ -52,7 +52,7 @@ def som(run: RunName, out: Out = None, runs: Runs = Path("runs"), as_json: AsJso
 def _show(page: RunPage, written: dict[str, Path]) -> None:
     from rich.table import Table
 
-    from fairtune.report.maps.section import COLUMNS
+    from fairtune.report.sections.maps.content import COLUMNS
 
     out = console()
     out.print(page.name, style="bold")

@@ -13,7 +13,7 @@ BULLET = re.compile(r"^(\d{0,9})([-+=.)])(?=\s|$|\2)")
 """What means something where a line begins: bullets, numbers of a list, rules."""
 
 
-def section(title: str) -> tuple[str, ...]:
+def heading(title: str) -> tuple[str, ...]:
     return ("", f"## {title}", "")
 
 

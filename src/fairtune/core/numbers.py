@@ -99,3 +99,8 @@ def confidence(value: float) -> str:
 
 def setting(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def as_percent(share: float) -> str:
+    """A share in words: few are never shown as none."""
+    return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"

@@ -17,8 +17,8 @@ from fairtune.core.numbers import (
     ratio,
     significant,
 )
-from fairtune.report.attention import LayerRow, layer_rows
-from fairtune.report.origin import FRESH, Origin, origin_of
+from fairtune.report.init_cards import FRESH, Origin, origin_of
+from fairtune.report.sections.start.attention import LayerRow, layer_rows
 from fairtune.report.terminal import shown
 
 

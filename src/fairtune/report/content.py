@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
+from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
-from fairtune.report.data_section import DataSection
-from fairtune.report.maps.section import MapsSection
-from fairtune.report.mistakes.content import MistakesSection
-from fairtune.report.representation.section import RepresentationSection
-from fairtune.report.samples import Samples
-from fairtune.report.spread import Spread
-from fairtune.report.starting import CardSummary
+from fairtune.report.init_cards import CardSummary
+from fairtune.report.machine import Machine
+
+
+@dataclass(frozen=True)
+class RunSpread:
+    """A median over runs with the lowest and the highest of them."""
+
+    n: int
+    median: float
+    low: float
+    high: float
+
+
+def spread_of(values: Iterable[float | None]) -> RunSpread | None:
+    """The spread of what is there; None if nothing is."""
+    found = [float(value) for value in values if value is not None]
+    return RunSpread(len(found), float(median(found)), min(found), max(found)) if found else None
 
 
 @dataclass(frozen=True)
@@ -30,6 +45,11 @@ class TextFacts:
     counts: dict[str, dict[str, int]]
     blocks: tuple[int, ...]
     target_loss: float | None
+
+
+def tokenizer_text(text: TextFacts) -> str:
+    """The tokenizer with its size: bpe-2000 (2,000 tokens)."""
+    return text.tokenizer if text.vocabulary is None else f"{text.tokenizer} ({text.vocabulary:,} tokens)"
 
 
 @dataclass(frozen=True)
@@ -105,29 +125,11 @@ class Versus:
     word: str
     note: str
     confounds: tuple[Confound, ...]
-    slowdown: Spread | None
+    slowdown: RunSpread | None
     expected: float | None
     bound: float | None
     beats_bound: bool
     busy: bool = False
-
-
-@dataclass(frozen=True)
-class Worth:
-    """One line of the ranking: what a change gains, and whether that is worth its time.
-
-    Args:
-        left_out: the method that the other arm lacks; None in the ranking against the reference.
-        gain, low, high: the difference turned so that more is better.
-        answer: by the rule of `worth.py`.
-    """
-
-    versus: Versus
-    left_out: str | None
-    gain: float | None
-    low: float | None
-    high: float | None
-    answer: str
 
 
 @dataclass(frozen=True)
@@ -156,76 +158,36 @@ class ArmRow:
     tokens_per_second: float | None
     scores: dict[int, float]
     versus: Versus | None
-    step_seconds: Spread | None
-    seconds: dict[str, Spread]
+    step_seconds: RunSpread | None
+    seconds: dict[str, RunSpread]
     trainable_share: float | None
     parameters: int | None
     trainable: int | None
     frozen: int | None
     flops_per_token: float | None
     saved_bytes: int | None
-    peak_memory: Spread | None
+    peak_memory: RunSpread | None
     memory_kind: str | None
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What the evidence supports about an arm, in sentences; the first of the page.
+class Evidence:
+    """What sections are made from: the results, and what is worked out of them once.
 
     Args:
-        word: the verdict, or `reference`.
-        cautions: what to mind, each a sentence.
+        rows: one per arm, in the study's order.
+        like_with_like: comparisons with the arm that differs in nothing but the methods.
+        left_out: arms of several methods against those that lack one of them, with that method.
+        cards: what each arm started from, of those that have a finished run.
     """
 
-    arm: str
-    word: str
-    text: str
-    cautions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Points of one run over its optimizer steps.
-
-    Args:
-        loss: training loss, each point the mean over the steps since the point before.
-        score: the study's metric on the validation split.
-    """
-
-    arm: str
-    seed: int
-    status: str
-    loss: tuple[tuple[int, float], ...]
-    score: tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where the runs happened.
-
-    Args:
-        facts: what all runs have in common.
-        differing: what they do not, in words.
-        load_before, load_after: lowest and highest load average over the runs.
-        busy: runs that began on a machine that had other work.
-    """
-
-    facts: dict[str, str]
-    differing: tuple[str, ...]
-    load_before: tuple[float, float] | None
-    load_after: tuple[float, float] | None
-    busy: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class RunLine:
-    """A planned run and how it ended; the signature says what exactly was run."""
-
-    position: int
-    arm: str
-    seed: int
-    status: str
-    signature: str
+    results: Results
+    header: Header
+    rows: tuple[ArmRow, ...]
+    like_with_like: tuple[Versus, ...]
+    left_out: tuple[tuple[Versus, str | None], ...]
+    cards: tuple[CardSummary, ...]
+    machine: Machine
 
 
 @dataclass(frozen=True)
@@ -233,39 +195,9 @@ class ReportContent:
     """Everything a report says.
 
     Args:
-        ranking: arms by what they gain; empty where fewer than two are compared with the reference.
-        left_out: arms of several methods against those that lack one of them.
-        like_with_like: comparisons with the arm that differs in nothing but the methods.
-        samples: None for a study of classifiers.
-        mistakes: None for language models, and before any run is finished.
-        representation: None where no run kept what its model makes of examples.
-        maps: None where no run recorded self-organising maps.
-        retried: attempts that failed before a run finished.
-        starting_notes: how to read the cards.
-        notes: how to read the report.
+        sections: what each section gathered, by its name; None where the study has nothing of the kind.
     """
 
     header: Header
-    findings: tuple[Finding, ...]
     rows: tuple[ArmRow, ...]
-    ranking: tuple[Worth, ...]
-    left_out: tuple[Worth, ...]
-    like_with_like: tuple[Versus, ...]
-    audit: tuple[str, ...]
-    data: DataSection
-    samples: Samples | None
-    mistakes: MistakesSection | None
-    representation: RepresentationSection | None
-    maps: MapsSection | None
-    curves: tuple[Curve, ...]
-    timing_notes: tuple[str, ...]
-    cards: tuple[CardSummary, ...]
-    starting_notes: tuple[str, ...]
-    machine: Machine
-    failures: dict[str, str]
-    retried: tuple[str, ...]
-    unfinished: dict[str, str]
-    exclusions: tuple[str, ...]
-    warnings: tuple[str, ...]
-    runs: tuple[RunLine, ...]
-    notes: tuple[str, ...]
+    sections: dict[str, Any]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.results import RunRecord
 from fairtune.ledger.environment import read_environment
-from fairtune.report.content import Machine
 
 MOMENTARY = ("time", "load", "load_after")
 
@@ -68,3 +68,21 @@ def _busy(name: str, environment: dict[str, Any]) -> str | None:
     gpus = (environment.get("load") or {}).get("gpus") or []
     others = sum(int(gpu.get("other_processes") or 0) for gpu in gpus)
     return f"{name}: {others} other processes on the GPUs when it began" if others else None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the runs happened.
+
+    Args:
+        facts: what all runs have in common.
+        differing: what they do not, in words.
+        load_before, load_after: lowest and highest load average over the runs.
+        busy: runs that began on a machine that had other work.
+    """
+
+    facts: dict[str, str]
+    differing: tuple[str, ...]
+    load_before: tuple[float, float] | None
+    load_after: tuple[float, float] | None
+    busy: tuple[str, ...]

@@ -15,10 +15,6 @@ from fairtune.settings.metrics import METRICS
 
 DIGITS, MOST_PLACES = 4, 6
 UNITS = {"percent": "%", "x100": "× 100", "plain": ""}
-PLAIN_UNITS = {"perplexity": "a token", "loss": "nats a token"}
-"""What a plain number counts, where its title does not say."""
-OF_TOKENS = ("perplexity", "loss", "token_accuracy")
-"""Metrics that another tokenizer of the same text changes."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def scale_of(metric: str) -> Scale:
     plain = facts.shown == "plain"
     return Scale(
         facts.title,
-        PLAIN_UNITS.get(metric, "") if plain else UNITS[facts.shown],
+        facts.unit if plain else UNITS[facts.shown],
         1 if plain else 100,
         plain,
         facts.lower_is_better,

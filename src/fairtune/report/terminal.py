@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.analysis.progress import steps_text
+from fairtune.analysis.records import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
@@ -23,12 +23,11 @@ from fairtune.core.numbers import (
     whole,
 )
 from fairtune.core.printable import printable
-from fairtune.report.content import ArmRow, Header, Versus
-from fairtune.report.costs import cost_text, expected_text
-from fairtune.report.gathering import arm_rows, like_with_like, make_header
+from fairtune.report.content import ArmRow, Header, Versus, tokenizer_text
+from fairtune.report.evidence import arm_rows, like_with_like, make_header
 from fairtune.report.scales import Scale, relative, scale_of
-from fairtune.report.sentences import versus_text
-from fairtune.report.text_data import tokenizer_text
+from fairtune.report.sections.comparisons.worth import cost_text, expected_text
+from fairtune.report.sections.findings.sentences import versus_text
 
 STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
 

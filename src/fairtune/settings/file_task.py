@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from fairtune.core.errors import one_of
+from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import (
     MOST_CLASSES,
     Column,
@@ -17,7 +18,10 @@ from fairtune.settings.values import (
     Section,
 )
 
-Metric = Literal["accuracy", "macro_f1", "f1", "mcc"]
+if TYPE_CHECKING:
+    MetricName = str
+else:
+    MetricName = Literal[tuple(metrics_of_kind("classify"))]
 
 
 class Holdout(Section):
@@ -55,7 +59,7 @@ class FileTask(Section):
         description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
         "Nothing is trained on it. A file may lack it, if not all do that validation and test come from.",
     )
-    metric: Metric = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
+    metric: MetricName = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
     holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
 
     @field_validator("labels", mode="before")

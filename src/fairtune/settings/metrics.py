@@ -1,9 +1,10 @@
-"""Figures of merit: what is known of each, and how it follows from predictions or from sums of losses."""
+"""Figures of merit, one entry each: what is known of it, and how it follows from predictions or from sums of losses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,35 +13,162 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
+Formula = Callable[[Floats], Floats]
+PointFormula = Callable[[Counts, Counts, int], float]
+
+
 @dataclass(frozen=True)
-class MetricFacts:
-    """What is known of a metric.
+class Metric:
+    """A figure of merit.
 
     Args:
         title: as readers know it.
         kind: of the tasks it belongs to.
         shown: a share in percent, a coefficient times 100, or the plain number.
+        from_totals: the figure of each draw, from confusion counts [..., true class, predicted class] or from sums of
+            documents [..., (nll, tokens, bytes, words, correct)].
+        from_predictions: the figure from labels, predicted classes and the number of classes; `from_totals` where there is none.
+        two_classes: whether it is for two classes only.
+        unit: what a plain number counts, where its title does not say.
+        of_tokens: whether another tokenizer of the same text changes it.
     """
 
     title: str
     kind: Literal["classify", "language_model"]
     lower_is_better: bool
     shown: Literal["percent", "x100", "plain"]
+    from_totals: Formula
+    from_predictions: PointFormula | None = None
+    two_classes: bool = False
+    unit: str = ""
+    of_tokens: bool = False
+
+    def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
+        if self.from_predictions is not None:
+            return float(self.from_predictions(labels, predicted, classes))
+        counts = np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
+        return float(self.from_totals(counts.astype(np.float64)))
 
 
-METRICS = {
-    "accuracy": MetricFacts("accuracy", "classify", lower_is_better=False, shown="percent"),
-    "macro_f1": MetricFacts("macro-F1", "classify", lower_is_better=False, shown="percent"),
-    "f1": MetricFacts("F1", "classify", lower_is_better=False, shown="percent"),
-    "mcc": MetricFacts("MCC", "classify", lower_is_better=False, shown="x100"),
-    "perplexity": MetricFacts("perplexity", "language_model", lower_is_better=True, shown="plain"),
-    "word_perplexity": MetricFacts("word perplexity", "language_model", lower_is_better=True, shown="plain"),
-    "bits_per_byte": MetricFacts("bits per byte", "language_model", lower_is_better=True, shown="plain"),
-    "loss": MetricFacts("loss", "language_model", lower_is_better=True, shown="plain"),
-    "token_accuracy": MetricFacts("token accuracy", "language_model", lower_is_better=False, shown="percent"),
-}
-"""In the order in which they are shown; the first of each kind is the usual one."""
-TITLES = {name: facts.title for name, facts in METRICS.items()}
+class Sums(NamedTuple):
+    """Sums of a language model's scores over documents.
+
+    Args:
+        nll: losses in nats, summed over the tokens of the documents' texts.
+        tokens: of the texts; EOS and BOS, at their edges, are not scored.
+        bytes: of the texts in UTF-8.
+        words: of the texts, separated by white space.
+        correct: tokens that were the most likely one.
+    """
+
+    nll: Floats
+    tokens: Floats
+    bytes: Floats
+    words: Floats
+    correct: Floats
+
+
+def from_sums(figure: Callable[[Sums], Floats]) -> Formula:
+    """A formula of sums as one of totals; what is too large for a float is infinite."""
+
+    def compute(totals: Floats) -> Floats:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return figure(Sums(*np.moveaxis(np.asarray(totals, dtype=np.float64), -1, 0)))
+
+    return compute
+
+
+def _accuracy(counts: Floats) -> Floats:
+    return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
+
+
+def _f1_by_class(counts: Floats) -> Floats:
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    total = counts.sum(axis=-1) + counts.sum(axis=-2)
+    return np.asarray(np.divide(2 * hits, total, out=np.zeros_like(total), where=total > 0))
+
+
+def _mcc(counts: Floats) -> Floats:
+    total = counts.sum(axis=(-2, -1))
+    hits = np.trace(counts, axis1=-2, axis2=-1)
+    true, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
+    above = hits * total - (true * predicted).sum(axis=-1)
+    below = np.sqrt((total**2 - (predicted**2).sum(axis=-1)) * (total**2 - (true**2).sum(axis=-1)))
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
+
+
+# Values of runs are scikit-learn's, which is slow to import and not needed for the facts.
+def _sklearn_accuracy(labels: Counts, predicted: Counts, _: int) -> float:
+    from sklearn.metrics import accuracy_score
+
+    return float(accuracy_score(labels, predicted))
+
+
+def _sklearn_macro_f1(labels: Counts, predicted: Counts, classes: int) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels, predicted, labels=np.arange(classes), average="macro", zero_division=0))
+
+
+def _sklearn_f1(labels: Counts, predicted: Counts, _: int) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels, predicted, pos_label=1, average="binary", zero_division=0))
+
+
+def _sklearn_mcc(labels: Counts, predicted: Counts, _: int) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(labels, predicted))
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": Metric(
+        "accuracy", "classify", lower_is_better=False, shown="percent",
+        from_totals=_accuracy, from_predictions=_sklearn_accuracy,
+    ),
+    "macro_f1": Metric(
+        "macro-F1", "classify", lower_is_better=False, shown="percent",
+        from_totals=lambda counts: np.asarray(_f1_by_class(counts).mean(axis=-1)), from_predictions=_sklearn_macro_f1,
+    ),
+    "f1": Metric(
+        "F1", "classify", lower_is_better=False, shown="percent", two_classes=True,
+        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), from_predictions=_sklearn_f1,
+    ),
+    "mcc": Metric(
+        "MCC", "classify", lower_is_better=False, shown="x100", from_totals=_mcc, from_predictions=_sklearn_mcc
+    ),
+    "perplexity": Metric(
+        "perplexity", "language_model", lower_is_better=True, shown="plain", unit="a token", of_tokens=True,
+        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)),
+    ),
+    "word_perplexity": Metric(
+        "word perplexity", "language_model", lower_is_better=True, shown="plain",
+        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.words)),
+    ),
+    "bits_per_byte": Metric(
+        "bits per byte", "language_model", lower_is_better=True, shown="plain",
+        from_totals=from_sums(lambda sums: sums.nll / np.log(2) / sums.bytes),
+    ),
+    "loss": Metric(
+        "loss", "language_model", lower_is_better=True, shown="plain", unit="nats a token", of_tokens=True,
+        from_totals=from_sums(lambda sums: sums.nll / sums.tokens),
+    ),
+    "token_accuracy": Metric(
+        "token accuracy", "language_model", lower_is_better=False, shown="percent", of_tokens=True,
+        from_totals=from_sums(lambda sums: sums.correct / sums.tokens),
+    ),
+}  # fmt: skip
+"""In the order in which they are shown; the first of each kind is the usual one. A new metric is one entry here."""
+
+
+def title_of(metric: str) -> str:
+    """A metric as readers know it; one that is not known here, as in the ledger of another version, by its own name."""
+    return METRICS[metric].title if metric in METRICS else metric
+
+
+def metrics_of_kind(kind: str) -> list[str]:
+    return [name for name, metric in METRICS.items() if metric.kind == kind]
 
 
 def predicted_classes(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
@@ -49,44 +177,15 @@ def predicted_classes(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]
 
 
 def classification_metrics(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating]) -> dict[str, float]:
-    """Accuracy, macro-F1 and MCC of predictions by scikit-learn; F1 of class 1 where there are two classes."""
-    from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef  # slow to import, and not for the facts
-
-    predicted = predicted_classes(scores)
-    classes = np.arange(np.asarray(scores).shape[1])
-    figures = {
-        "accuracy": accuracy_score(labels, predicted),
-        "macro_f1": f1_score(labels, predicted, labels=classes, average="macro", zero_division=0),
-        "mcc": matthews_corrcoef(labels, predicted),
-    }
-    if len(classes) == 2:
-        figures["f1"] = f1_score(labels, predicted, pos_label=1, average="binary", zero_division=0)
-    return {name: float(value) for name, value in figures.items()}
+    """Every metric of classifiers that predictions have; those for two classes only come last."""
+    predicted, classes = predicted_classes(scores), np.asarray(scores).shape[1]
+    names = [name for name in metrics_of_kind("classify") if classes == 2 or not METRICS[name].two_classes]
+    names.sort(key=lambda name: METRICS[name].two_classes)
+    return {name: METRICS[name].of_predictions(labels, predicted, classes) for name in names}
 
 
 def text_metrics(nll: Floats, tokens: Counts, bytes: Counts, words: Counts, correct: Counts) -> dict[str, float]:
-    """Figures of a language model from sums by document; a perplexity too large for a float is infinite.
-
-    Args:
-        nll: losses in nats, summed over the tokens of the document's text.
-        tokens: of the text; EOS and BOS, at its edges, are not scored.
-        bytes: of the text in UTF-8.
-        words: of the text, separated by white space.
-        correct: tokens that were the most likely one.
-    """
+    """Every metric of language models from sums by document (see `Sums`), the loss first."""
     totals = np.array([np.sum(column, dtype=np.float64) for column in (nll, tokens, bytes, words, correct)])
-    return {name: float(value) for name, value in text_figures(totals).items()}
-
-
-def text_figures(totals: Floats) -> dict[str, Floats]:
-    """The same from totals [..., (nll, tokens, bytes, words, correct)], such as those of resampled documents."""
-    nll, tokens, size, words, correct = np.moveaxis(np.asarray(totals, dtype=np.float64), -1, 0)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        loss = nll / tokens
-        return {
-            "loss": loss,
-            "perplexity": np.exp(loss),
-            "word_perplexity": np.exp(nll / words),
-            "bits_per_byte": nll / np.log(2) / size,
-            "token_accuracy": correct / tokens,
-        }
+    names = sorted(metrics_of_kind("language_model"), key=lambda name: name != "loss")
+    return {name: float(METRICS[name].from_totals(totals)) for name in names}

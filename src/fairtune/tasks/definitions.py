@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fairtune.settings.file_task import Metric
+from fairtune.settings.file_task import MetricName
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Definition:
     text: tuple[str, ...]
     labels: tuple[str, ...]
     label: str = "label"
-    metric: Metric = "accuracy"
+    metric: MetricName = "accuracy"
     named: str | None = None
     trained_on: DataSet | None = None
     validation: str | None = "validation"

@@ -14,7 +14,7 @@ and out of the validation split what is also in the test split. The test split i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
+from fairtune.ledger.data_card import Removal
 from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import Hashes, Labels, Split, Task
 from fairtune.tasks.task_cache import prepared
@@ -51,42 +52,6 @@ def shared(hashes: Hashes, others: Hashes) -> Mask:
     if len(others) > len(hashes):  # NumPy takes several times as long to look for few among many
         others = others[np.isin(others, hashes)]
     return np.isin(hashes, others)
-
-
-@dataclass(frozen=True)
-class Removal:
-    """How many examples `dedupe: true` takes out, each under the first reason that holds.
-
-    Args:
-        in_test, in_validation, contradictory, repeated: of the training split.
-        validation_in_test: of the validation split.
-    """
-
-    in_test: int
-    in_validation: int
-    contradictory: int
-    repeated: int
-    validation_in_test: int
-
-    @property
-    def train(self) -> int:
-        return self.in_test + self.in_validation + self.contradictory + self.repeated
-
-    def __str__(self) -> str:
-        gone = [
-            f"{n:,} {name} rows" for n, name in ((self.train, "train"), (self.validation_in_test, "validation")) if n
-        ]
-        return f"{' and '.join(gone) or 'nothing'} removed"
-
-    def reasons(self) -> str:
-        """The counts of the training split in words; empty if there are none."""
-        counts = {
-            "also in the test split": self.in_test,
-            "also in the validation split": self.in_validation,
-            "with contradictory labels": self.contradictory,
-            "repeated": self.repeated,
-        }
-        return one_of(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
 
 def find_duplicates(task: Task) -> tuple[dict[str, Mask], Removal]:

@@ -41,6 +41,6 @@ def card(task: TaskName, train_on: TrainOn = None, dedupe: Dedupe = False, as_js
     if as_json:
         print_json(found.as_json())
         return
-    from fairtune.report.data_view import data_view
+    from fairtune.report.sections.data.view import data_view
 
     console().print(data_view(found))

@@ -62,13 +62,13 @@ def lengths(
         data, source = load_task(chosen), source.fetched()
         found = measure_lengths(data, source, tokenizer_folder(Path(str(source.folder))), coverage)
     if output is not None:
-        from fairtune.report.length_figure import save_length_figure
+        from fairtune.cli.data.length_figure import save_length_figure
 
         save_length_figure(found, output)
     if as_json:
         print_json({**found.as_json(), "picture": None if output is None else str(output)})
         return
-    from fairtune.report.length_view import length_view
+    from fairtune.cli.data.length_view import length_view
 
     console().print(length_view(found))
     if output is not None:

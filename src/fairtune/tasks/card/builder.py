@@ -14,16 +14,17 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
-from fairtune.settings.file_task import FileTask
-from fairtune.tasks.card.contamination import known_of
-from fairtune.tasks.card.data_card import (
+from fairtune.ledger.data_card import (
     Contradiction,
     DataCard,
-    Lengths,
+    Languages,
     Overlap,
     SplitCard,
+    TextLengths,
 )
-from fairtune.tasks.card.languages import Languages, languages_of
+from fairtune.settings.file_task import FileTask
+from fairtune.tasks.card.contamination import known_of
+from fairtune.tasks.card.languages import languages_of
 from fairtune.tasks.card.warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared, without_duplicates
@@ -128,9 +129,9 @@ def _sizes(split: Split) -> tuple[Counts, Counts, int]:
     return np.concatenate(words), np.concatenate(characters), empty
 
 
-def _lengths(sizes: Counts) -> Lengths:
+def _lengths(sizes: Counts) -> TextLengths:
     median, p95 = np.percentile(sizes, [50, 95], method="inverted_cdf")
-    return Lengths(int(median), int(p95), int(sizes.max()))
+    return TextLengths(int(median), int(p95), int(sizes.max()))
 
 
 def _languages(split: Split) -> Languages:

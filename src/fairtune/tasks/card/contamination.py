@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairtune.core.errors import DataError
-from fairtune.tasks.card.data_card import as_percent
+from fairtune.core.numbers import as_percent
 from fairtune.tasks.duplicates import shared
 from fairtune.tasks.task import Task
 

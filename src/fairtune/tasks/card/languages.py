@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from fairtune.ledger.data_card import Languages
 from fairtune.tasks.task import Texts
 
 SURE = 0.25
@@ -22,21 +22,6 @@ FEWEST = 3
 """... and the texts, unless those are half of all."""
 READ = 500
 """Characters that are read of a text: enough to tell."""
-
-
-@dataclass(frozen=True)
-class Languages:
-    """Languages of a sample.
-
-    Args:
-        sampled: texts that were read.
-        shares: by ISO 639 code, the largest first.
-        uncertain: the share of the others: languages that are rarer, and texts too short to tell.
-    """
-
-    sampled: int
-    shares: dict[str, float]
-    uncertain: float
 
 
 def languages_of(examples: Iterable[Texts]) -> Languages:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.core.errors import one_of
-from fairtune.tasks.card.data_card import (
-    DataCard,
-    Overlap,
-    SplitCard,
-    as_percent,
-)
+from fairtune.core.numbers import as_percent
+from fairtune.ledger.data_card import DataCard, Overlap, SplitCard
 
 MOST_REPEATED = 0.01
 MOST_IMBALANCE = 10

@@ -1,0 +1,239 @@
+"""What sections are made from: every figure is asked of the results, none is copied from a run's own summary."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from fairtune.analysis.ablations import left_out_method, step_factor
+from fairtune.analysis.results import Comparison, Results, RunRecord
+from fairtune.core.numbers import setting
+from fairtune.report.content import (
+    ArmRow,
+    Confound,
+    Evidence,
+    Header,
+    RunSpread,
+    TextFacts,
+    Versus,
+    spread_of,
+)
+from fairtune.report.init_cards import CardSummary, read_card
+from fairtune.report.machine import describe_machine, was_busy
+from fairtune.settings.metrics import metrics_of_kind, title_of
+
+PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
+
+
+USED = {"train": "examples", "validation": "eval_examples", "test": "eval_examples"}
+WORK = ("model", "batch_size", "accumulate", "examples", "max_length", "precision")
+"""Settings that decide the work of a step; arms that differ in one have no common bound."""
+
+
+def make_evidence(results: Results) -> Evidence:
+    """What sections are made from."""
+    cards = (_card(results, arm) for arm in results.arms)
+    return Evidence(
+        results=results,
+        header=make_header(results),
+        rows=arm_rows(results),
+        like_with_like=like_with_like(results),
+        left_out=left_out(results),
+        cards=tuple(card for card in cards if card is not None),
+        machine=describe_machine(results.runs),
+    )
+
+
+def _used(plan: dict[str, Any], field: str) -> int | None:
+    found = {arm["train"].get(field) for arm in plan["arms"].values()}
+    return found.pop() if len(found) == 1 else None
+
+
+def make_header(results: Results) -> Header:
+    plan = results.plan
+    stated = plan["compare"]["margin"]
+    revision = plan["model"].get("revision")
+    return Header(
+        study=results.study,
+        task=str(plan["task"]["name"]),
+        task_source=str(plan["task"]["source"]),
+        rows=dict(plan["task"]["rows"]),
+        used={name: _used(plan, field) for name, field in USED.items()},
+        model=_models(plan)
+        or str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
+        model_identity=str(plan["model"]["identity"]),
+        metric=results.metric,
+        metric_title=title_of(results.metric),
+        seeds=tuple(plan["seeds"]),
+        order=str(plan["order"]),
+        reference=results.reference,
+        confidence=results.confidence,
+        margin=results.margin,
+        stated_margin=None if stated is None else str(stated),
+        plan=str(plan["plan"]),
+        fairtune=str(plan["fairtune"]),
+        protocol=int(plan["protocol"]),
+        statuses=dict(Counter(run.status for run in results.runs)),
+        text=_text_facts(plan) if results.kind == "language_model" else None,
+        from_scratch=plan["model"].get("preset") is not None,
+    )
+
+
+def _models(plan: dict[str, Any]) -> str | None:
+    """The models of all arms, where they are not all the study's."""
+    names = dict.fromkeys(arm["train"].get("model") for arm in plan["arms"].values())
+    return None if None in names else ", ".join(map(str, names))
+
+
+def _text_facts(plan: dict[str, Any]) -> TextFacts:
+    tokenizer = plan.get("tokenizer") or {"name": plan["model"]["name"], "vocabulary": plan["model"].get("vocabulary")}
+    blocks = {arm["train"].get("max_length") for arm in plan["arms"].values()}
+    return TextFacts(
+        tokenizer=str(tokenizer["name"]),
+        vocabulary=tokenizer.get("vocabulary"),
+        counts=dict(plan["task"].get("counts") or {}),
+        blocks=tuple(sorted(block for block in blocks if isinstance(block, int))),
+        target_loss=plan["compare"].get("target_loss"),
+    )
+
+
+def arm_rows(results: Results) -> tuple[ArmRow, ...]:
+    return tuple(_arm_row(results, arm) for arm in results.arms)
+
+
+def like_with_like(results: Results) -> tuple[Versus, ...]:
+    return tuple(_versus(results, c) for c in results.comparisons if c.reference != results.reference)
+
+
+def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
+    """Arms of several methods against those that lack one of them, with that method."""
+    return tuple((_versus(results, c), left_out_method(results, c.arm, c.reference)) for c in results.left_out)
+
+
+def _arm_row(results: Results, arm: str) -> ArmRow:
+    finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
+    text = results.kind == "language_model"
+    of_kind = metrics_of_kind(results.kind)
+    known = [name for name in of_kind if all(name in run.metrics for run in finished)]
+    parameters = finished[0].result["parameters"] if finished else None
+    return ArmRow(
+        arm=arm,
+        methods=tuple(_method(use) for use in results.plan["arms"][arm]["methods"]),
+        planned=sum(run.arm == arm for run in results.runs),
+        failed=sum(run.arm == arm and run.status == "failed" for run in results.runs),
+        summaries={name: results.summary(arm, name) for name in dict.fromkeys([results.metric, *known])},
+        final=results.summary(arm, which="final") if text else None,
+        steps_to_target=results.steps_to_target(arm) if text else None,
+        tokens_per_second=results.tokens_per_second(arm) if text else None,
+        scores={run.seed: run.metrics[results.metric] for run in finished},
+        versus=_versus(results, comparison) if comparison else None,
+        step_seconds=spread_of(run.result["step_seconds"]["median"] for run in finished),
+        seconds=_seconds(finished),
+        trainable_share=results.trainable_share(arm),
+        parameters=int(parameters["total"]) if parameters else None,
+        trainable=int(parameters["trainable"]) if parameters else None,
+        frozen=int(parameters["frozen"]) if parameters else None,
+        flops_per_token=card.flops_per_token if card else None,
+        saved_bytes=card.saved_bytes if card else None,
+        peak_memory=spread_of(run.result["memory"]["peak_bytes"] for run in finished),
+        memory_kind=str(finished[0].result["memory"]["kind"]) if finished else None,
+    )
+
+
+def _versus(results: Results, found: Comparison) -> Versus:
+    ours, theirs = results.settings(found.arm), results.settings(found.reference)
+    slowdown = _slowdown(results, found)
+    base = results.summary(found.reference).mean
+    expected = expected_ratio(step_factor(results, found.arm), step_factor(results, found.reference), ours, theirs)
+    bound = None
+    if expected is None or expected == 1:  # the optimizer's share makes more passes cheaper than their number
+        bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)
+    return Versus(
+        arm=found.arm,
+        reference=found.reference,
+        n=found.found.n,
+        difference=found.found.difference if math.isfinite(found.found.difference) else None,
+        low=found.found.low,
+        high=found.found.high,
+        base=base if math.isfinite(base) else None,
+        margin=results.margin_against(found.reference),
+        p=found.verdict.p,
+        word=found.verdict.word,
+        note=found.verdict.note,
+        confounds=tuple(Confound(name, _setting(name, ours), _setting(name, theirs)) for name in found.confounds),
+        slowdown=slowdown,
+        expected=expected,
+        bound=bound,
+        beats_bound=beats(slowdown, bound),
+        busy=any(was_busy(run) for arm in (found.arm, found.reference) for run in results.finished(arm)),
+    )
+
+
+def _setting(name: str, train: dict[str, Any]) -> str:
+    return "the model's own" if name == "attention" and train[name] is None else setting(train[name])
+
+
+def _card(results: Results, arm: str) -> CardSummary | None:
+    return read_card(results.finished(arm))
+
+
+def _slowdown(results: Results, found: Comparison) -> RunSpread | None:
+    theirs = {run.seed: run.result["step_seconds"]["median"] for run in results.finished(found.reference)}
+    ours = [(run.seed, run.result["step_seconds"]["median"]) for run in results.finished(found.arm)]
+    return spread_of(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
+
+
+def _seconds(finished: list[RunRecord]) -> dict[str, RunSpread]:
+    spreads = {name: spread_of(run.result["seconds"].get(name) for run in finished) for name in PURPOSES}
+    return {name: spread for name, spread in spreads.items() if spread is not None}
+
+
+def _method(use: Any) -> str:
+    """A method with its settings in a line: orthogonal_qk(init=headwise)."""
+    if not isinstance(use, dict):
+        return str(use)
+    return ", ".join(
+        f"{name}({', '.join(f'{key}={setting(value)}' for key, value in (fields or {}).items())})"
+        for name, fields in use.items()
+    )
+
+
+def expected_ratio(
+    ours: float | None, theirs: float | None, train: Mapping[str, Any], other: Mapping[str, Any]
+) -> float | None:
+    """The ratio of step times that counting passes predicts; None where a step's work differs in more than passes.
+
+    Args:
+        ours, theirs: passes of a step with the arms' methods, as a multiple of a plain step's.
+        train, other: settings of the two arms.
+    """
+    if ours is None or theirs is None or not same_work(train, other):
+        return None
+    return ours / theirs
+
+
+def same_work(train: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a plain step does the same work with both settings."""
+    return all(train.get(name) == other.get(name) for name in WORK)
+
+
+def lowest_ratio(
+    ours: CardSummary | None, theirs: CardSummary | None, train: Mapping[str, Any], other: Mapping[str, Any]
+) -> float | None:
+    """The lowest ratio of step times that matrix products allow; None if it is not known.
+
+    Args:
+        train, other: settings of the two arms.
+    """
+    if ours is None or theirs is None or not ours.flops_per_token or not theirs.flops_per_token:
+        return None
+    if not same_work(train, other):
+        return None
+    return ours.flops_per_token / theirs.flops_per_token
+
+
+def beats(slowdown: RunSpread | None, bound: float | None) -> bool:
+    """Whether even the slowest run was faster than the bound allows."""
+    return slowdown is not None and bound is not None and slowdown.high < bound

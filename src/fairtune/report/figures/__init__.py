@@ -1,0 +1,1 @@
+"""What figures of all sections share: a canvas, axes, colours."""

@@ -1,1 +1,0 @@
-"""Pictures of self-organising maps, and the report's section about them."""

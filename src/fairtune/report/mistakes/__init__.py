@@ -1,1 +1,0 @@
-"""What classifiers get wrong, as a section of the report."""

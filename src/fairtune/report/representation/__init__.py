@@ -1,1 +1,0 @@
-"""Pictures of what fine-tuned models make of test examples, as a section of the report."""

@@ -1,0 +1,1 @@
+"""The sections of a report, one folder each; `catalogue.py` lists them."""

@@ -1,0 +1,42 @@
+"""The sections of a report, in the order of the page. A new one is a folder and one line here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairtune.report.section import ReportSection
+from fairtune.report.sections import (
+    comparisons,
+    costs,
+    curves,
+    data,
+    environment,
+    findings,
+    maps,
+    mistakes,
+    notes,
+    representation,
+    results,
+    samples,
+    signatures,
+    start,
+    trouble,
+)
+
+SECTIONS: list[ReportSection[Any]] = [
+    findings.SECTION,
+    results.SECTION,
+    comparisons.SECTION,
+    data.SECTION,
+    curves.SECTION,
+    mistakes.SECTION,
+    representation.SECTION,
+    maps.SECTION,
+    samples.SECTION,
+    costs.SECTION,
+    start.SECTION,
+    environment.SECTION,
+    trouble.SECTION,
+    notes.SECTION,
+    signatures.SECTION,
+]

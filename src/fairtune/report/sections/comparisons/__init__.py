@@ -1,0 +1,62 @@
+"""Comparisons: what each change is worth, arms like with like, and differences between arms other than methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairtune.report.content import Evidence, ReportContent, Versus
+from fairtune.report.section import ReportSection
+from fairtune.report.sections.comparisons import worth
+from fairtune.report.sections.comparisons.markdown import audit_lines, fair_lines, worth_lines
+from fairtune.report.sections.comparisons.worth import Worth, rank, worth_of
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Arms against each other.
+
+    Args:
+        ranking: arms by what they gain; empty where fewer than two are compared with the reference.
+        left_out: arms of several methods against those that lack one of them.
+        like_with_like: comparisons with the arm that differs in nothing but the methods.
+        audit: settings, other than methods, in which arms differ from the reference.
+    """
+
+    ranking: tuple[Worth, ...]
+    left_out: tuple[Worth, ...]
+    like_with_like: tuple[Versus, ...]
+    audit: tuple[str, ...]
+
+
+def gather(evidence: Evidence) -> Comparisons:
+    metric = evidence.header.metric
+    return Comparisons(
+        ranking=rank((row.versus for row in evidence.rows if row.versus is not None), metric),
+        left_out=tuple(worth_of(versus, metric, method) for versus, method in evidence.left_out),
+        like_with_like=evidence.like_with_like,
+        audit=tuple(str(difference["text"]) for difference in evidence.results.plan["differences"]),
+    )
+
+
+def markdown(found: Comparisons, report: ReportContent) -> list[str]:
+    return [
+        *fair_lines(report.header, found.like_with_like),
+        *worth_lines(report.header, found.ranking, found.left_out),
+        *audit_lines(found.audit),
+    ]
+
+
+def names(*_: object) -> dict[str, Any]:
+    words = (
+        worth.cost_parts,
+        worth.gain_cells,
+        worth.gain_heading,
+        worth.left_out_text,
+        worth.settings_text,
+        worth.worth_notes,
+    )
+    return {show.__name__: show for show in words}
+
+
+SECTION = ReportSection(__name__, gather, markdown, names, json=vars)

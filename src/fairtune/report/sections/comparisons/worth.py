@@ -1,0 +1,176 @@
+"""What each change is worth: arms ranked by what they gain, and a short answer that follows from verdict and time.
+
+The rule, in this order:
+
+- *no verdict*, *not separable*: not shown, and what is missing.
+- *worse*, *inferior*: no; time that it saves is told.
+- *better*: yes, with the change in time.
+- *not inferior*: yes if it is clearly cheaper, else no.
+
+A change in time is clear if every seed shows it and its median is 2 % or more; a single seed shows none, and neither do runs
+that began on a busy machine. A saving beyond the arm's bound is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fairtune.analysis.verdicts import BETTER, NONE, NOT_INFERIOR, NOT_SEPARABLE
+from fairtune.core.numbers import DASH, confidence, low_to_high, ratio
+from fairtune.report.content import Header, Versus
+from fairtune.report.scales import relative, scale_of
+
+CLEAR = 0.02
+"""A smaller change of a step's time is none."""
+FEWEST = 2
+"""Arms besides the reference, from which on a ranking says something."""
+BUSY = "at a time that a busy machine cannot tell"
+
+
+def rank(found: Iterable[Versus], metric: str) -> tuple[Worth, ...]:
+    """Arms against the reference, the largest gain first, those without a figure last."""
+    ranked = [worth_of(versus, metric) for versus in found]
+    if len(ranked) < FEWEST:
+        return ()
+    return tuple(sorted(ranked, key=lambda one: (one.gain is None, -(one.gain or 0.0))))
+
+
+def worth_of(versus: Versus, metric: str, left_out: str | None = None) -> Worth:
+    """One comparison with its answer."""
+    gain, low, high = versus.difference, versus.low, versus.high
+    if scale_of(metric).lower_is_better:
+        gain, low, high = _minus(gain), _minus(versus.high), _minus(versus.low)
+    return Worth(versus, left_out, gain, low, high, _answer(versus))
+
+
+def _answer(versus: Versus) -> str:
+    change = time_change(versus)
+    if versus.word in (NONE, NOT_SEPARABLE):
+        return f"not shown: {versus.note}" if versus.note else "not shown"
+    if versus.word == BETTER:
+        return "yes, " + (BUSY if versus.busy else _at(change))
+    if versus.word == NOT_INFERIOR:
+        if versus.busy:
+            return "not shown: no worse, but whether it is cheaper a busy machine cannot tell; time it again"
+        if change is None or change >= 0:
+            return "no: neither better nor clearly cheaper"
+        if versus.beats_bound:
+            return "not shown: it seems cheaper than matrix products allow; time it again"
+        return f"yes, saves {_percent(change)} of a step's time"
+    return "no" if change is None or change >= 0 else f"no, though it saves {_percent(change)} of a step's time"
+
+
+def time_change(versus: Versus) -> float | None:
+    """The change of a step's time as a share: 0 where it is not clear, None where two seeds on a quiet machine do not show it."""
+    seen = versus.slowdown
+    if seen is None or seen.n < 2 or versus.busy:
+        return None
+    clear = abs(seen.median - 1) >= CLEAR and (seen.low > 1 or seen.high < 1)
+    return seen.median - 1 if clear else 0.0
+
+
+def _at(change: float | None) -> str:
+    if change is None:
+        return "at a time that too few runs show"
+    if change == 0:
+        return "at no clear change in time"
+    return f"at +{_percent(change)} time a step" if change > 0 else f"and it saves {_percent(change)} of a step's time"
+
+
+def _percent(change: float) -> str:
+    return f"{abs(100 * change):.0f} %"
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+@dataclass(frozen=True)
+class Worth:
+    """One line of the ranking: what a change gains, and whether that is worth its time.
+
+    Args:
+        left_out: the method that the other arm lacks; None in the ranking against the reference.
+        gain, low, high: the difference turned so that more is better.
+        answer: by the rule of `worth.py`.
+    """
+
+    versus: Versus
+    left_out: str | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    answer: str
+
+
+TITLE, LEFT_OUT = "What each change is worth", "Left out"
+
+
+def gain_heading(header: Header) -> str:
+    return f"gain ({'%' if scale_of(header.metric).plain else 'points'})"
+
+
+def gain_cells(header: Header, one: Worth) -> tuple[str, str]:
+    """Gain and interval; of a plain number, as a share of the other arm's."""
+    if one.low is None:
+        return DASH, DASH
+    scale, base = scale_of(header.metric), one.versus.base
+    if not scale.plain:
+        return scale.signed(one.gain), low_to_high(one.low, one.high, scale.signed)
+    return relative(one.gain, base), low_to_high(one.low, one.high, lambda end: relative(end, base))
+
+
+def settings_text(one: Worth) -> str:
+    """Settings, besides methods, in which the two arms differ; empty if none."""
+    found = [f"{c.setting} {c.value}, not {c.reference_value}" for c in one.versus.confounds]
+    return f"differs in {'; '.join(found)}" if found else ""
+
+
+def worth_notes(header: Header, ranking: Sequence[Worth]) -> list[str]:
+    """How to read the ranking."""
+    level = confidence(header.confidence)
+    notes = [
+        f"A gain is the difference to {header.reference}, more being better, with its {level} interval. The cost is the time of a "
+        "step, the median over the seeds that both arms have (lowest to highest), and, where an arm makes more passes "
+        "through the model, what counting them predicts. Memory and size stand under “Time and size”.",
+        "Worth it? Yes: better, or not inferior and clearly cheaper (in every seed, by 2 % or more). No: worse, inferior, or "
+        "neither better nor clearly cheaper. Not shown: these runs cannot tell. The order is that of the measured gains; "
+        "arms whose intervals overlap are not ranked by it.",
+    ]
+    if any(one.versus.busy for one in ranking):
+        notes.append("Do not trust the times in this table: runs began on a busy machine, so no answer builds on them.")
+    return notes if ranking else []
+
+
+def left_out_text(header: Header) -> str:
+    """What the second table compares."""
+    return (
+        "Each arm of several methods against the arm that lacks one of them: what that method adds to the rest. p values behind "
+        f"these verdicts are corrected (Holm) over the comparisons of this table, apart from those with {header.reference}."
+    )
+
+
+def expected_text(versus: Versus | None) -> str:
+    """The expected ratio, to stand after the measured one; nothing where passes predict no change."""
+    if versus is None or versus.expected is None or versus.expected == 1:
+        return ""
+    return f"{ratio(versus.expected)} expected"
+
+
+def cost_parts(versus: Versus) -> list[str]:
+    """The measured ratio, its range over seeds, and the expected one, as far as they are known."""
+    seen = versus.slowdown
+    if seen is None:
+        return [DASH]
+    found = [f"×{seen.median:.2f}"]
+    if seen.n > 1:
+        found.append(f"({seen.low:.2f} to {seen.high:.2f})")
+    if expected_text(versus):
+        found.append(f"×{versus.expected:.2f} expected")
+    return found
+
+
+def cost_text(versus: Versus) -> str:
+    """All in a line: ×1.93 (1.88 to 1.97), ×2.00 expected."""
+    return " ".join(cost_parts(versus)).replace(" ×", ", ×")

@@ -1,0 +1,139 @@
+"""Learning curves: from a run's event lines to the figure of validation score and training loss over steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from fairtune.analysis.results import RunRecord
+from fairtune.report.content import ArmRow, Header
+from fairtune.report.figures.axes import log_if_wide
+from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
+from fairtune.report.figures.palette import arm_style
+from fairtune.report.scales import scale_of
+
+POINTS = 25
+"""Points of a smoothed loss curve, whatever the number of steps."""
+
+
+def learning_curve(run: RunRecord, metric: str, planned_steps: int) -> Curve:
+    """Training loss smoothed over equal stretches of steps, and the validation score of each evaluation."""
+    losses = [(int(e["step"]), e.get("loss")) for e in run.events if e.get("event") == "step"]
+    stretch = max(1, math.ceil(planned_steps / POINTS))
+    scores = [
+        (int(e["step"]), float(e[metric]))
+        for e in run.events
+        if e.get("event") == "evaluation" and e.get("split") == "validation" and e.get(metric) is not None
+    ]
+    return Curve(run.arm, run.seed, run.status, _smoothed(losses, stretch), tuple(scores))
+
+
+def _smoothed(points: list[tuple[int, float | None]], stretch: int) -> tuple[tuple[int, float], ...]:
+    """Means over stretches of so many steps, each placed at its stretch's last step."""
+    stretches: dict[int, list[float]] = {}
+    for step, value in points:
+        if value is not None:
+            stretches.setdefault(math.ceil(step / stretch) * stretch, []).append(float(value))
+    return tuple((step, sum(values) / len(values)) for step, values in sorted(stretches.items()))
+
+
+def mean_curve(curves: list[tuple[tuple[int, float], ...]]) -> tuple[tuple[int, float], ...]:
+    """The mean at every step that all the curves have; a run that stopped early ends the mean, it does not bend it."""
+    if not curves:
+        return ()
+    by_step = [dict(curve) for curve in curves]
+    shared = sorted(set.intersection(*(set(curve) for curve in by_step)))
+    return tuple((step, sum(curve[step] for curve in by_step) / len(by_step)) for step in shared)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of one run over its optimizer steps.
+
+    Args:
+        loss: training loss, each point the mean over the steps since the point before.
+        score: the study's metric on the validation split.
+    """
+
+    arm: str
+    seed: int
+    status: str
+    loss: tuple[tuple[int, float], ...]
+    score: tuple[tuple[int, float], ...]
+
+
+Points = tuple[tuple[int, float], ...]
+LEVELS: dict[str, Callable[[float], float]] = {"loss": float, "perplexity": math.exp}
+"""Metrics that follow from the loss alone."""
+LARGEST = 30.0
+"""A target loss beyond any that a plot could show."""
+
+
+def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve]) -> str:
+    """Validation score and training loss over steps, a thin line a seed, a thick one for the arm's mean."""
+    scale = scale_of(header.metric)
+    with drawing():
+        figure = new_figure(6.8, 3.2 + 0.19 * max(0, math.ceil(len(rows) / 3) - 2))
+        left, right = figure.subplots(1, 2)
+        for place, row in enumerate(rows):
+            own = [curve for curve in curves if curve.arm == row.arm]
+            _draw_curves(left, place, row.arm, own, lambda curve: curve.score, scale.factor)
+            _draw_curves(right, place, row.arm, own, lambda curve: curve.loss, 1)
+        left.set_title(f"validation {scale.axis}", loc="left")
+        right.set_title("training loss" if header.text is None else "training loss (nats a token)", loc="left")
+        for axes in (left, right):
+            axes.set_xlabel("optimizer step")
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+            axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
+        if scale.plain:
+            level = _draw_target(left, header)
+            scores = [score for curve in curves for _, score in curve.score]
+            log_if_wide(left, "y", scores if level is None else [level, *scores])
+        handles, labels = left.get_legend_handles_labels()
+        if handles:
+            columns = min(3, len(handles))
+            figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
+        return svg_text(figure, "curves", "Learning curves by arm")
+
+
+def _draw_target(axes: Axes, header: Header) -> float | None:
+    """The target loss as a thin line, where the metric follows from the loss alone; returns where it is drawn."""
+    target = header.text.target_loss if header.text is not None else None
+    if target is None or target > LARGEST or header.metric not in LEVELS or not axes.lines:
+        return None
+    level = LEVELS[header.metric](target)
+    axes.axhline(level, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7, zorder=1)
+    where = (0.99, level)
+    axes.annotate(
+        f"target loss {target:g}", where, xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
+        textcoords="offset points", ha="right", va="bottom", fontsize=7.5,
+    )  # fmt: skip
+    return level
+
+
+def _draw_curves(
+    axes: Axes, place: int, arm: str, curves: list[Curve], points: Callable[[Curve], Points], factor: float
+) -> None:
+    style = arm_style(place)
+    for curve in curves:
+        axes.plot(
+            [x for x, _ in points(curve)], [factor * y for _, y in points(curve)], linewidth=0.7, alpha=0.4, **style
+        )
+    finished = [points(curve) for curve in curves if curve.status == "finished"]
+    mean = mean_curve(finished)
+    if mean:
+        label = f"{arm} (n = {len(finished)})"
+        marker = "o" if len(mean) < 12 else ""
+        axes.plot(
+            [x for x, _ in mean],
+            [factor * y for _, y in mean],
+            linewidth=1.8,
+            marker=marker,
+            markersize=3.5,
+            label=label,
+            **style,
+        )

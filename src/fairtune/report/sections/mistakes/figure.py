@@ -1,0 +1,70 @@
+"""The figure of right answers by kind and by length: dots with intervals, an arm a colour and a mark."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
+from fairtune.report.figures.palette import arm_style
+from fairtune.report.sections.mistakes.content import MistakesSection
+from fairtune.report.sections.mistakes.examples import Groups
+from fairtune.report.sections.start.figure import MARKS
+
+MOST_ARMS = 4
+ROW_INCHES, BETWEEN = 0.1, 0.09
+"""Of an arm in a group, and between groups."""
+Panel = tuple[Groups, str]
+
+
+def groups_svg(section: MistakesSection) -> str | None:
+    """Both kinds of groups below each other; None where there are none.
+
+    Of many arms the reference and the first others are drawn; the tables have all.
+    """
+    panels: list[Panel] = []
+    if section.kinds is not None:
+        panels.append((section.kinds, f"right answers by kind (%), {section.kinds.split} split"))
+    if section.lengths is not None:
+        panels.append((section.lengths, f"by length in tokens (%), {section.lengths.split} split"))
+    if not panels:
+        return None
+    arms = drawn_arms(section)
+    heights = [0.45 + len(groups.rows) * (ROW_INCHES * len(arms) + BETWEEN) for groups, _ in panels]
+    with drawing():
+        figure = new_figure(6.8, sum(heights) + 0.4)
+        found = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, (groups, title) in zip(found, panels, strict=True):
+            _draw(axes, groups, arms, section.places)
+            axes.set_title(title, loc="left")
+        handles = found[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=len(arms), frameon=False, labelcolor=INK)
+        return svg_text(figure, "groups", "Right answers by kind and by length, for some arms")
+
+
+def drawn_arms(section: MistakesSection) -> list[str]:
+    """The reference and the next arms."""
+    arms = [arm.arm for arm in section.arms]
+    first = [arm for arm in arms if arm == section.reference]
+    return (first + [arm for arm in arms if arm != section.reference])[:MOST_ARMS]
+
+
+def _draw(axes: Axes, groups: Groups, arms: list[str], places: dict[str, int]) -> None:
+    step = 0.62 / max(1, len(arms))
+    for turn, arm in enumerate(arms):
+        colour = arm_style(places[arm])["color"]
+        found = [(place, group.shares[arm]) for place, group in enumerate(groups.rows) if arm in group.shares]
+        heights = [place + (turn - (len(arms) - 1) / 2) * step for place, _ in found]
+        for height, (_, share) in zip(heights, found, strict=True):
+            axes.plot([100 * share.low, 100 * share.high], [height, height], color=colour, linewidth=1.4, alpha=0.8)
+        dots = [100 * share.value for _, share in found]
+        mark = MARKS[places[arm] % len(MARKS)]
+        axes.plot(dots, heights, mark, color=colour, markersize=4.5, linewidth=0, label=arm, zorder=3)
+    axes.set_yticks(range(len(groups.rows)), [f"{_short(group.name)} (n = {group.n:,})" for group in groups.rows])
+    axes.set_ylim(len(groups.rows) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", color=INK, alpha=0.12, linewidth=0.6)
+
+
+def _short(name: str, most: int = 28) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

@@ -1,0 +1,96 @@
+"""How to read a report: what its figures mean, and what to mind before believing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairtune.core.markdown import heading, items, plain
+from fairtune.core.numbers import confidence, whole
+from fairtune.report.content import Header, ReportContent, TextFacts
+from fairtune.report.scales import scale_of
+from fairtune.report.section import ReportSection
+from fairtune.report.sections.findings.sentences import margin_text
+
+
+def markdown(notes: tuple[str, ...], _: ReportContent) -> Iterator[str]:
+    yield from heading("How to read this")
+    yield from items(map(plain, notes))
+
+
+def reading_notes(header: Header) -> tuple[str, ...]:
+    """The method in short, with this study's numbers."""
+    level = confidence(header.confidence)
+    unit = "examples" if header.text is None else "documents"
+    return (
+        *(_examples_notes(header) if header.text is None else _text_notes(header, header.text)),
+        f"An arm's interval is Student's {level} interval of its mean over seeds.",
+        "A difference pairs the runs of the same seed. Its interval counts two kinds of luck, other seeds and other "
+        f"test {unit}, by a bootstrap over both, with Student's t for the few seeds; for one comparison at a time.",
+        "p is for no difference at all, corrected by Holm over all comparisons of this study. Verdicts follow the "
+        "corrected p, so an interval may leave out zero where the verdict is still “not separable”.",
+        "No verdict is given from one run. “Not separable” is not “equal”: it says that these runs cannot tell.",
+        _margin_note(header),
+    )
+
+
+def _examples_notes(header: Header) -> Iterator[str]:
+    yield (
+        "n is the number of finished runs, one a seed. Figures are recomputed from stored predictions on the test "
+        f"split ({header.rows.get('test', 0):,} examples); the best checkpoint was selected on the validation split."
+    )
+
+
+def _text_notes(header: Header, text: TextFacts) -> Iterator[str]:
+    test = text.counts.get("test") or {}
+    size = f"{whole(test.get('documents'))} documents, {whole(test.get('tokens'))} tokens"
+    yield (
+        "n is the number of finished runs, one a seed. Every token of the test split "
+        f"({size}, the end of each document being one) is scored once, in fp32; figures are recomputed from stored sums "
+        "by document."
+    )
+    yield (
+        "“Best” is with the weights that did best on the validation split, “final” with those of the last step; both "
+        "are figures of the test split. Differences, p, verdicts and the other metrics are of best."
+    )
+    if scale_of(header.metric).lower_is_better:
+        yield f"A lower {header.metric_title} is better: a difference above zero is a loss of quality."
+    yield (
+        f"Perplexity, loss and accuracy are a token of {text.tokenizer}; a model with another tokenizer counts other "
+        "tokens, so its perplexity cannot be compared with these. Word perplexity (words are what stands between spaces) "
+        "and bits per byte can, on the same text."
+    )
+    if text.target_loss is not None:
+        yield (
+            f"Steps to a loss of {text.target_loss:g} end at the first validation at or below it, so they are as fine as "
+            "validations are frequent. The figure is the median over finished runs, of which those that never got there "
+            "count as later than all others; brackets say how many got there."
+        )
+
+
+def _margin_note(header: Header) -> str:
+    scale, reference = scale_of(header.metric), header.reference
+    share = "%" in (header.stated_margin or "")
+    if header.margin is None and header.stated_margin is None:
+        return "The study states no margin, so no arm can be called “not inferior” or “inferior”."
+    if header.margin is None:
+        known = "is a finite number" if scale.plain else "has run"
+        return f"The margin, {header.stated_margin} of {reference}'s mean, is known once that {known}."
+    fixed = "The margin is part of the plan and was fixed before the first run."
+    if share:
+        fixed += " In a comparison with another arm it is the same share of that arm's mean."
+    if scale.plain:
+        beyond = "higher" if scale.lower_is_better else "lower"
+        stated = f"{margin_text(header)} of {reference}'s mean ({scale.distance(header.margin)})"
+        return (
+            f"“Not inferior” means that a {header.metric_title} {beyond} by {stated if share else margin_text(header)} or "
+            f"more is ruled out, “inferior” that one {beyond} by more than that is shown, and “worse” that it is {beyond}, "
+            f"not shown to be so by more than that. {fixed}"
+        )
+    stated = f" ({header.stated_margin} of {reference}'s mean)" if share else ""
+    return (
+        f"“Not inferior” means that a loss of {scale.distance(header.margin)} points{stated} or more is ruled out, “inferior” that "
+        f"one of more than that is shown, and “worse” that there is a loss, not shown to be of more than that. {fixed}"
+    )
+
+
+SECTION = ReportSection(__name__, lambda evidence: reading_notes(evidence.header), markdown)

@@ -1,0 +1,123 @@
+"""The figures of a report: scores by arm, and differences to the reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from fairtune.analysis.results import Results
+from fairtune.core.numbers import confidence
+from fairtune.core.printable import with_printable_texts
+from fairtune.report.content import ArmRow, Header, Versus
+from fairtune.report.evidence import arm_rows, make_header
+from fairtune.report.figures.axes import log_if_wide, symlog_if_wide
+from fairtune.report.figures.canvas import drawing, new_figure, svg_text
+from fairtune.report.figures.palette import GREY, VERDICTS, arm_style
+from fairtune.report.scales import scale_of
+
+ROW_INCHES = 0.36
+Rows = Sequence[ArmRow]
+
+
+def scores_svg(header: Header, rows: Rows) -> str:
+    """Every seed's score of every arm, with mean and interval, beside the reference's mean."""
+    with drawing():
+        figure = new_figure(6.8, 1.0 + ROW_INCHES * len(rows))
+        _draw_scores(figure.subplots(), header, rows)
+        return svg_text(figure, "scores", "Scores by arm: seeds, mean and interval")
+
+
+def differences_svg(header: Header, rows: Rows) -> str:
+    """Each arm's difference to the reference, with its interval and verdict."""
+    with drawing():
+        figure = new_figure(6.8, 1.0 + ROW_INCHES * max(1, len(rows) - 1))
+        _draw_differences(figure.subplots(), header, rows)
+        return svg_text(figure, "differences", "Differences to the reference with intervals")
+
+
+def save_png(results: Results, path: Path) -> None:
+    """Scores and differences side by side, as an image for a README."""
+    header, rows = with_printable_texts((make_header(results), arm_rows(results)))
+    with drawing(ink="black", page="white"):
+        figure = new_figure(11.0, 1.0 + ROW_INCHES * len(rows))
+        left, right = figure.subplots(1, 2)
+        _draw_scores(left, header, rows)
+        _draw_differences(right, header, rows)
+        figure.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+
+
+def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
+    scale = scale_of(header.metric)
+    by = scale.factor
+    reference = next((row for row in rows if row.versus is None), None)
+    if reference is not None and math.isfinite(reference.summaries[header.metric].mean):
+        mean = by * reference.summaries[header.metric].mean
+        axes.axvline(mean, color=GREY, linewidth=1, linestyle="--", zorder=1)
+        if header.margin is not None:
+            margin = by * header.margin if scale.lower_is_better else -by * header.margin
+            axes.axvspan(*sorted((mean, mean + margin)), color=GREY, alpha=0.15, linewidth=0, zorder=0)
+    for place, row in enumerate(rows):
+        colour = arm_style(place)["color"]
+        summary = row.summaries[header.metric]
+        if summary.n == 0:
+            continue
+        if summary.low is not None and summary.high is not None:
+            axes.plot([by * summary.low, by * summary.high], [place, place], color=colour, linewidth=2, zorder=3)
+        if math.isfinite(summary.mean):
+            axes.plot([by * summary.mean], [place], "D", color=colour, markersize=6, zorder=4)
+        else:
+            where = (0.02, place)
+            axes.annotate("not a finite number", where, xycoords=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+        dots = [by * score for score in row.scores.values() if math.isfinite(score)]
+        axes.plot(dots, [place + 0.24] * len(dots), "o", color=colour, markersize=4, alpha=0.65, linewidth=0, zorder=2)
+    _label_arms(axes, [(row.arm, row.summaries[header.metric].n) for row in rows])
+    if scale.plain:
+        highs = [high for row in rows if (high := row.summaries[header.metric].high) is not None]
+        log_if_wide(axes, "x", [*highs, *(score for row in rows for score in row.scores.values())])
+    which = f"{scale.title} (best, lower is better)" if header.text is not None else scale.heading
+    axes.set_title(f"{which}: seeds ●, mean ◆, {confidence(header.confidence)} interval", loc="left")
+
+
+def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
+    scale = scale_of(header.metric)
+    compared: list[tuple[ArmRow, Versus]] = [(row, row.versus) for row in rows if row.versus is not None]
+    base = next((versus.base for _, versus in compared if versus.base), 1.0)
+    by = 100 / base if scale.plain else scale.factor  # a plain number's differences are drawn as margins are stated
+    axes.axvline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
+    if header.margin is not None:
+        margin = by * header.margin if scale.lower_is_better else -by * header.margin
+        axes.axvspan(*sorted((0.0, margin)), color=GREY, alpha=0.15, linewidth=0, zorder=0)
+    for place, (_, versus) in enumerate(compared):
+        if versus.low is None or versus.high is None or versus.difference is None:
+            axes.annotate(versus.word, (0, place), xytext=(6, -3), textcoords="offset points", fontsize=7.5)
+            continue
+        colour, difference = VERDICTS[versus.word], by * versus.difference
+        axes.plot([by * versus.low, by * versus.high], [place, place], color=colour, linewidth=2, zorder=2)
+        fill = axes.get_facecolor() if versus.confounds else colour
+        axes.plot(
+            [difference], [place], "o", color=colour, markerfacecolor=fill, markersize=7, markeredgewidth=1.6, zorder=3
+        )
+        axes.annotate(
+            versus.word, (difference, place), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=7.5
+        )
+    _label_arms(axes, [(row.arm, versus.n) for row, versus in compared])
+    if scale.plain:
+        ends = [(by * v.low, by * v.high) for _, v in compared if v.low is not None and v.high is not None]
+        symlog_if_wide(axes, ends, least=1.0 if header.margin is None else by * header.margin)
+    level = f"{confidence(header.confidence)} interval"
+    better = f"{level}; lower is better" if scale.lower_is_better else level
+    told = f", % ({better})" if scale.plain else f" (points), {level}"
+    axes.set_title(f"difference to {header.reference}{told}", loc="left")
+
+
+def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:
+    axes.set_yticks(range(len(arms)), [f"{arm} (n = {n})" for arm, n in arms])
+    axes.set_ylim(len(arms) - 0.4, -0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", color=axes.xaxis.label.get_color(), alpha=0.12, linewidth=0.6)

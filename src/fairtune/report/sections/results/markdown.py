@@ -1,0 +1,91 @@
+"""Tables of figures as Markdown, of classifiers and of language models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairtune.analysis.records import steps_text
+from fairtune.analysis.statistics import Summary
+from fairtune.core.markdown import heading, plain, table
+from fairtune.core.numbers import DASH, confidence, low_to_high, whole
+from fairtune.report.content import ArmRow, Header
+from fairtune.report.scales import Scale, scale_of
+from fairtune.report.sections.comparisons.markdown import difference_cells, difference_heads
+from fairtune.settings.metrics import METRICS
+
+
+def result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
+    """Figures of classifiers and how they compare."""
+    yield from table(_result_heads(header), [_result_cells(header, row) for row in rows])
+    yield from heading("Other metrics")
+    metrics = list(dict.fromkeys(name for row in rows for name in row.summaries))
+    heads = ["arm", "n", *(plain(scale_of(name).heading) for name in metrics)]
+    yield from table(heads, [[plain(row.arm), str(len(row.scores)), *metric_cells(row, metrics)] for row in rows])
+
+
+def metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
+    """Means with their intervals."""
+    cells = []
+    for name in metrics:
+        summary, scale = row.summaries.get(name), scale_of(name)
+        known = summary is not None and summary.n
+        cells.append(
+            f"{scale.value(summary.mean)} ({low_to_high(summary.low, summary.high, scale.value)})"
+            if known and summary
+            else DASH
+        )
+    return cells
+
+
+def _result_heads(header: Header) -> list[str]:
+    level = confidence(header.confidence)
+    return ["arm", "n", plain(scale_of(header.metric).heading), "sd", f"{level} interval", *difference_heads(header)]
+
+
+def _result_cells(header: Header, row: ArmRow) -> list[str]:
+    own, scale = row.summaries[header.metric], scale_of(header.metric)
+    figures = [scale.value(own.mean), scale.value(own.sd, own.mean), low_to_high(own.low, own.high, scale.value)]
+    return [plain(row.arm), str(own.n), *figures, *difference_cells(header, row.versus)]
+
+
+def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
+    """Best and final, how they compare, and the other figures."""
+    heads = ["arm", "n", f"{_head(header, header.metric)}, best", "final", *difference_heads(header)]
+    yield from table(heads, [_text_result_cells(header, row) for row in rows])
+    yield ""
+    yield "Brackets hold intervals of the mean over seeds. Lower is better. The difference is that of best."
+    yield from heading("Other metrics")
+    others = list(dict.fromkeys(name for row in rows for name in row.summaries if name != header.metric))
+    target = header.text.target_loss if header.text is not None else None
+    stated = [] if target is None else [f"steps to a validation loss of {target:g}"]
+    heads = ["arm", "n", *(_head(header, name) for name in others), *stated, "tokens a second"]
+    yield from table(heads, [_other_cells(row, others) for row in rows])
+
+
+def _head(header: Header, metric: str) -> str:
+    """A metric with what it counts: perplexity (a token, bpe-2000)."""
+    scale = scale_of(metric)
+    named = [header.text.tokenizer] if header.text is not None and METRICS[metric].of_tokens else []
+    told = ", ".join(([scale.unit] if scale.unit else []) + named)
+    return plain(f"{scale.title} ({told})" if told else scale.title)
+
+
+def _text_result_cells(header: Header, row: ArmRow) -> list[str]:
+    scale, best = scale_of(header.metric), row.summaries[header.metric]
+    figures = [summary_text(scale, best), summary_text(scale, row.final)]
+    return [plain(row.arm), str(best.n), *figures, *difference_cells(header, row.versus)]
+
+
+def summary_text(scale: Scale, summary: Summary | None) -> str:
+    """A mean with its interval, where there is one."""
+    if summary is None or not summary.n:
+        return DASH
+    interval = "" if summary.low is None else f" ({low_to_high(summary.low, summary.high, scale.value)})"
+    return scale.value(summary.mean) + interval
+
+
+def _other_cells(row: ArmRow, metrics: list[str]) -> list[str]:
+    steps = [] if row.steps_to_target is None else [steps_text(list(row.steps_to_target.values())) or DASH]
+    return [
+        plain(row.arm), str(len(row.scores)), *metric_cells(row, metrics), *steps, whole(row.tokens_per_second)
+    ]  # fmt: skip
