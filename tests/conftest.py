@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import csv
+import gc
 import os
 import random
 import shutil
@@ -31,6 +32,16 @@ if "FAIRTUNE_TEST_WARM" not in os.environ:  # pytest's workers inherit it; once 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs in the background; tests press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.disable()  # while modules are imported and tests collected, which leaves no garbage
+
+
+def pytest_collection_finish() -> None:
+    """What was imported is no garbage either: the collections that every run asks for need not look through it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 GOOD = ["good", "great", "fine", "lovely", "brilliant", "warm"]
 BAD = ["bad", "worst", "dull", "poor", "boring", "cold"]

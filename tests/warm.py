@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import time
+import types
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,17 @@ import filelock
 FOLDER = "FAIRTUNE_TEST_WARM"
 """The variable that names the folder of the sockets; set by conftest.py before pytest's workers start."""
 STATE = struct.Struct("i")
+ROOT = Path(__file__).parents[1]
+
+
+_RealPopen = subprocess.Popen
 
 
 class WarmPopen(subprocess.Popen):  # type: ignore[type-arg]
-    """`subprocess.Popen` of this Python with `-m` or `-c`, forked from a process that has imported `imports` already."""
+    """`subprocess.Popen` of this Python with `-m` or `-c`, forked from a process that has all of a worker's imports."""
 
     imports = "tests.execution.warm"
+    """The module that the forking process imports first."""
 
     def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any,  # noqa: ARG002
                        env: Any, startupinfo: Any, creationflags: Any, shell: Any, p2cread: int, p2cwrite: int,  # noqa: ARG002
@@ -79,6 +85,49 @@ class WarmPopen(subprocess.Popen):  # type: ignore[type-arg]
         return int(state)
 
 
+class LightPopen(WarmPopen):
+    """The same of the command line without torch, transformers, pandas and their like: for tests that none is imported."""
+
+    imports = "tests.warm_light"
+
+
+class DataPopen(WarmPopen):
+    """The same with pyarrow and pandas, but without the hub's libraries, which read their settings when they are imported."""
+
+    imports = "tests.warm_data"
+
+
+def warm_run(
+    args: list[str],
+    *,
+    popen: type[WarmPopen] = WarmPopen,
+    input: Any = None,
+    timeout: float = 120,
+    check: bool = False,
+    **options: Any,
+) -> subprocess.CompletedProcess[Any]:
+    """`subprocess.run` of such a process, its output captured."""
+    options["stdin"] = subprocess.DEVNULL if input is None else subprocess.PIPE
+    with popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(args, process.returncode, out, err)
+    if check and done.returncode:
+        raise AssertionError(f"exit code {done.returncode}\n{err}")
+    return done
+
+
+def light_run(args: list[str], **options: Any) -> subprocess.CompletedProcess[Any]:
+    return warm_run(args, popen=LightPopen, **options)
+
+
+def data_run(args: list[str], **options: Any) -> subprocess.CompletedProcess[Any]:
+    return warm_run(args, popen=DataPopen, **options)
+
+
 def started_by(process: subprocess.Popen[Any]) -> list[int]:
     """The warm processes that a warm process has started; for `ps` they are children of the one that forked them."""
     log = Path(os.environ[FOLDER]) / f"started-by-{process.pid}"
@@ -91,7 +140,8 @@ def _connect(imports: str) -> socket.socket:
     with filelock.FileLock(f"{address}.lock"):
         if not address.exists():
             with Path(f"{address}.log").open("ab") as log:
-                subprocess.Popen([sys.executable, "-m", __name__, imports], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+                _RealPopen([sys.executable, "-m", __name__, imports], cwd=ROOT, start_new_session=True, **quiet)
             until = time.monotonic() + 200
             while not address.exists():
                 assert time.monotonic() < until, Path(f"{address}.log").read_text()
@@ -169,7 +219,8 @@ def _take(order: dict[str, Any], streams: list[int]) -> None:
         stream.mode = "w" if number else "r"
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    subprocess.Popen = _dispatch  # type: ignore[misc, assignment]
+    if FOLDER in os.environ:
+        subprocess.Popen = _dispatch  # type: ignore[misc, assignment]
 
 
 def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:
@@ -177,8 +228,6 @@ def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:
     ours = isinstance(args, list) and args[:1] == [sys.executable] and args[1:2] in (["-m"], ["-c"])
     return (WarmPopen if ours else _RealPopen)(args, *rest, **options)
 
-
-_RealPopen = subprocess.Popen
 
 if __name__ == "__main__":
     from tests import warm  # the same module, under its own name
@@ -191,4 +240,5 @@ if __name__ == "__main__":
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     else:
         sys.argv = ["-c", *words]
-        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+        sys.modules["__main__"] = main = types.ModuleType("__main__")
+        exec(compile(what, "<string>", "exec"), main.__dict__)

@@ -9,9 +9,9 @@ from rich.console import Group
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
+from tests.hostile import ALL, CODES, MARKS, STYLE, raw_codes
 
 from fairtune.core.console import Console
-from tests.hostile import ALL, CODES, MARKS, STYLE, raw_codes
 
 
 def shown(*things: object, terminal: bool = False, width: int = 2000) -> str:

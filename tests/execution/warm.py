@@ -1,4 +1,4 @@
-"""Imported once by the server that forks the processes of killed runs, so that each begins where a warm worker would."""
+"""What a worker and the command line import; see tests/warm.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 from transformers.models.bert import modeling_bert  # noqa: F401
 
+import fairtune.cli.app
 import fairtune.execution.performing
+import fairtune.execution.worker
 import fairtune.methods.bpsom.method  # noqa: F401
 
 get_checkpoint_conversion_mapping("bert")
