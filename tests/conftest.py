@@ -36,6 +36,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs 
 gc.disable()  # while modules are imported and tests collected, which leaves no garbage
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only tests without torch, figures and processes, for `make quick`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick") and (hasattr(config, "workerinput") or not config.getoption("numprocesses", None)):
+        from tests.quick import be_quick
+
+        be_quick()
+
+
 def pytest_collection_finish() -> None:
     """What was imported is no garbage either: the collections that every run asks for need not look through it."""
     gc.collect()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
+import multiprocessing
 import os
-import pickle
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,9 @@ from fairtune.core.errors import Stopped
 from fairtune.execution.job import Job, make_job
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
-from tests.warm import warm_run
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["tests.execution.warm"])
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -75,12 +75,11 @@ def perform_here(job: Job, check_stop: Callable[[], None] = lambda: None) -> dic
     return perform(job, "cpu", check_stop, lambda _: None)
 
 
-def perform_until(order: str) -> None:
+def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
     """In a process of its own: perform a run; at a given look for signals, be killed, or be asked to stop."""
     import torch
 
     torch.set_num_threads(1)
-    job, kill_at, stop_at = pickle.loads(base64.b64decode(order))
     looks = 0
 
     def check_stop() -> None:
@@ -101,9 +100,8 @@ def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = No
         kill_at: kill it with SIGKILL at its so-many-th safe point (a chunk of tokens, a step, an evaluation's batch).
         stop_at: ask it to stop there instead, as SIGTERM does.
     """
-    order = base64.b64encode(pickle.dumps((job, kill_at, stop_at))).decode()
-    code = "import sys; from tests.execution.conftest import perform_until; perform_until(sys.argv[1])"
-    done = warm_run([sys.executable, "-c", code, order], text=True)
-    if done.returncode > 0:
-        sys.stderr.write(done.stderr)
-    return done.returncode
+    process = _processes.Process(target=_perform_until, args=(job, kill_at, stop_at))
+    process.start()
+    process.join(120)
+    assert process.exitcode is not None, "the run hangs"
+    return process.exitcode

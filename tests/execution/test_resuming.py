@@ -20,13 +20,14 @@ from fairtune.ledger.seals import run_state
 from fairtune.methods.registry import registered
 from tests.conftest import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
+from tests.execution.covering import covering_arms, has_state
 
 FITTING: dict[str, Any] = {
     "bpsom": {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4}},
     "weighted_ce": {"weighted_ce": {"weights": {"neg": 1, "pos": 1.3}}},  # balanced would be equal weights
 }
 """Settings for the toy task, where a method's own do not fit it; BP-SOM prunes after its best step."""
-ARMS = {"baseline": [], **{name: [FITTING.get(name, name)] for name in registered()}}
+ARMS = {"baseline": [], **covering_arms({name: FITTING.get(name, name) for name in registered()})}
 KILLED = -signal.SIGKILL
 Wholes = Callable[..., Job]
 
@@ -47,6 +48,12 @@ def wholes(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFa
         return done[key]
 
     return whole
+
+
+def test_every_method_is_in_an_arm_that_is_killed_and_those_with_state_are_alone() -> None:
+    found = [arm.split("+") for arm in ARMS if arm != "baseline"]
+    assert sorted(name for arm in found for name in arm) == sorted(registered())
+    assert {name for name in registered() if has_state(name)} <= {arm[0] for arm in found if len(arm) == 1}
 
 
 @pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
