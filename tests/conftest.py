@@ -37,7 +37,9 @@ gc.disable()  # while modules are imported and tests collected, which leaves no 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="only tests without torch, figures and processes, for `make quick`")
+    parser.addoption(
+        "--quick", action="store_true", help="only tests without torch, figures and processes, for `make quick`"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -180,3 +182,34 @@ def performing_here() -> Iterator[None]:
 def performed_here() -> Iterator[None]:
     with performing_here():
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates_compiled_once() -> Iterator[None]:
+    """A page's template is compiled once per session, not once per page; a command writes one page and never notices."""
+    from jinja2 import Environment
+
+    compiled: dict[tuple[Any, ...], Any] = {}
+    compile_template = Environment.compile
+
+    def once(self: Environment, source: Any, *place: Any, **options: Any) -> Any:
+        look = (self.autoescape, self.undefined, self.trim_blocks, self.lstrip_blocks, *self.filters, *self.globals)
+        key = (source, place, *sorted(options.items()), look)
+        if key not in compiled:
+            compiled[key] = compile_template(self, source, *place, **options)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Environment, "compile", once)
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
+    from matplotlib.figure import Figure
+
+    def save(_: Figure, file: Any, *__: Any, **___: Any) -> None:
+        file.write('<svg width="1" height="1"></svg>')
+
+    monkeypatch.setattr(Figure, "savefig", save)

@@ -17,6 +17,8 @@ from fairtune.report.writing import write_report
 from fairtune.tasks.card import DataCard
 from fairtune.tasks.card_making import card_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def card(tmp_path: Path) -> DataCard:

@@ -110,6 +110,7 @@ def two_passes(monkeypatch: pytest.MonkeyPatch, make_ledger: Callable[..., MadeL
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -> None:
     content = make_content(two_passes.results())
     found = {row.arm: row.versus for row in content.rows if row.versus}
@@ -148,6 +149,7 @@ def test_a_method_nobody_knows_leaves_no_expectation(content: ReportContent, two
     assert content.ranking
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
     results = two_passes.results()
     content = make_content(results)
@@ -162,6 +164,7 @@ def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeL
         assert "orthogonal_qk" in path.read_text().replace("\\", "")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_ranking_is_in_page_and_markdown(two_passes: MadeLedger) -> None:
     files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
     assert "## What each change is worth" in files["markdown"]
