@@ -9,9 +9,11 @@ from the environment at import stays as it was; tests of that, and some of each 
 from __future__ import annotations
 
 import array
+import base64
 import io
 import json
 import os
+import pickle
 import runpy
 import signal
 import socket
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import time
 import types
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -118,6 +121,26 @@ def warm_run(
     if check and done.returncode:
         raise AssertionError(f"exit code {done.returncode}\n{err}")
     return done
+
+
+class WarmProcess:
+    """What `multiprocessing.Process` is to its users here: a function and its arguments, in such a process."""
+
+    CODE = "import base64, os, pickle, sys; target, args = pickle.loads(base64.b64decode(sys.argv[1])); target(*args); os._exit(0)"
+
+    def __init__(self, target: Callable[..., None], args: tuple[Any, ...] = ()) -> None:
+        self._order = base64.b64encode(pickle.dumps((target, args))).decode()
+
+    def start(self) -> None:
+        self._process = WarmPopen([sys.executable, "-c", self.CODE, self._order])
+
+    def join(self, timeout: float | None = None) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout)
+
+    @property
+    def exitcode(self) -> int | None:
+        return self._process.poll()
 
 
 def light_run(args: list[str], **options: Any) -> subprocess.CompletedProcess[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -17,9 +16,7 @@ from fairtune.core.errors import Stopped
 from fairtune.execution.job import Job, make_job
 from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
-
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.execution.warm"])
+from tests.warm import WarmProcess
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -100,7 +97,7 @@ def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = No
         kill_at: kill it with SIGKILL at its so-many-th safe point (a chunk of tokens, a step, an evaluation's batch).
         stop_at: ask it to stop there instead, as SIGTERM does.
     """
-    process = _processes.Process(target=_perform_until, args=(job, kill_at, stop_at))
+    process = WarmProcess(target=_perform_until, args=(job, kill_at, stop_at))
     process.start()
     process.join(120)
     assert process.exitcode is not None, "the run hangs"

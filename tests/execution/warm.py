@@ -14,6 +14,7 @@ import fairtune.cli.app
 import fairtune.execution.performing
 import fairtune.execution.worker
 import fairtune.methods.bpsom.method  # noqa: F401
+import tests.execution.conftest  # noqa: F401
 
 get_checkpoint_conversion_mapping("bert")
 gc.collect()
