@@ -157,9 +157,18 @@ def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
     assert resumed[-1]["step"] == len(before), "nothing that was done is done again"
 
 
-def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes) -> None:
+@pytest.fixture(scope="module")
+def killed(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is left of a run that was killed at its 20th safe point, with states; tests take a copy."""
+    job = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path_factory.mktemp("killed")).job("killed")
+    assert perform_apart(job, kill_at=20) == KILLED
+    assert list(job.run.checkpoint.glob("step-*"))
+    return job.run.path
+
+
+def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes, killed: Path) -> None:
     whole, broken = wholes(), toy.job("broken")
-    assert perform_apart(broken, kill_at=20) == KILLED
+    shutil.copytree(killed, broken.run.path)
     newest = sorted(broken.run.checkpoint.glob("step-*"))[-1]
     weights = newest / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -172,9 +181,11 @@ def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes
 
 
 @pytest.mark.parametrize("content", [None, "{}", "[]", '{"files": {}}', "[" * 100_000])
-def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Wholes, content: str | None) -> None:
+def test_without_any_valid_state_a_run_starts_again(
+    toy: ToyStudy, wholes: Wholes, killed: Path, content: str | None
+) -> None:
     whole, broken = wholes(), toy.job("broken")
-    assert perform_apart(broken, kill_at=20) == KILLED
+    shutil.copytree(killed, broken.run.path)
     for manifest in broken.run.checkpoint.glob("*/manifest.json"):
         manifest.unlink() if content is None else manifest.write_text(content)
     assert perform_apart(broken) == 0
