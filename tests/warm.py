@@ -205,7 +205,7 @@ def serve(imports: str) -> dict[str, Any]:
                 server.close()
                 for other in (line, *running.values()):
                     other.close()
-                _take(order, streams)
+                _take(order, streams, imports)
                 return order
             for stream in streams:
                 os.close(stream)
@@ -221,7 +221,7 @@ def serve(imports: str) -> dict[str, Any]:
     os._exit(0)
 
 
-def _take(order: dict[str, Any], streams: list[int]) -> None:
+def _take(order: dict[str, Any], streams: list[int], imports: str) -> None:
     """Become the process that was ordered."""
     if order["session"]:
         os.setsid()
@@ -243,6 +243,7 @@ def _take(order: dict[str, Any], streams: list[int]) -> None:
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     if FOLDER in os.environ:
+        WarmPopen.imports = imports
         subprocess.Popen = _dispatch  # type: ignore[misc, assignment]
 
 
