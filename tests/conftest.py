@@ -27,7 +27,7 @@ os.environ.setdefault(
 os.environ["FAIRTUNE_CACHE"] = tempfile.mkdtemp(prefix="fairtune-tests-")  # never the user's own
 atexit.register(shutil.rmtree, os.environ["FAIRTUNE_CACHE"], ignore_errors=True)
 if "FAIRTUNE_TEST_WARM" not in os.environ:  # pytest's workers inherit it; once it is gone, the warm processes end
-    os.environ["FAIRTUNE_TEST_WARM"] = tempfile.mkdtemp(prefix="fairtune-warm-")
+    os.environ["FAIRTUNE_TEST_WARM"] = tempfile.mkdtemp(prefix=f"fairtune-warm-{os.getpid()}-")
     atexit.register(shutil.rmtree, os.environ["FAIRTUNE_TEST_WARM"], ignore_errors=True)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs in the background; tests press Ctrl-C

@@ -30,7 +30,8 @@ from typing import Any
 import filelock
 
 FOLDER = "FAIRTUNE_TEST_WARM"
-"""The variable that names the folder of the sockets; set by conftest.py before pytest's workers start."""
+"""The variable that names the folder of the sockets, whose name has the session's process; set by conftest.py before pytest's
+workers start."""
 STATE = struct.Struct("i")
 ROOT = Path(__file__).parents[1]
 
@@ -187,15 +188,16 @@ def _receive(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def serve(imports: str) -> dict[str, Any]:
-    """Fork a process per order, until the folder is gone. Returns, in the forked process alone, its order."""
+    """Fork a process per order, until the folder or the test session is gone. Returns, in the forked process alone, its order."""
     folder = Path(os.environ[FOLDER])
+    session = int(folder.name.split("-")[2])
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(folder / f"{imports}.new"))
     server.listen(64)
     server.settimeout(0.02)
     (folder / f"{imports}.new").rename(folder / imports)
     running: dict[int, socket.socket] = {}
-    while (folder / imports).exists() or running:
+    while (folder / imports).exists() and _alive(session):
         with suppress(TimeoutError):
             line, _ = server.accept()
             line.settimeout(None)
@@ -219,6 +221,14 @@ def serve(imports: str) -> dict[str, Any]:
             with suppress(BrokenPipeError), running.pop(pid) as line:
                 line.sendall(STATE.pack(state))
     os._exit(0)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _take(order: dict[str, Any], streams: list[int], imports: str) -> None:

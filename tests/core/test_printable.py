@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from tests.hostile import ALL, CODES, raw_codes
-from tests.warm import light_run
 
 import fairtune
 from fairtune.core.console import make_messages_printable
@@ -115,7 +115,7 @@ def test_an_error_of_ours_is_written_out_too() -> None:
         "sys.argv = ['fairtune', 'validate', 'a.yaml']\n"
         "from fairtune.cli import main\nmain()"
     )
-    done = light_run([sys.executable, "-c", ours], text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", ours], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert r"RuntimeError: bad\x1b[2J" in done.stderr
     assert raw_codes(done.stderr) == []
