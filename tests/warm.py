@@ -96,7 +96,7 @@ class LightPopen(WarmPopen):
 
 
 class DataPopen(WarmPopen):
-    """The same with pyarrow and pandas, but without the hub's libraries, which read their settings when they are imported."""
+    """The same with pyarrow, pandas and torch, but without the hub's libraries, which read their settings at import."""
 
     imports = "tests.warm_data"
 

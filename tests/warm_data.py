@@ -6,7 +6,7 @@ import importlib
 import sys
 
 for name in (
-    "fairtune.tasks", "pandas", "pyarrow.dataset", "pyarrow.parquet", "fsspec", "httpx", "requests", "aiohttp", "dill",
+    "fairtune.tasks", "pandas", "pyarrow.dataset", "pyarrow.parquet", "torch", "fsspec", "httpx", "aiohttp", "dill",
     "multiprocess", "tqdm.auto",
 ):  # fmt: skip
     try:
