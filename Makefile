@@ -7,15 +7,20 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
 
-.PHONY: demo test lint setup lock clean
+.PHONY: demo test quick lint setup lock clean
 
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
 
-# A file's tests stay together, so that what they share is made once; in their order, since the longest come early. Four processes, as
-# those whose tests start processes wait for them.
+# A file's tests stay together, so that what they share is made once; in their order, since the longest come early. Three processes, as
+# those whose tests start processes wait for them. What was compiled is kept, whatever the shell says: many processes import it.
+test quick: export PYTHONDONTWRITEBYTECODE =
 test: setup
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+# Between two edits: what needs neither torch nor figures nor processes, see tests/quick.py.
+quick: setup
+	$(BIN)/python -m pytest -n 2 --dist loadfile --quick
 
 lint: setup
 	$(BIN)/ruff check .

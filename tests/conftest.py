@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -23,12 +24,37 @@ os.environ.setdefault(
 
 os.environ["FAIRTUNE_CACHE"] = tempfile.mkdtemp(prefix="fairtune-tests-")  # never the user's own
 atexit.register(shutil.rmtree, os.environ["FAIRTUNE_CACHE"], ignore_errors=True)
+if "FAIRTUNE_TEST_WARM" not in os.environ:  # pytest's workers inherit it; once it is gone, the warm processes end
+    os.environ["FAIRTUNE_TEST_WARM"] = tempfile.mkdtemp(prefix=f"fairtune-warm-{os.getpid()}-")
+    atexit.register(shutil.rmtree, os.environ["FAIRTUNE_TEST_WARM"], ignore_errors=True)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs in the background; tests press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from fairtune.core import plugins  # noqa: E402
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task  # noqa: E402 - after the settings above
+
+gc.disable()  # while modules are imported and tests collected, which leaves no garbage
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="only tests without torch, figures and processes, for `make quick`"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick") and (hasattr(config, "workerinput") or not config.getoption("numprocesses", None)):
+        from tests.quick import be_quick
+
+        be_quick()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported is no garbage either: the collections that every run asks for need not look through it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -94,3 +120,34 @@ def forgotten_plugins() -> Iterator[None]:
     yield
     for plugin in plugins.loaded_plugins():
         plugins._forget(plugins._root(plugin.module))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates_compiled_once() -> Iterator[None]:
+    """A page's template is compiled once per session, not once per page; a command writes one page and never notices."""
+    from jinja2 import Environment
+
+    compiled: dict[tuple[Any, ...], Any] = {}
+    compile_template = Environment.compile
+
+    def once(self: Environment, source: Any, *place: Any, **options: Any) -> Any:
+        look = (self.autoescape, self.undefined, self.trim_blocks, self.lstrip_blocks, *self.filters, *self.globals)
+        key = (source, place, *sorted(options.items()), look)
+        if key not in compiled:
+            compiled[key] = compile_template(self, source, *place, **options)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Environment, "compile", once)
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
+    from matplotlib.figure import Figure
+
+    def save(_: Figure, file: Any, *__: Any, **___: Any) -> None:
+        file.write('<svg width="1" height="1"></svg>')
+
+    monkeypatch.setattr(Figure, "savefig", save)

@@ -16,9 +16,9 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from fairtune import TextClassifier
+from fairtune.classifier import fit
 from fairtune.classifier.errors import FitError
 from fairtune.classifier.process import Interrupt
-from fairtune.classifier.text_classifier import fit
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.base import Method
 from fairtune.models.sources import ModelSource
@@ -300,7 +300,7 @@ def test_progress_is_a_line_an_evaluation_where_there_is_no_terminal(
 def test_progress_is_a_bar_in_a_terminal(small_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
-    from fairtune.classifier.text_classifier import progress as fit_progress
+    from fairtune.classifier import progress as fit_progress
 
     screen = io.StringIO()
     monkeypatch.setattr(fit_progress, "Console", lambda **_: Console(file=screen, force_terminal=True, width=120))

@@ -15,8 +15,8 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from fairtune import TextClassifier
+from fairtune.classifier import model_folder
 from fairtune.classifier.errors import UnusableModelError
-from fairtune.classifier.text_classifier import model_folder
 from tests.classifier.made_examples import make_texts, quick
 from tests.models.hostile_models import make_hostile
 

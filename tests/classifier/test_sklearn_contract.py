@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks, get_tags
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtune import TextClassifier
 from tests.classifier.made_examples import make_texts, quick
+from tests.warm import warm_run
 
 TEXTS, LABELS = make_texts(24)
 QUICKEST: dict[str, Any] = {"epochs": 1, "validation": 0, "max_length": 8}
@@ -152,10 +154,22 @@ def test_cross_validation_scores_and_predicts(small_model: Path) -> None:
     assert chances.shape == (24, 2)
 
 
-@pytest.mark.slow  # two processes that import torch
+APART = """
+import pickle, sys
+from joblib import parallel_config
+from sklearn.model_selection import cross_validate
+estimator, texts, labels = pickle.load(sys.stdin.buffer)
+with parallel_config(backend="multiprocessing"):
+    found = cross_validate(estimator, texts, labels, cv=2, n_jobs=2, return_estimator=True)
+sys.stdout.buffer.write(pickle.dumps(found))
+"""
+
+
 def test_cross_validation_in_two_processes_gives_the_same(small_model: Path) -> None:
+    """Sent to a process that has never seen it, fitted in two others, and sent back."""
     estimator = quick(small_model, **QUICKEST)
-    apart = cross_validate(estimator, TEXTS, LABELS, cv=2, n_jobs=2, return_estimator=True)
+    order = pickle.dumps((estimator, TEXTS, LABELS))
+    apart = pickle.loads(warm_run([sys.executable, "-c", APART], input=order, check=True).stdout)
     here = cross_val_score(estimator, TEXTS, LABELS, cv=2)
     np.testing.assert_array_equal(apart["test_score"], here)
     assert apart["estimator"][0].predict(TEXTS).shape == (24,)

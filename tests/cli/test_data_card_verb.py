@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.tasks.test_duplicates import SMALL, files
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -93,4 +93,4 @@ def test_help_needs_no_torch() -> None:
         "answer = CliRunner().invoke(app, ['data', 'card', '--help']); assert '--dedupe' in answer.output, answer.output; "
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers', 'pyarrow', 'datasets', 'py3langid')))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={"COLUMNS": "120", "PATH": "/usr/bin"})
+    light_run([sys.executable, "-c", code], check=True, env={"COLUMNS": "120", "PATH": "/usr/bin"})

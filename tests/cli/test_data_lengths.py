@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -165,9 +165,7 @@ def test_it_answers_again_without_torch_or_warnings(task: str, model: str) -> No
         "except SystemExit: pass\n"
         "print([m for m in ('torch', 'transformers', 'matplotlib') if m in sys.modules])"
     )
-    first, again = (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120) for _ in range(2)
-    )
+    first, again = (light_run([sys.executable, "-c", code], text=True, timeout=120) for _ in range(2))
     assert first.stderr == again.stderr == ""
     assert again.stdout.strip().endswith("[]")
     assert first.stdout.splitlines()[:-1] == again.stdout.splitlines()[:-1]

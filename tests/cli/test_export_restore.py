@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from tests.execution.made_runs import SEED, make_run
 from tests.sealed import close_again
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -52,7 +52,7 @@ def test_help_does_not_import_torch(verb: str) -> None:
         "except SystemExit: pass\n"
         "print('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=60)
     assert done.stdout.strip().endswith("False"), done.stderr
 
 

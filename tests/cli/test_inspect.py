@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -178,5 +178,5 @@ def test_mistakes_are_told_before_torch_is_imported(tiny_model: Path) -> None:
         "except SystemExit: pass\n"
         "print('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=60)
     assert done.stdout.strip().endswith("False"), done.stdout + done.stderr

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -129,5 +129,5 @@ def test_it_does_not_import_torch(words: list[str]) -> None:
         "except SystemExit: pass\n"
         "print([m for m in ('torch', 'transformers', 'scipy', 'matplotlib', 'peft') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=60)
     assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import WarmPopen
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -254,7 +255,7 @@ class Piped:
 
     def __init__(self, *words: object) -> None:
         command = [sys.executable, "-m", "fairtune", "predict", *(str(word) for word in words)]
-        self.process = subprocess.Popen(
+        self.process = WarmPopen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
         self.give("a good film", 256)

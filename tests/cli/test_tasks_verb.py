@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.tasks.made_tokenizers import byte_level
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -205,5 +205,5 @@ def test_it_answers_without_torch_and_datasets() -> None:
         "import sys; from fairtune.cli.app import app; app(['tasks'], standalone_mode=False); "
         "print({'torch', 'transformers', 'datasets', 'pyarrow'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = light_run([sys.executable, "-c", code], text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "set()"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
@@ -49,7 +49,7 @@ def test_quick_verbs_do_not_import_torch(study: Path, words: list[str]) -> None:
         "except SystemExit: pass\n"
         "print([m for m in ('torch', 'transformers', 'scipy', 'matplotlib') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=60)
     assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr
 
 

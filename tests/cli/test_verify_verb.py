@@ -18,6 +18,8 @@ from fairtune.core.cache import cached
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def call(*words: object) -> Any:
     return CliRunner().invoke(app, [str(word) for word in words])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairtune.testing import runs
 from fairtune.testing.runs import ToyStudy, digests, perform_apart, perform_here, toy_source
+from tests.warm import WarmProcess
 
 __all__ = ["ToyStudy", "digests", "perform_apart", "perform_here", "toy", "toy_source"]
-multiprocessing.get_context("forkserver").set_forkserver_preload(["tests.execution.warm"])
+runs.start_process = WarmProcess  # a session's tests share what one process has imported
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from fairtune.methods.registry import registered
 from fairtune.testing import check_resume, check_state, toy_use
 from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
+from tests.execution.covering import covering_arms, has_state
 
-ARMS = {"baseline": [], **{name: [toy_use(name)] for name in registered()}}
+ARMS = {"baseline": [], **covering_arms({name: toy_use(name) for name in registered()})}
 KILLED = -signal.SIGKILL
 Wholes = Callable[..., Job]
 
@@ -43,6 +44,12 @@ def wholes(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFa
         return done[key]
 
     return whole
+
+
+def test_every_method_is_in_an_arm_that_is_killed_and_those_with_state_are_alone() -> None:
+    found = [arm.split("+") for arm in ARMS if arm != "baseline"]
+    assert sorted(name for arm in found for name in arm) == sorted(registered())
+    assert {name for name in registered() if has_state(name)} <= {arm[0] for arm in found if len(arm) == 1}
 
 
 @pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
@@ -144,9 +151,18 @@ def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
     assert resumed[-1]["step"] == len(before), "nothing that was done is done again"
 
 
-def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes) -> None:
+@pytest.fixture(scope="module")
+def killed(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is left of a run that was killed at its 20th safe point, with states; tests take a copy."""
+    job = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path_factory.mktemp("killed")).job("killed")
+    assert perform_apart(job, kill_at=20) == KILLED
+    assert list(job.run.checkpoint.glob("step-*"))
+    return job.run.path
+
+
+def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes, killed: Path) -> None:
     whole, broken = wholes(), toy.job("broken")
-    assert perform_apart(broken, kill_at=20) == KILLED
+    shutil.copytree(killed, broken.run.path)
     newest = sorted(broken.run.checkpoint.glob("step-*"))[-1]
     weights = newest / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -159,9 +175,11 @@ def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes
 
 
 @pytest.mark.parametrize("content", [None, "{}", "[]", '{"files": {}}', "[" * 100_000])
-def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Wholes, content: str | None) -> None:
+def test_without_any_valid_state_a_run_starts_again(
+    toy: ToyStudy, wholes: Wholes, killed: Path, content: str | None
+) -> None:
     whole, broken = wholes(), toy.job("broken")
-    assert perform_apart(broken, kill_at=20) == KILLED
+    shutil.copytree(killed, broken.run.path)
     for manifest in broken.run.checkpoint.glob("*/manifest.json"):
         manifest.unlink() if content is None else manifest.write_text(content)
     assert perform_apart(broken) == 0

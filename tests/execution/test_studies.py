@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 from click.testing import Result
@@ -21,6 +20,7 @@ from typer.testing import CliRunner
 from fairtune.cli.app import app
 from fairtune.ledger.events import all_events
 from tests.execution.conftest import ToyStudy, digests, perform_apart
+from tests.warm import WarmPopen, started_by
 
 Command = Callable[..., subprocess.Popen[str]]
 Answer = Callable[..., Result]
@@ -39,23 +39,17 @@ def study_file(toy: ToyStudy, tmp_path: Path) -> Path:
     return file
 
 
-def heed_interrupts() -> None:
-    """A shell starts background jobs with Ctrl-C ignored, and their children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Start the real command line in the temporary folder."""
+    """Start the command line in the temporary folder, in a process of its own whose workers are such processes too."""
 
     def start(*words: str, **options: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return WarmPopen(
             [sys.executable, "-m", "fairtune", *words],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=heed_interrupts,
             **options,
         )
 
@@ -130,8 +124,8 @@ def test_a_second_process_is_refused_and_a_killed_worker_fails_only_its_run(
     assert second.exit_code == 2
     assert "another process" in second.output
 
-    (worker,) = psutil.Process(process.pid).children()
-    worker.kill()
+    (worker,) = started_by(process)
+    os.kill(worker, signal.SIGKILL)
     wait_for(lambda: steps_of(home / "wild" / "seed-0") > 3)
     failed = json.loads((home / "baseline" / "seed-0" / "result.json").read_text())
     assert failed["status"] == "failed"
@@ -146,7 +140,7 @@ def test_a_second_process_is_refused_and_a_killed_worker_fails_only_its_run(
 def test_interrupted_ended_and_killed_outright_a_study_goes_on_to_the_same_bits(
     study_file: Path, toy: ToyStudy, command: Command, answer: Answer, tmp_path: Path
 ) -> None:
-    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=20"]
+    words = ["run", str(study_file), "--set", "seeds=1", "--set", "arms={baseline: {}}", "--set", "train.epochs=10"]
     run = tmp_path / "runs" / "toy" / "baseline" / "seed-0"
     for number in (signal.SIGINT, signal.SIGTERM):
         before = steps_of(run) if run.exists() else 0
@@ -166,9 +160,9 @@ def test_interrupted_ended_and_killed_outright_a_study_goes_on_to_the_same_bits(
     finish = command(*words)
     _, err = finish.communicate(timeout=200)
     assert finish.returncode == 0, err
-    assert steps_of(run) == 20 * 13, "no step that was done before is done again"
-    assert json.loads((run / "result.json").read_text())["steps"] == 20 * 13
-    whole = toy.job("whole", epochs=20)
+    assert steps_of(run) == 10 * 13, "no step that was done before is done again"
+    assert json.loads((run / "result.json").read_text())["steps"] == 10 * 13
+    whole = toy.job("whole", epochs=10)
     assert perform_apart(whole) == 0
     assert digests(run) == digests(whole.run.path)
 
@@ -198,6 +192,7 @@ def test_a_runs_folder_that_cannot_be_written_is_refused_before_any_work(study_f
 
 
 def test_three_lines_of_python_need_no_main_guard(study_file: Path, tmp_path: Path) -> None:
+    """In a process that is started for real, as is its worker."""
     script = tmp_path / "three.py"
     script.write_text(
         "import fairtune\n"

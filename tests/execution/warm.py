@@ -1,4 +1,4 @@
-"""Imported once by the server that forks the processes of killed runs, so that each begins where a warm worker would."""
+"""What a worker and the command line import; see tests/warm.py."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 from transformers.models.bert import modeling_bert  # noqa: F401
 
+import fairtune.cli.app
+import fairtune.execution.executors.worker
 import fairtune.execution.run
-import fairtune.methods.bpsom.method  # noqa: F401
+import fairtune.methods.bpsom.method
+import fairtune.testing.runs  # noqa: F401
+import tests.execution.conftest  # noqa: F401
 
 get_checkpoint_conversion_mapping("bert")
 gc.collect()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,7 @@ from fairtune.methods.arms import family_of, named_arms, register_arm, register_
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.values import ArmName
+from tests.warm import light_run
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "freeze-pretrained": {"init": "keep"},
@@ -145,5 +145,5 @@ def test_named_arms_need_no_heavy_import() -> None:
         "import sys; from fairtune.methods.arms import named_arms; named_arms(); "
         "print([m for m in ('torch', 'transformers', 'peft') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = light_run([sys.executable, "-c", code], text=True, check=True)
     assert done.stdout.strip() == "[]"

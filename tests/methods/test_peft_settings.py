@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.study.fields import schema_root
 from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from tests.warm import light_run
 
 peft = pytest.importorskip("peft")
 
@@ -203,6 +203,6 @@ def test_quick_verbs_import_neither_torch_nor_the_library(tmp_path: Path) -> Non
         "    except SystemExit: pass\n"
         "print([m for m in ('torch', 'transformers', 'peft') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=60)
     assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr
     assert '"vera"' in done.stdout, "the schema was there"

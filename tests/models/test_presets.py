@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from fairtune.core.errors import ModelError
 from fairtune.models.presets import PRESETS, preset_config, preset_remarks
 from fairtune.models.sources import ModelSource, find_model
+from tests.warm import light_run
 
 
 def test_a_bare_name_is_the_preset_with_its_usual_settings() -> None:
@@ -145,5 +145,5 @@ from fairtune.models.tokenizers import TrainingText, find_tokenizer, fitted
 tokenizer = find_tokenizer(300, find_model("gpt-mini"), TrainingText("three words", lambda: iter([["once upon a time"] * 9])))
 print(fitted(find_model("gpt-mini"), tokenizer).name, {"torch", "transformers"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = light_run([sys.executable, "-c", code], text=True, check=True)
     assert done.stdout.split() == ["gpt-mini(vocab_size=269)", "set()"]

@@ -7,10 +7,8 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models import sources
 from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model
+from tests.warm import data_run, warm_run
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 embedded = pytest.mark.skipif(
@@ -183,8 +182,7 @@ def find_in_process(cache: Path, *names: str) -> list[str]:
     """The hub's library reads its settings when it is imported, so it needs a process of its own."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
     command = [sys.executable, "-c", FIND, *names]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=cache)
-    return done.stdout.splitlines()
+    return list(data_run(command, env=environment, text=True, check=True, cwd=cache).stdout.splitlines())
 
 
 @pytest.fixture
@@ -221,6 +219,8 @@ def test_a_hub_model_that_is_nowhere_is_told(cache: Path) -> None:
 def test_the_cached_hub_model_loads(cache: Path) -> None:
     code = """
 import sys
+import huggingface_hub.constants
+huggingface_hub.constants.HF_HUB_CACHE = sys.argv[1]
 from fairtune.models.loader import load_classifier
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
@@ -228,8 +228,5 @@ source = find_model("org/name")
 loaded = load_classifier(source, ("n", "p"))
 print(len(loaded.from_checkpoint), load_tokenizer(source.fetch())("good film")["input_ids"][0])
 """
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
-    done: Any = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
+    done = warm_run([sys.executable, "-c", code, str(cache)], text=True, check=True)
     assert done.stdout.split() == ["39", "2"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from fairtune.core.errors import DataError, ModelError, Stopped
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import SMALLEST, TokenizerSource, TrainingText, find_tokenizer, fitted, load_tokenizer
 from fairtune.testing.toy import make_tokenizer
+from tests.warm import data_run, light_run
 
 STORIES = [
     f"The {kind} {animal} went to the {place}.\n“Hello”, said the Füchsin; it cost {i}½ €."
@@ -54,9 +54,7 @@ def test_the_same_text_gives_the_same_files_in_every_process(tmp_path: Path) -> 
     for i, threads in enumerate(("false", "true", "true")):
         environment = {**os.environ, "FAIRTUNE_CACHE": str(tmp_path / str(i)), "TOKENIZERS_PARALLELISM": threads}
         command = [sys.executable, "-c", TRAIN]
-        done = subprocess.run(
-            command, env=environment, input=json.dumps(STORIES), capture_output=True, text=True, check=True
-        )
+        done = light_run(command, env=environment, input=json.dumps(STORIES), text=True, check=True)
         source = TokenizerSource(**json.loads(done.stdout))
         files = {file.name: file.read_bytes() for file in Path(source.folder).iterdir() if file.name != "seal.json"}
         found.append((source.name, source.identity, source.vocabulary, files))
@@ -270,9 +268,7 @@ def test_a_tokenizer_of_the_hub_is_found_in_its_cache(tiny_model: Path, tmp_path
     empty.mkdir(parents=True)
     names = ["org/words", "org/words@main", f"org/words@{COMMIT}", "org/none", "org/words@other", f"org/empty@{COMMIT}"]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", HUB, *names], env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    done = data_run([sys.executable, "-c", HUB, *names], env=environment, text=True, check=True, cwd=tmp_path)
     lines = done.stdout.splitlines()
     local = find_tokenizer(str(tiny_model), PRESET, of())
     for line, name in zip(lines[:3], names, strict=False):

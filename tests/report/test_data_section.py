@@ -17,6 +17,8 @@ from fairtune.report.sections.data.content import read_data, split_rows
 from fairtune.report.writer import write_report
 from fairtune.tasks.card.builder import card_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def card(tmp_path: Path) -> DataCard:

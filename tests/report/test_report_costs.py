@@ -95,6 +95,7 @@ def test_arms_whose_steps_do_other_work_have_no_bound(make_ledger: Callable[...,
     assert any("An arm without a bound" in note for note in content.sections["costs"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_runs_recorded_before_costs_were_counted_can_be_reported(ledger: MadeLedger) -> None:
     for arm in ("baseline", "oelm-freeze"):
         for seed in range(3):

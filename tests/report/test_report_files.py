@@ -49,6 +49,7 @@ def test_same_ledger_same_bytes(kept_ledger: MadeLedger, written: dict[str, Path
     assert {kind: path.read_bytes() for kind, path in write_report(kept_ledger.results()).items()} == first
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_changed_prediction_changes_every_file(ledger: MadeLedger) -> None:
     paths = write_report(ledger.results())
     assert all("84.00" in paths[kind].read_text() for kind in ("markdown", "html"))
@@ -86,6 +87,7 @@ def test_hostile_names_and_reasons_stay_text(make_ledger: Callable[..., MadeLedg
     assert r"\<script\>\$a\_\|b" in markdown
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_went_wrong_is_in_every_file(ledger: MadeLedger) -> None:
     ledger.folder("retired", 0).write_plan({"key": "old"})
     for path in write_report(ledger.results()).values():

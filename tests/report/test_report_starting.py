@@ -156,6 +156,7 @@ def test_the_page_names_layers_and_heads(written: dict[str, Path]) -> None:
     assert f'class="s{LEVELS}"' in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_of_cards_without_attention_keeps_its_list(ledger: MadeLedger) -> None:
     for arm in ledger.arms:
         if ledger.folder(arm, 0).card.exists():

@@ -106,6 +106,7 @@ def two_passes(monkeypatch: pytest.MonkeyPatch, make_ledger: Callable[..., MadeL
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -> None:
     content = make_content(two_passes.results())
     found = {row.arm: row.versus for row in content.rows if row.versus}
@@ -146,6 +147,7 @@ def test_a_method_that_is_not_installed_here_is_expected_to_cost_what_the_plan_s
     assert content.sections["comparisons"].ranking
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
     results = two_passes.results()
     content = make_content(results)
@@ -160,6 +162,7 @@ def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeL
         assert "orthogonal_qk" in path.read_text().replace("\\", "")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_ranking_is_in_page_and_markdown(two_passes: MadeLedger) -> None:
     files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
     assert "## What each change is worth" in files["markdown"]

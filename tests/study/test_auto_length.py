@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.tasks import load_task
 from fairtune.tasks.card.lengths import measure_lengths
+from tests.warm import light_run
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_plan_prints_it_and_imports_no_torch_the_second_time(source: dict[str, A
         "except SystemExit: pass\n"
         "print([m for m in ('torch', 'transformers') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=120)
     assert f"max_length auto: {auto} tokens cover 95 % of 200 training examples" in done.stdout, done.stderr
     assert done.stdout.strip().endswith("[]"), "its lengths are in the cache"
     found = json.loads(CliRunner().invoke(app, ["plan", str(file), "--json"]).stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import parse_method_use
 from fairtune.study.loading import check_file, load_study
 from fairtune.study.problems import StudyError
+from tests.warm import light_run
 
 HEAD = "study: s\ntask: movie-reviews\nmodel: minilm\n"
 BASE = HEAD + "arms:\n  baseline:\n"  # five lines; what a test adds starts on line 6
@@ -442,5 +442,5 @@ def test_reading_a_study_needs_no_heavy_import(write: Any, statement: str) -> No
     file = write(BASE + "  x: {methods: [{orthogonal_qk: {init: keep}}]}\nprofiles: {p: {seeds: 1}}\n")
     heavy = "{'torch', 'transformers', 'pandas', 'accelerate', 'matplotlib'}"
     code = f"import sys; {statement.format(file=str(file))}; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = light_run([sys.executable, "-c", code], text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +17,7 @@ from local_hub import local_hub
 from made_mirror import write_split
 from made_tokenizers import STORIES
 from pyarrow import parquet
+from tests.warm import data_run
 
 from fairtune.core.errors import DataError
 from fairtune.settings.file_task import FileTask
@@ -263,9 +263,7 @@ def read(tmp_path: Path) -> Read:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
         where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
         environment = {**kept, **where, "HF_HOME": str(tmp_path / "home")}
-        done = subprocess.run(
-            [sys.executable, "-c", READ, name, str(most)], env=environment, capture_output=True, text=True, timeout=100
-        )
+        done = data_run([sys.executable, "-c", READ, name, str(most)], env=environment, text=True)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
@@ -288,7 +286,7 @@ def publish(root: Path, data: DataSet, splits: dict[str, list[list[Any]]], colum
 def fetched(code: str, endpoint: str, tmp_path: Path) -> None:
     """Let `datasets` itself fetch something into the hub's cache on this machine."""
     environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, timeout=100)
+    data_run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def test_the_hub_gives_the_same_documents_as_a_mirror(

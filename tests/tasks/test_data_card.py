@@ -196,7 +196,7 @@ def test_rare_languages_and_doubtful_texts_are_not_named() -> None:
 def test_nothing_is_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
     import pickle
 
-    from fairtune.tasks.card.data_card import languages
+    from fairtune.tasks.card import languages
 
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, lambda *_, **__: pytest.fail("unpickled"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
+from tests.warm import light_run
 
 from fairtune.analysis.resampling import Classified, metric_from_totals
 from fairtune.settings.metrics import (
@@ -122,4 +122,4 @@ def test_what_is_known_of_each_metric() -> None:
 
 def test_facts_of_metrics_need_neither_torch_nor_scikit_learn() -> None:
     code = "import sys, fairtune.settings.metrics; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert light_run([sys.executable, "-c", code], text=True, check=True).stdout == "[]\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from local_hub import local_hub
 from made_mirror import Row, make_inference, make_sst2, make_task, pairs, read_split, sentences
 from pyarrow import parquet
+from tests.warm import data_run
 
 from fairtune.tasks import load_task
 from fairtune.tasks.definitions import COLA, DEFINITIONS, MNLI, SST2, XNLI, DataSet
@@ -56,9 +56,7 @@ def read(tmp_path: Path) -> Read:
         where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
         own = {"HF_HOME": str(tmp_path / "cache"), "FAIRTUNE_CACHE": str(tmp_path / "prepared")}
         environment = {**kept, **own, **where, **variables}
-        done = subprocess.run(
-            [sys.executable, "-c", READ, *names.split()], env=environment, capture_output=True, text=True, timeout=100
-        )
+        done = data_run([sys.executable, "-c", READ, *names.split()], env=environment, text=True)
         assert done.returncode == 0, done.stderr
         answers: dict[str, Any] = json.loads(done.stdout)
         return answers if len(answers) > 1 else answers[names]
@@ -111,7 +109,7 @@ def test_another_commit_in_the_cache_is_not_taken_for_the_pinned_one(tmp_path: P
     fetch = f"import datasets; datasets.load_dataset('nyu-mll/glue', 'sst2', revision='{other}')"
     with local_hub(tmp_path / "hub", []) as endpoint:
         environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
-        subprocess.run([sys.executable, "-c", fetch], env=environment, check=True, capture_output=True, timeout=100)
+        data_run([sys.executable, "-c", fetch], env=environment, check=True)
     assert f"the hub did not give nyu-mll/glue (sst2) at bcdcba79 (in its place is {other})" in read("sst2")["error"]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.warm import light_run
 
 from fairtune.core.errors import DataError, ModelError
 from fairtune.models.sources import find_model
@@ -210,7 +210,7 @@ def test_the_second_time_needs_no_transformers(tiny_model: Path, tiny_task: Any)
         "print(found.covering, 'torch' in sys.modules or 'transformers' in sys.modules)"
     )
     first = measured(load_task(tiny_task.as_study()), tiny_model)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = light_run([sys.executable, "-c", code], text=True, timeout=120)
     assert done.stdout.split() == [str(first.covering), "False"], done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_mirror import make_everything, make_inference, make_sst2, make_task, pairs, sentences, write_split
+from tests.warm import light_run
 
 from fairtune.core.errors import DataError
 from fairtune.tasks import load_task, task_names
@@ -311,7 +311,7 @@ def test_an_empty_text_of_published_data_stays(mirror: Path) -> None:
 def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path, name: str) -> None:
     make_inference(make_sst2(mirror))
     code = f"import sys, fairtune.tasks as t; t.load_task({name!r}); print({{'torch', 'datasets'}} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert light_run([sys.executable, "-c", code], text=True, check=True).stdout == "set()\n"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.warm import light_run
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.titles import (
@@ -227,7 +228,7 @@ def test_weighing_changes_nothing_else() -> None:
 
 def test_it_needs_no_torch() -> None:
     code = "import sys, fairtune.tasks.titles as t; t.kinds(); print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+    assert light_run([sys.executable, "-c", code], text=True).stdout.strip() == "False"
 
 
 @pytest.mark.skipif(

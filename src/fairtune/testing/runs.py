@@ -21,6 +21,8 @@ from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload([__name__, "fairtune.execution.run"])  # imported once, not by each run
+start_process: Any = _processes.Process
+"""What makes a process of its own of a function, which `start`, `join` and `exitcode` then belong to."""
 SECONDS = 120
 """What a toy run may take before it counts as hanging."""
 
@@ -106,15 +108,15 @@ def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = No
         kill_at: kill it with SIGKILL at its so-many-th safe point (a chunk of tokens, a step, an evaluation's batch).
         stop_at: ask it to stop there instead, as SIGTERM does.
     """
-    process = _processes.Process(target=_perform_until, args=(job, kill_at, stop_at))
+    process = start_process(target=_perform_until, args=(job, kill_at, stop_at))
     process.start()
     process.join(SECONDS)
     assert process.exitcode is not None, "the run hangs"
-    return process.exitcode
+    return int(process.exitcode)
 
 
 def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
-    """In a process of its own: perform_run a run; at a given look for signals, be killed, or be asked to stop."""
+    """In a process of its own: perform a run; at a given look for signals, be killed, or be asked to stop."""
     import torch
 
     torch.set_num_threads(1)

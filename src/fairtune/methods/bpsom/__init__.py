@@ -116,7 +116,7 @@ register(
     "fairtune.methods.bpsom.method:BPSOM",
     claims=["classification head"],
     kinds=("classify",),
-    toy={"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 2, "prune": 5e-4},
+    toy={"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4},
 )
 
 

@@ -1,0 +1,33 @@
+"""`--quick`: of all tests, those that neither import torch nor draw nor start a process, decided by what they do.
+
+There is no list to keep: the moment a test, or its file, asks for one of these, it is skipped.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.abc import MetaPathFinder
+from typing import Any, NoReturn
+
+import pytest
+
+HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "datasets")
+
+
+class _Refuse(MetaPathFinder):
+    """Skips whoever imports one of the heavy libraries."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name in HEAVY:
+            pytest.skip(f"imports {name}", allow_module_level=True)
+
+
+def _refuse_process(*_: Any, **__: Any) -> NoReturn:
+    pytest.skip("starts a process")
+
+
+def be_quick() -> None:
+    """From now on."""
+    sys.meta_path.insert(0, _Refuse())
+    subprocess.Popen.__init__ = _refuse_process  # type: ignore[method-assign, assignment]
