@@ -57,8 +57,8 @@ def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     from fairtune.execution.job import make_job
     from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
-    from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
+    from fairtune.study.study_file import load_study
 
     steps = (UNTIMED + blocks) * STEPS + 1
     train = {

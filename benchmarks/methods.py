@@ -53,8 +53,8 @@ class Steps:
         from fairtune.execution.job import make_job
         from fairtune.execution.run import prepare_run
         from fairtune.ledger.events import EventLog
-        from fairtune.study.loading import load_study
         from fairtune.study.plan import make_plan
+        from fairtune.study.study_file import load_study
 
         texts = made_texts(folder / "texts.csv", words)
         task = {"name": "made", "train": texts, "validation": texts, "test": texts, "text": "text", "label": "label"}

@@ -40,8 +40,8 @@ def ready(scratch: Path, steps: int, examples: int) -> Any:
     from fairtune.execution.job import make_job
     from fairtune.execution.run import prepare_run
     from fairtune.ledger.events import EventLog
-    from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
+    from fairtune.study.study_file import load_study
 
     study = {
         "study": "som",

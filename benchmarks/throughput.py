@@ -48,8 +48,8 @@ class Fairtune:
     """The product's own loop, as its workers run it."""
 
     def __init__(self, examples: int) -> None:
-        from fairtune.study.loading import load_study
         from fairtune.study.plan import make_plan
+        from fairtune.study.study_file import load_study
 
         self.plan = make_plan(load_study(study(examples)))
 
@@ -104,7 +104,7 @@ class HuggingFace:
         from transformers import AutoTokenizer
 
         from fairtune.models.sources import find_model
-        from fairtune.study.loading import load_study
+        from fairtune.study.study_file import load_study
         from fairtune.tasks.catalogue import load_task
         from fairtune.tasks.splits import fixed_sample
 

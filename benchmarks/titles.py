@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 
 from fairtune.api import run_study
 from fairtune.ledger.predictions import read_predictions
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.tasks import Split, Task, load_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import unit_hash

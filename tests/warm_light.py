@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer.rich_utils  # noqa: F401
 
 import fairtune.cli.app
-import fairtune.study.loading
 import fairtune.study.plan  # noqa: F401
 from fairtune.methods.registry import registered
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fairtune.methods.weighted_ce.method import weighted_cross_entropy
     from fairtune.models.attention_layouts import register_attention
     from fairtune.som.som import SOM
-    from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
     from fairtune.study.schema import Study
+    from fairtune.study.study_file import load_study
 
 _HOMES = {
     "BPSOMHead": "fairtune.methods.bpsom.head",
@@ -44,7 +44,7 @@ _HOMES = {
     "export_delta": "fairtune.export.delta",
     "layerwise_groups": "fairtune.methods.layerwise_lr.method",
     "load_results": "fairtune.analysis.results",
-    "load_study": "fairtune.study.loading",
+    "load_study": "fairtune.study.study_file",
     "make_plan": "fairtune.study.plan",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.card",
     "rdrop_loss": "fairtune.methods.rdrop.method",

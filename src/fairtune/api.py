@@ -8,8 +8,8 @@ from pathlib import Path
 from fairtune.analysis.results import Results, load_results
 from fairtune.execution.study_run import run_plan
 from fairtune.monitor.terminal import make_monitor
-from fairtune.study.loading import StudySource, load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import StudySource, load_study
 
 
 def run_study(

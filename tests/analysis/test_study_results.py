@@ -20,8 +20,8 @@ from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import run_folder, write_study
 from fairtune.settings.metrics import classification_metrics
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 
 ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
 ACCURACY = {"baseline": 0.80, "fast": 0.82, "oelm": 0.95}

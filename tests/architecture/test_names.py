@@ -10,11 +10,14 @@ import fairtune
 
 PACKAGE = Path(fairtune.__file__).parent
 NOUNS = {
+    "analysis.resampling",  # the bootstrap, called so in statistics
     "core.seeding",
+    "methods.bpsom.pruning",
     "methods.label_smoothing",  # called so in the literature
     "tasks.reading",  # the sub-room that reads rows
     "testing",  # public: what authors of plug-ins test with
     "training",  # a room
+    "training.language_modelling",  # the objective
 }
 """Modules and rooms whose names end in -ing and are nouns of their own."""
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairtune.cli.app import app
 from fairtune.methods.arms import named_arms
 from fairtune.methods.registry import registered
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 
 

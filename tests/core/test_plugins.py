@@ -15,8 +15,8 @@ import yaml
 from fairtune.core.errors import FairtuneError
 from fairtune.core.plugins import PluginError, load_module, plugin_of, take_plugins
 from fairtune.methods.registry import method_plugin, registered
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from fairtune.testing.runs import ToyStudy, toy_source
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"

@@ -15,8 +15,8 @@ from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import load_tokenizer
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 
 SEED = 3
 LABELS = ("neg", "pos")

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from fairtune.execution.job import Job, make_job
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from tests.tasks.made_tokenizers import byte_level
 
 POSITIONS = 48

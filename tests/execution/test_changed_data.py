@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from fairtune.core.errors import LedgerError
 from fairtune.execution.job import make_job
 from fairtune.execution.study_run import run_plan
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from tests.execution.conftest import perform_here
 from tests.execution.made_runs import study_of
 

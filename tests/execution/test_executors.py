@@ -13,8 +13,8 @@ from fairtune.execution.executors.base import ENDED, PROGRESS, REFUSED, STARTED,
 from fairtune.execution.job import Job, failed_result
 from fairtune.execution.study_run import run_plan, use_executor
 from fairtune.monitor.terminal import QuietMonitor
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy
 
 

@@ -17,8 +17,8 @@ from fairtune.ledger.events import counted_events
 from fairtune.ledger.examples import FILE, about_examples, read_examples
 from fairtune.ledger.predictions import Predictions, read_predictions
 from fairtune.ledger.records import read_records
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, digests, perform_here
 
 

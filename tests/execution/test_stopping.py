@@ -21,8 +21,8 @@ from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.seals import run_state
 from fairtune.monitor.terminal import QuietMonitor
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, perform_here
 
 DEAF = """

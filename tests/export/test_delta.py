@@ -23,8 +23,8 @@ from fairtune.ledger.predictions import read_predictions
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask
-from fairtune.study.loading import load_study
 from fairtune.study.plan import PROTOCOL, make_plan
+from fairtune.study.study_file import load_study
 from fairtune.tasks import load_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.tokens.encoded_splits import encode_task

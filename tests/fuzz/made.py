@@ -61,8 +61,8 @@ def ledger() -> Path:
     """A runs folder with a study of two arms and two seeds, really trained, and what it says."""
     from fairtune.execution.study_run import run_plan
     from fairtune.monitor.terminal import QuietMonitor
-    from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
+    from fairtune.study.study_file import load_study
     from tests.conftest import performing_here
 
     source = {

@@ -11,8 +11,8 @@ import yaml
 
 from fairtune.export.recipe import read_recipe
 from fairtune.export.restoration import restore_delta
-from fairtune.study.loading import check_file
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import check_file
 from tests.fuzz import made
 from tests.fuzz.outcomes import Outcome, judge, put
 from tests.fuzz.registering import target

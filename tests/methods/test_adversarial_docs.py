@@ -11,7 +11,7 @@ import torch
 
 from fairtune.methods.adversarial.backward import adversarial_backward
 from fairtune.methods.registry import parse_method_use
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from tests.documented import DOCS, examples, run_python
 

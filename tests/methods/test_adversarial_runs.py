@@ -17,8 +17,8 @@ from fairtune.ledger.events import EventLog
 from fairtune.methods.adversarial import FGMConfig, FreeLBConfig, PGDConfig
 from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.registry import create_method, is_control, parse_method_use
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, toy  # noqa: F401 - a fixture
 from tests.execution.made_texts import job_of, make_model, study_of
 

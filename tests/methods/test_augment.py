@@ -18,8 +18,8 @@ from fairtune.methods.augment import AugmentConfig
 from fairtune.methods.augment.method import Augment, Augmenter, augment_texts, changed, misspelt
 from fairtune.methods.base import TrainingData
 from fairtune.methods.registry import is_control, parse_method_use
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from tests.documented import examples, run_python
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture

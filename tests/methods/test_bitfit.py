@@ -17,8 +17,8 @@ from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.init_card import make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import find_model
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 
 HEAD = {"classifier.weight", "classifier.bias"}
 

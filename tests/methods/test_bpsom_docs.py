@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from tests.documented import examples, run_python
 

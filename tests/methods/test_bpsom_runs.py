@@ -23,8 +23,8 @@ from fairtune.methods.bpsom.method import BPSOM
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
 from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.som.schedules import radius_at, rate_at
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 from tests.execution.made_runs import make_run
 from tests.export.test_delta import same_files

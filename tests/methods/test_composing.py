@@ -9,7 +9,7 @@ import pytest
 
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import registered
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.testing.checks import check_refused, check_together, covering_arms, fit, toy_use
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401
 

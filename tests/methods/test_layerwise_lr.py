@@ -16,8 +16,8 @@ from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.methods.layerwise_lr.method import LayerwiseLR, describe_rates, layerwise_groups
 from fairtune.methods.registry import create_method, is_control, parse_method_use
 from fairtune.settings.sections import Train
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from fairtune.training.optimizer import parameter_groups
 from tests.documented import examples, run_python

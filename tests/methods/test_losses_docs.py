@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, Trainer, TrainingAr
 
 from fairtune.methods.focal.method import FocalLoss
 from fairtune.methods.losses import trainer_loss
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from tests.documented import examples, run_python
 

@@ -16,8 +16,8 @@ from fairtune.core.errors import FairtuneError
 from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.methods.registry import create_method, parse_method_use, registered
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy, toy_source  # noqa: F401 - a fixture
 

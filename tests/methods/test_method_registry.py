@@ -23,8 +23,8 @@ from fairtune.methods.registry import (
     registered,
 )
 from fairtune.study import fields
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 
 
 class Focal(MethodConfig):

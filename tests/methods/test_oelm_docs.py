@@ -11,8 +11,8 @@ import torch
 from fairtune.execution.job import make_job
 from fairtune.models import attention_layouts as layouts
 from fairtune.models.attention import attention_layers
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
 from fairtune.testing.toy import VOCABULARY
 from tests.documented import examples, run_python

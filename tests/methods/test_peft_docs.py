@@ -10,8 +10,8 @@ import torch
 import yaml
 
 from fairtune.execution.job import make_job
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from tests.documented import examples, run_python
 from tests.execution.conftest import perform_here
 

@@ -23,8 +23,8 @@ from fairtune.methods.peft.library import (
 )
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.study.fields import schema_root
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from tests.warm import light_run
 
 peft = pytest.importorskip("peft")

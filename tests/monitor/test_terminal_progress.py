@@ -12,8 +12,8 @@ from tests.hostile import ALL, STYLE, raw_codes
 
 from fairtune.core.console import Console as PlainConsole
 from fairtune.monitor.terminal import LiveMonitor, PlainMonitor, QuietMonitor, make_monitor, outcome_text
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 
 
 @pytest.fixture

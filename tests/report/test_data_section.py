@@ -134,8 +134,8 @@ def test_recording_a_plan_keeps_the_card_and_never_fails_because_of_it(
     tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fairtune.execution import study_files
-    from fairtune.study.loading import load_study
     from fairtune.study.plan import make_plan
+    from fairtune.study.study_file import load_study
 
     source = {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": {"baseline": {}}}
     plan = make_plan(load_study(source))

@@ -10,8 +10,8 @@ import pytest
 
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.job import make_job
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
 from fairtune.study.fields import field_docs
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
 from fairtune.tasks import load_task
 from fairtune.tasks.card.lengths import measure_lengths
 from tests.warm import light_run

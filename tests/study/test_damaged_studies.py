@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairtune.core.errors import FairtuneError
-from fairtune.study.loading import check_file
+from fairtune.study.study_file import check_file
 from tests.study.damaged_studies import HOSTILE_YAML, damaged
 
 STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))

@@ -11,10 +11,10 @@ from fairtune.methods.arms import named_arms
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
 from fairtune.study.audit import differences
-from fairtune.study.loading import check_file, load_study
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import Study, study_json_schema
+from fairtune.study.study_file import check_file, load_study
 
 HEAD = "study: s\ntask: movie-reviews\nmodel: minilm\n"
 BASE = HEAD + "arms:\n  baseline:\n"  # five lines; what a test adds starts on line 6

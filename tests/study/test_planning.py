@@ -13,8 +13,8 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.sections import Train
 from fairtune.study.audit import controls_of, differences
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 
 ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtune.study.loading import check_file, load_study
+from fairtune.study.study_file import check_file, load_study
 from fairtune.study.yaml_tree import parse_yaml
 
 ROOT = Path(__file__).parents[2]

@@ -19,10 +19,10 @@ from fairtune.settings.values import (
     MOST_CLASSES,
     MOST_RUNS,
 )
-from fairtune.study.loading import check_file, load_study
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import MOST_TOLD, StudyError
 from fairtune.study.schema import study_json_schema
+from fairtune.study.study_file import check_file, load_study
 from fairtune.tasks import splits
 
 BASE: dict[str, Any] = {"study": "s", "task": "movie-reviews", "model": "minilm", "arms": {"baseline": None}}

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import parse_method_use
-from fairtune.study.loading import check_file, load_study
 from fairtune.study.problems import StudyError
+from fairtune.study.study_file import check_file, load_study
 from tests.warm import light_run
 
 HEAD = "study: s\ntask: movie-reviews\nmodel: minilm\n"
@@ -431,8 +431,8 @@ def test_a_study_cannot_be_changed_after_reading(write: Any) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "import fairtune.study.loading",
-        "from fairtune.study.loading import check_file; check_file({file!r})",
+        "import fairtune.study.study_file",
+        "from fairtune.study.study_file import check_file; check_file({file!r})",
         "import fairtune.methods.registry as r; r.registered()",
         "from fairtune.study.fields import field_docs; field_docs()",
         "import fairtune.study.plan",

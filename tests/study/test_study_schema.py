@@ -11,9 +11,9 @@ from fairtune.settings.file_task import FileTask, Holdout
 from fairtune.settings.model import PresetModel, TrainedTokenizer
 from fairtune.settings.sections import Compare, Execution, Train
 from fairtune.study.fields import field_docs, fragment_at
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import Arm, Study, study_json_schema
+from fairtune.study.study_file import load_study
 
 SECTIONS = [Arm, Compare, Execution, FileTask, Holdout, PresetModel, Study, Train, TrainedTokenizer]
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from fairtune.study.fields import field_docs
-from fairtune.study.loading import load_study
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import study_json_schema
+from fairtune.study.study_file import load_study
 
 STUDY = {"study": "s", "task": "tinystories", "model": "m", "arms": {"baseline": {}}}
 

@@ -12,8 +12,8 @@ from tests.tasks.made_mirror import write_split
 from tests.tasks.test_data_card import clean, distinct, mirrored
 
 from fairtune.core.errors import DataError
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 from fairtune.tasks import load_task, task_names
 from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
 from fairtune.tasks.reading.rows import read_rows

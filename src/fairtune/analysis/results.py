@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fairtune.analysis.ablations import left_out_pairs
-from fairtune.analysis.records import RunRecord, difference_of, steps_to_loss
+from fairtune.analysis.records import RunRecord, difference_of, steps_text, steps_to_loss
 from fairtune.analysis.resampling import scored
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
 from fairtune.analysis.verdicts import Verdict, judge
@@ -163,7 +163,7 @@ class Results:
     @cached_property
     def left_out(self) -> list[Comparison]:
         """Each arm of several methods against the arm that lacks one of them, corrected among themselves."""
-        return self.compared(left_out_pairs(self))
+        return self.compared(left_out_pairs({arm: self.methods(arm) for arm in self.arms}, self.reference))
 
     def compared(self, pairs: Sequence[tuple[str, str]]) -> list[Comparison]:
         """Arms against others, all p values corrected together."""
@@ -220,15 +220,50 @@ class Results:
             self.confidence,
         )
 
+    def step_factor(self, arm: str) -> float:
+        """How many times as long a step takes with the arm's methods, counted in passes, as the plan has it."""
+        return float(self.plan["arms"][arm]["step_factor"])
+
     def table(self) -> pd.DataFrame:
-        """One row an arm: n, mean, sd, interval, difference to the reference, p, seconds a step, trainable share.
+        """One row per arm: n, mean, sd, interval, difference to the reference, p, seconds per step, trainable share.
 
         Of language models also: the mean of the last weights (`mean` is that of the best), steps to the target loss,
-        tokens a second.
+        tokens per second.
         """
-        from fairtune.analysis.table import arm_table
+        import pandas as pd  # slow to import, and only notebooks ask for it
 
-        return arm_table(self)
+        rows = [
+            self._row(arm) | (self._text_columns(arm) if self.kind == "language_model" else {}) for arm in self.arms
+        ]
+        return pd.DataFrame(rows).set_index("arm")
+
+    def _row(self, arm: str) -> dict[str, Any]:
+        summary, comparison = self.summary(arm), self.comparison(arm)
+        found = comparison.found if comparison else None
+        return {
+            "arm": arm,
+            "n": summary.n,
+            "mean": summary.mean,
+            "sd": summary.sd,
+            "low": summary.low,
+            "high": summary.high,
+            "difference": found.difference if found else None,
+            "difference_low": found.low if found else None,
+            "difference_high": found.high if found else None,
+            "p": comparison.verdict.p if comparison else None,
+            "verdict": str(comparison.verdict) if comparison else "reference",
+            "confounds": ", ".join(comparison.confounds) if comparison else "",
+            "seconds_per_step": self.step_seconds(arm),
+            "trainable_share": self.trainable_share(arm),
+        }
+
+    def _text_columns(self, arm: str) -> dict[str, Any]:
+        steps = self.steps_to_target(arm)
+        return {
+            "final_mean": self.summary(arm, which="final").mean,
+            "steps_to_target": None if steps is None else steps_text(list(steps.values())),
+            "tokens_per_second": self.tokens_per_second(arm),
+        }
 
     def __repr__(self) -> str:
         done = sum(run.status == "finished" for run in self.runs)

@@ -17,8 +17,8 @@ from fairtune.models.presets import parse_preset
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import AUTO, LARGEST_SEED
-from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError
+from fairtune.study.study_file import load_study
 
 WHERE = "TextClassifier"
 OWN = ("lr", "epochs", "batch_size", "max_length", "patience")

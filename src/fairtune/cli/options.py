@@ -11,8 +11,8 @@ from fairtune.methods.arms import named_arms
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import registered
 from fairtune.settings.file_task import FileTask
-from fairtune.study.loading import load_study
 from fairtune.study.problems import Problem, StudyError
+from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
 ARM = "inspected"

@@ -18,8 +18,8 @@ from fairtune.cli.command import (
     print_json,
 )
 from fairtune.methods.config import MethodUse
-from fairtune.study.loading import load_study
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
 from fairtune.tasks import TaskFacts
 
 Estimate = Annotated[

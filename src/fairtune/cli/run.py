@@ -20,8 +20,8 @@ from fairtune.cli.report import show_report
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.studies import require_writable
 from fairtune.monitor.terminal import make_monitor
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 
 
 @answers

@@ -9,7 +9,7 @@ from fairtune.cli.command import (
     console,
     print_json,
 )
-from fairtune.study.loading import check_file
+from fairtune.study.study_file import check_file
 
 
 @answers

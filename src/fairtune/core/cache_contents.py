@@ -21,7 +21,7 @@ OURS = re.compile(rf"[0-9a-f]{{32}}(\.json)?|\.(?P<building>[0-9a-f]{{32}})\.[0-
 
 
 @dataclass(frozen=True)
-class Kind:
+class CacheKind:
     """Entries of one kind: folders that were built, or notes about files.
 
     Args:
@@ -69,7 +69,7 @@ class Verified:
     damaged: tuple[Damaged, ...]
 
 
-def contents() -> list[Kind]:
+def contents() -> list[CacheKind]:
     """The kinds of entry in the cache, by name."""
     found = []
     for folder in _kinds():
@@ -77,7 +77,7 @@ def contents() -> list[Kind]:
         unfinished = [path for path in paths if path.suffix == ASIDE]
         size = sum(map(size_of, paths))
         if paths:
-            found.append(Kind(folder.name, len(paths) - len(unfinished), len(unfinished), size))
+            found.append(CacheKind(folder.name, len(paths) - len(unfinished), len(unfinished), size))
     return found
 
 

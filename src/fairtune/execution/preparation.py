@@ -13,7 +13,7 @@ from fairtune.core.cache import recorded_uses
 from fairtune.core.cache_contents import size_of
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
-from fairtune.study.grounds import named_model, text_of, tokenized
+from fairtune.study.inputs import named_model, text_of, tokenized
 from fairtune.study.plan import make_plan
 from fairtune.study.schema import Study
 from fairtune.tasks import load_task

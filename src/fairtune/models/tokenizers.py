@@ -273,8 +273,6 @@ def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
     """
 
     def load() -> Any:
-        from fairtune.models.tokenizers import load_tokenizer
-
         return load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False)
 
     return TokenizerFolder(folder, load)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.analysis.ablations import left_out_method, step_factor
+from fairtune.analysis.ablations import left_out_method
 from fairtune.analysis.results import Comparison, Results, RunRecord
 from fairtune.core.numbers import setting
 from fairtune.report.content import (
@@ -109,7 +109,10 @@ def like_with_like(results: Results) -> tuple[Versus, ...]:
 
 def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
     """Arms of several methods against those that lack one of them, with that method."""
-    return tuple((_versus(results, c), left_out_method(results, c.arm, c.reference)) for c in results.left_out)
+    return tuple(
+        (_versus(results, c), left_out_method(results.methods(c.arm), results.methods(c.reference)))
+        for c in results.left_out
+    )
 
 
 def _arm_row(results: Results, arm: str) -> ArmRow:
@@ -146,7 +149,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
     ours, theirs = results.settings(found.arm), results.settings(found.reference)
     slowdown = _slowdown(results, found)
     base = results.summary(found.reference).mean
-    expected = expected_ratio(step_factor(results, found.arm), step_factor(results, found.reference), ours, theirs)
+    expected = expected_ratio(results.step_factor(found.arm), results.step_factor(found.reference), ours, theirs)
     bound = None
     if expected is None or expected == 1:  # the optimizer's share makes more passes cheaper than their number
         bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)

@@ -18,7 +18,7 @@ from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.audit import Difference, controls_of, differences
-from fairtune.study.grounds import Grounds, find_grounds
+from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.schema import Study
 from fairtune.tasks import TaskFacts
 
@@ -121,9 +121,9 @@ class Plan:
 
 def make_plan(study: Study) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
-    grounds = find_grounds(study)
-    study, task = grounds.study, grounds.task
-    shared = {arm: _settings(grounds, arm) for arm in study.arms}
+    inputs = find_inputs(study)
+    study, task = inputs.study, inputs.task
+    shared = {arm: _settings(inputs, arm) for arm in study.arms}
     keys = {(arm, seed): {**shared[arm], "seed": seed} for arm in study.arms for seed in study.seeds}
     plan_hash = _hash(
         {
@@ -132,12 +132,12 @@ def make_plan(study: Study) -> Plan:
             "compare": _compared(study),
         }
     )
-    steps = {arm: study.settings(arm).total_steps(grounds.examples[arm]) for arm in study.arms}
+    steps = {arm: study.settings(arm).total_steps(inputs.examples[arm]) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings, model = keys[arm, seed], grounds.models[arm]
+        settings, model = keys[arm, seed], inputs.models[arm]
         key = _hash(settings)
-        tokenizer = f"|tokenizer:{grounds.tokenizer.identity[:8]}" if grounds.tokenizer else ""
+        tokenizer = f"|tokenizer:{inputs.tokenizer.identity[:8]}" if inputs.tokenizer else ""
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
@@ -147,14 +147,14 @@ def make_plan(study: Study) -> Plan:
     return Plan(
         study,
         task,
-        grounds.models,
+        inputs.models,
         tuple(runs),
         differences(study),
         controls_of(study),
         plan_hash,
-        grounds.notes,
-        grounds.lengths,
-        grounds.tokenizer,
+        inputs.notes,
+        inputs.lengths,
+        inputs.tokenizer,
         tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
     )
 
@@ -165,9 +165,9 @@ def _compared(study: Study) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "target_loss" or value is not None}
 
 
-def _settings(grounds: Grounds, arm: str) -> dict[str, Any]:
+def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     """What decides the runs of an arm, with a place for the seed."""
-    study, task, model, tokenizer = grounds.study, grounds.task, grounds.models[arm], grounds.tokenizer
+    study, task, model, tokenizer = inputs.study, inputs.task, inputs.models[arm], inputs.tokenizer
     train = study.settings(arm)
     unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
     kind = {"kind": TEXT} if task.kind == TEXT else {}

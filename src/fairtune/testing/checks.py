@@ -14,7 +14,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.execution.job import Job
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.methods.registry import clashes, conflicts, parse_method_use, registered
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 from fairtune.testing.runs import ToyStudy, digests, perform_apart, perform_here
 
 KILLS = (7, 14, 12)

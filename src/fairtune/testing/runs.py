@@ -15,8 +15,8 @@ from typing import Any
 from fairtune.core.errors import Stopped
 from fairtune.core.plugins import load_module
 from fairtune.execution.job import Job, make_job
-from fairtune.study.loading import load_study
 from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task
 
 _processes = multiprocessing.get_context("forkserver")

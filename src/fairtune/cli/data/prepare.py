@@ -17,7 +17,7 @@ from fairtune.cli.command import (
 )
 from fairtune.core.cache import cache_folder
 from fairtune.core.cache_contents import size_text
-from fairtune.study.loading import load_study
+from fairtune.study.study_file import load_study
 
 if TYPE_CHECKING:
     from fairtune.execution.preparation import PreparedPart

@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from fairtune.core.errors import shown
 from fairtune.methods.peft.library import (
     UNKNOWN,
-    Kind,
+    AdapterKind,
     KindField,
     library_folder,
     library_kinds,
@@ -129,7 +129,7 @@ Problem = PydanticCustomError | str
 """What is wrong with a value: a kind of problem that studies have words for, or the words."""
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, AdapterKind]:
     """The kinds that a study can use, by the name it uses; none if the library is not installed."""
     folder = library_folder()
     known = library_kinds(folder) if folder else {}
@@ -181,7 +181,7 @@ def field_schema(field: KindField) -> dict[str, Any]:
     return {**add_bounds(field.name, _adapter(field.type).json_schema()), **default, "description": field.help}
 
 
-def _problem(kind: Kind, fields: Mapping[str, KindField], name: str, value: Any) -> Problem | None:
+def _problem(kind: AdapterKind, fields: Mapping[str, KindField], name: str, value: Any) -> Problem | None:
     if name not in fields:
         return _unknown(f"field of {kind.config}", name, fields)
     if beyond := excess(name, value):
@@ -194,7 +194,7 @@ def _problem(kind: Kind, fields: Mapping[str, KindField], name: str, value: Any)
     return f"a study cannot use {shown(value)} here: {reason}" if reason else None
 
 
-def _complaint(kind: Kind, settings: Mapping[str, Any]) -> str | None:
+def _complaint(kind: AdapterKind, settings: Mapping[str, Any]) -> str | None:
     """The first line of what the library itself says against the settings."""
     try:
         library_config(kind.name, settings)

@@ -98,7 +98,7 @@ class KindField:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AdapterKind:
     """One of the library's methods.
 
     Args:
@@ -121,17 +121,17 @@ def library_folder() -> Path | None:
 
 
 @cache
-def library_kinds(folder: Path) -> Mapping[str, Kind]:
+def library_kinds(folder: Path) -> Mapping[str, AdapterKind]:
     """Every kind that the library registers, by name, and `dora`, its LoRA with one switch set."""
     files = [folder / "config.py", *sorted(folder.glob("tuners/*.py")), *sorted(folder.glob("tuners/*/config.py"))]
     classes = {node.name: node for file in files for node in _config_classes(file)}
     found = {}
     for file in sorted(folder.glob("tuners/*/__init__.py")):
         for name, config in _registrations(file):
-            found[name] = Kind(name, config, tuple(_fields(classes, config).values()))
+            found[name] = AdapterKind(name, config, tuple(_fields(classes, config).values()))
     if "lora" in found:
         switches = tuple(field for field in found["lora"].fields if field.name != "use_dora")
-        found["dora"] = Kind("lora", found["lora"].config, switches, (("use_dora", True),))
+        found["dora"] = AdapterKind("lora", found["lora"].config, switches, (("use_dora", True),))
     return dict(sorted(found.items()))
 
 

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.titles import cuts, lines, noise
-from fairtune.tasks.titles.corruption import CORRECT, REGISTERED, Draws, Kind
+from fairtune.tasks.titles.corruption import (
+    CORRECT,
+    REGISTERED,
+    Draws,
+    Kind,
+)
 from fairtune.tasks.titles.typography import dress
 from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 

@@ -1,8 +1,11 @@
-"""What a plan stands on: the data and the model that a study names, found and checked before run 1."""
+"""What a plan starts from: the data and the models that a study names, found and checked before run 1.
+
+`max_length: auto` becomes a number here, so that runs, hashes and reports only know numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,16 +15,27 @@ from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted, tokenizer_folder
 from fairtune.settings.model import TrainedTokenizer
-from fairtune.study.auto_length import block_lengths, resolve_lengths
+from fairtune.settings.sections import Train
+from fairtune.settings.values import AUTO
 from fairtune.study.schema import Study
 from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.card.contamination import check_contamination
+from fairtune.tasks.card.lengths import (
+    COVERAGE,
+    auto_length,
+    heldout_counts,
+    train_counts,
+)
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.counts import Counts
+
+MOST_TOKENS = 1024
+"""A block is no longer than this unless the study says so, whatever the model could take."""
 
 
 @dataclass(frozen=True)
-class Grounds:
+class PlanInputs:
     """What was found.
 
     Args:
@@ -47,35 +61,35 @@ class Grounds:
         return self.models[self.study.compare.to]
 
 
-def find_grounds(study: Study) -> Grounds:
+def find_inputs(study: Study) -> PlanInputs:
     """Read the data and find the model.
 
     Raises:
         FairtuneError: one of them is not there or not fit, or they do not fit each other.
     """
-    grounds = _text(study) if is_text(study.task) else _classification(study)
-    for arm in grounds.study.arms:
-        longest, model = grounds.study.settings(arm).longest, grounds.models[arm]
+    inputs = _text(study) if is_text(study.task) else _classification(study)
+    for arm in inputs.study.arms:
+        longest, model = inputs.study.settings(arm).longest, inputs.models[arm]
         if model.positions is not None and longest > model.positions:
             raise FairtuneError(
                 f"arm '{arm}': max_length is {longest}, but model '{model.name}' has {model.positions} positions; lower max_length."
             )
-    _require_enough(grounds)
-    if grounds.model.preset is not None:
-        return replace(grounds, notes=(*grounds.notes, *preset_remarks(grounds.model.preset)))
-    for arm, model in grounds.models.items():
-        if use := _use(grounds.study, arm):
+    _require_enough(inputs)
+    if inputs.model.preset is not None:
+        return replace(inputs, notes=(*inputs.notes, *preset_remarks(inputs.model.preset)))
+    for arm, model in inputs.models.items():
+        if use := _use(inputs.study, arm):
             require_capable(model, use)
-    return grounds
+    return inputs
 
 
-def _require_enough(grounds: Grounds) -> None:
+def _require_enough(inputs: PlanInputs) -> None:
     """Refuse an arm with a method that cannot work with so few examples, or such classes."""
-    for arm in grounds.study.arms:
-        asked = grounds.study.settings(arm).examples
-        examples = grounds.examples[arm] if asked is None else min(asked, grounds.examples[arm])
-        for use in grounds.study.methods(arm):
-            if problem := use.config.data_problem(examples, grounds.task.labels):
+    for arm in inputs.study.arms:
+        asked = inputs.study.settings(arm).examples
+        examples = inputs.examples[arm] if asked is None else min(asked, inputs.examples[arm])
+        for use in inputs.study.methods(arm):
+            if problem := use.config.data_problem(examples, inputs.task.labels):
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 
@@ -84,7 +98,7 @@ def _use(study: Study, arm: str) -> Capability | None:
     return "language_model" if is_text(study.task) else study.settings(arm).attention
 
 
-def _classification(study: Study) -> Grounds:
+def _classification(study: Study) -> PlanInputs:
     data = load_task(**study.data())
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
@@ -99,7 +113,7 @@ def _classification(study: Study) -> Grounds:
         told += [line if len(arms) == len(study.arms) else f"{model.name}: {line}" for line in lengths]
     facts, in_order = data.facts(), {arm: models[arm] for arm in study.arms}
     examples = dict.fromkeys(study.arms, facts.rows["train"])
-    return Grounds(study, facts, in_order, tokenizer, examples, notes, tuple(told))
+    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(told))
 
 
 def _sharing_a_model(study: Study) -> list[list[str]]:
@@ -115,14 +129,14 @@ def _texts(data: Task) -> Iterator[list[str]]:
         yield list(texts)
 
 
-def _text(study: Study) -> Grounds:
+def _text(study: Study) -> PlanInputs:
     corpus = load_corpus(study.task)
     model, tokenizer = tokenized(study, named_model(study), text_of(corpus))
     study, lengths = block_lengths(study, model)
     task = TextTask(corpus, tokenizer_folder(Path(tokenizer.folder), padding=False))
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
     facts, models = task.facts(study.settings(study.compare.to)), dict.fromkeys(study.arms, model)
-    return Grounds(study, facts, models, tokenizer, examples, (), lengths)
+    return PlanInputs(study, facts, models, tokenizer, examples, (), lengths)
 
 
 def text_of(corpus: Corpus) -> TrainingText:
@@ -140,3 +154,59 @@ def tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[Mod
     given = study.tokenizer
     tokenizer = find_tokenizer(given.train if isinstance(given, TrainedTokenizer) else given, model, text)
     return fitted(model.fetched(), tokenizer), tokenizer
+
+
+def resolve_lengths(
+    study: Study, task: Task, model: ModelSource, tokenizer: TokenizerSource | None = None, arms: Iterable[str] = ()
+) -> tuple[Study, ModelSource, tuple[str, ...]]:
+    """The study with numbers for lengths, its model with the files that counting needed, and what to tell of it.
+
+    Args:
+        tokenizer: where it is not the model's own.
+        arms: those that start from this model; all, if none are named.
+    """
+    chosen = [arm for arm in arms or study.arms if study.settings(arm).max_length == AUTO]
+    if not chosen:
+        return study, model, ()
+    model = model.fetched()
+    words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
+    train, heldout = train_counts(task, words), heldout_counts(task, words)
+    length = auto_length(train, model.positions)
+    return _with_length(study, chosen, length), model, (_told(length, train, heldout),)
+
+
+def block_lengths(study: Study, model: ModelSource) -> tuple[Study, tuple[str, ...]]:
+    """The study of a language model with numbers for the lengths of blocks: the model's context where none is given."""
+    chosen = [arm for arm in study.arms if _is_open(study.settings(arm))]
+    if not chosen:
+        return study, ()
+    length = min(model.positions or MOST_TOKENS, MOST_TOKENS)
+    whole = "the model's context" if length == model.positions else f"the model takes {model.positions or 'any number'}"
+    return _with_length(study, chosen, length), (f"max_length: blocks of {length:,} tokens, {whole}",)
+
+
+def _is_open(train: Train) -> bool:
+    return train.max_length == AUTO or "max_length" not in train.model_fields_set
+
+
+def _with_length(study: Study, arms: list[str], length: int) -> Study:
+    changed = {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in arms}
+    return study.model_copy(update={"arms": {**study.arms, **changed}})
+
+
+def _told(length: int, train: Counts, heldout: Counts) -> str:
+    """Why this length. Held-out examples may be longer, as SST-2's are: then many of those that are reported are cut."""
+    examples = f"{train.n:,} {'sampled ' if train.sampled else ''}training examples"
+    others = f"and {_percent(1 - heldout.cut(length))} of {heldout.n:,} of validation and test"
+    wanted = train.covering(COVERAGE)
+    if length < wanted:
+        covered = _percent(1 - train.cut(length))
+        return (
+            f"max_length auto: {length} tokens, all that the model takes, cover {covered} of {examples}, {others}; "
+            f"{_percent(COVERAGE)} would need {wanted}"
+        )
+    return f"max_length auto: {length} tokens cover {_percent(COVERAGE)} of {examples}, {others}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

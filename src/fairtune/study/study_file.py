@@ -11,9 +11,14 @@ from pydantic import ValidationError
 
 from fairtune.core.plugins import PluginError, load_module
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
-from fairtune.study.checks import arm_problems, conflict_problems, reference_problems, size_problems
-from fairtune.study.kinds import kind_problems
-from fairtune.study.model_checks import model_problems
+from fairtune.study.checks import (
+    arm_problems,
+    conflict_problems,
+    kind_problems,
+    model_problems,
+    reference_problems,
+    size_problems,
+)
 from fairtune.study.plain_data import faults
 from fairtune.study.problems import MOST_TOLD, Origins, Problem, StudyError, dotted, problems_of
 from fairtune.study.schema import Study
