@@ -294,6 +294,6 @@ def test_reading_results_writes_nothing(ledger: Ledger) -> None:
 def test_a_plan_of_an_earlier_version_is_told_how_to_be_made_anew(tmp_path: Path) -> None:
     folder = tmp_path / "old"
     folder.mkdir()
-    write_study(folder, {"plan": "0", "arms": {"baseline": {"methods": [], "train": {}}}, "runs": []})
+    write_study(folder, {"plan": "0", "task": {}, "compare": {}, "arms": {"baseline": {"methods": []}}, "runs": []})
     with pytest.raises(LedgerError, match=r"earlier fairtune.*Run the study again: finished runs are kept"):
         load_results(tmp_path, "old")

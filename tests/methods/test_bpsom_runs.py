@@ -27,7 +27,7 @@ from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 from tests.execution.made_runs import make_run
-from tests.export.test_delta import same_files
+from tests.export.test_delta import same_files, tiny_gpt2  # noqa: F401 - a fixture
 
 SMALL: dict[str, Any] = {"hidden": 12, "grid": [4, 3], "reliability": 0.5}
 SHORT = {"epochs": 1, "examples": 96, "eval_examples": 20, "evaluate": "epoch"}

@@ -110,7 +110,7 @@ def test_a_fit_has_the_note_too(poolerless: Path) -> None:
     from tests.classifier.made_examples import make_texts, quick
 
     fitted = quick(poolerless, epochs=1).fit(*make_texts(20))
-    assert any(NOTE in note for note in fitted._record.notes)
+    assert any(NOTE in note for note in fitted._provenance.notes)
 
 
 def test_drawing_an_empty_network_first_changes_no_bit_of_the_head(tiny_model: Path) -> None:

@@ -276,7 +276,7 @@ def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     kept = tmp_path / "cache" / "blocks"
-    assert sorted(path.suffix for path in kept.iterdir()) == [".lock", ".tmp"]
+    assert sorted(path.suffix for path in kept.iterdir()) == [".lock", ".writing"]
     found = made([STORIES])
     assert documents_in(found) == STORIES
     assert sorted(path.suffix for path in kept.iterdir()) == ["", ".lock"], "what the killed one left is gone"

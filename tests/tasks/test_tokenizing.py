@@ -160,7 +160,7 @@ def test_no_process_is_left_when_it_is_stopped(tiny_model: Path, monkeypatch: py
 
     with pytest.raises(KeyboardInterrupt):
         list(tokenize(batches(texts(600), 10), load_tokenizer(tiny_model), check_stop=check_stop))
-    assert {child.pid for child in psutil.Process().children()} == before
+    assert {child.pid for child in psutil.Process().children()} <= before
 
 
 def test_nothing_gives_nothing(tiny_model: Path) -> None:

@@ -1,1 +1,1 @@
-"""A study: its file (`loading`), its schema, the plan made of it. Nothing here imports torch."""
+"""A study: its file (`study_file`), its schema, the plan made of it. Nothing here imports torch."""
