@@ -177,7 +177,7 @@ def orthogonalise() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=100, help="blocks of ABBA")
-    parser.add_argument("--tokens", type=int, default=512, help="tokens a step")
+    parser.add_argument("--tokens", type=int, default=512, help="tokens per step")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     chosen = parser.parse_args()
     from fairtune.execution.executors.local import worker_environment

@@ -1,4 +1,4 @@
-"""Language models: tokens a second, memory of the loss, and what frozen queries and keys save, each beside its peer.
+"""Language models: tokens per second, memory of the loss, and what frozen queries and keys save, each beside its peer.
 
     python benchmarks/lm.py [--parts speed loss memory freeze] [--blocks 16]
 

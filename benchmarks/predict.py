@@ -1,4 +1,4 @@
-"""Examples a second on a CPU: fairtune's Predictor beside `transformers.pipeline("text-classification", batch_size=32)`.
+"""Examples per second on a CPU: fairtune's Predictor beside `transformers.pipeline("text-classification", batch_size=32)`.
 
     python benchmarks/predict.py [--texts 500] [--rounds 5] [--spread 0.25 0.8]
 

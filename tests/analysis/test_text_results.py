@@ -1,4 +1,4 @@
-"""Results of language models: best and final, the target loss, tokens a second, and what is not comparable."""
+"""Results of language models: best and final, the target loss, tokens per second, and what is not comparable."""
 
 from __future__ import annotations
 

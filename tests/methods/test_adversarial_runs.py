@@ -187,7 +187,7 @@ def test_a_map_of_bpsom_learns_once_a_batch_in_either_order(toy: ToyStudy) -> No
         updates.clear()
         head.loss_scale, head._watches = 7.0, None  # as after a resumption: nothing is left of a step before
         run._forward_backward(batches)
-        assert updates == [0.25, 0.75], "once a batch, with the scale of the batch that is under way"
+        assert updates == [0.25, 0.75], "once per batch, with the scale of the batch that is under way"
 
 
 @pytest.mark.parametrize("methods", [

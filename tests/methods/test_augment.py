@@ -304,7 +304,7 @@ def test_idle_trains_bit_for_bit_as_without_and_acting_changes_training_texts_al
     monkeypatch.setattr(Augment, "texts", lambda *given: seen.append((len(given[1]), given[2])) or own(*given))
     bpsom = {"bpsom": {"hidden": 8, "grid": 3, "relabel": 3}}
     finished(toy.job("acting", [bpsom, "augment"], **SHORT))
-    assert seen == [(64, 0), (64, 1)], "the 64 training texts, once an epoch"
+    assert seen == [(64, 0), (64, 1)], "the 64 training texts, once per epoch"
 
 
 def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:

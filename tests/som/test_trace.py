@@ -2,7 +2,7 @@
 
 What the log prints, as worked out from it:
 
-- `Class labeling SOM` has a block of three lines a row y of the map, columns x across. First line: reliability in per cent, for
+- `Class labeling SOM` has a block of three lines for each row y of the map, columns x across. First line: reliability in per cent, for
   every cell floor(100 majority / total), without exception. Second line: the label between hyphens, blank for a cell without one.
   Third line: how many examples of the *majority* class fell on the cell, not how many fell on it in all; the nine sum to the
   examples whose cell has their class.

@@ -69,10 +69,10 @@ class MapRecord:
     """A map after one labelling pass, before that pass's pruning.
 
     Args:
-        labels: a class a cell, -1 where it has none.
+        labels: one class per cell, -1 where it has none.
         reliability: share of a cell's examples that have its label.
         counts: examples on each cell by class.
-        units: numbers of the hidden units before any pruning, one a column of the prototypes.
+        units: numbers of the hidden units before any pruning, one per column of the prototypes.
         histogram: examples by unit and twentieth of the activations from 0 to 1.
         removed: numbers of the units that this pass's pruning removed.
     """

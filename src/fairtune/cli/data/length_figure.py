@@ -138,7 +138,7 @@ def _coverage_axes(axes: Axes, low: int, high: int) -> None:
 
 
 def _draw_costs(axes: Axes, lengths: Lengths) -> None:
-    """Bars of both ways to make batches, a pair a choice."""
+    """Bars of both ways to make batches, one pair per choice."""
     places = range(len(lengths.choices))
     counted = all(choice.grouped.flops is not None for choice in lengths.choices)
     for aside, way, colour, name in (

@@ -69,7 +69,7 @@ def read_data(results: Results) -> DataSection:
 
 
 def split_rows(card: DataCard) -> list[Row]:
-    """A row a fact, a column a split."""
+    """One row per fact, one column per split."""
     splits = [card.splits[name] for name in TITLES]
     return [(name, *(tell(split) for split in splits)) for name, tell in _facts(splits)]
 
@@ -172,7 +172,7 @@ def without_card(data: DataSection) -> str:
 
 
 def text_rows(data: DataSection) -> list[Row]:
-    """A row a fact, a column a split."""
+    """One row per fact, one column per split."""
     facts: dict[str, Callable[[dict[str, int]], str]] = {
         "documents": lambda found: whole(found.get("documents")),
         "tokens": lambda found: whole(found.get("tokens")),

@@ -80,7 +80,7 @@ def draw_cells(
     """Fill the cells; an empty one is white and hatched, a small one grey.
 
     Args:
-        colours: one a cell, [cells, 3 or 4].
+        colours: one per cell, [cells, 3 or 4].
         line: width of the lines between cells.
         hatched: False where cells are too small for it.
     """
@@ -179,7 +179,7 @@ def key_rows(record: MapRecord) -> int:
 
 
 def class_key(figure: Figure, record: MapRecord, hatched: bool = True) -> None:
-    """Below the map: a patch and a letter a class, and what an empty cell looks like."""
+    """Below the map: a patch and a letter for each class, and what an empty cell looks like."""
     colours, letters = class_colours(len(record.classes)), class_letters(record.classes)
     handles = [
         Patch(facecolor=colour, edgecolor="none", label=f"{letter} = {_short(name)}")

@@ -14,7 +14,7 @@ from fairtune.report.content import RunSpread, spread_of
 
 
 def when(one: MapPass, passes: Sequence[MapPass]) -> str:
-    """`epoch 3`, or `step 150` for a run that does not label its map once an epoch."""
+    """`epoch 3`, or `step 150` for a run that does not label its map once per epoch."""
     epochs = [other.epoch for other in passes]
     once = 0 not in epochs and len(set(epochs)) == len(epochs)
     return f"epoch {one.epoch}" if once else f"step {one.step:,}"

@@ -16,12 +16,12 @@ from fairtune.report.scales import scale_of
 from fairtune.report.sections.maps.content import RunMaps
 
 MARKERS = "osD^vP*X"
-"""A mark an arm, beside its colour."""
+"""One mark per arm, beside its colour."""
 Points = list[tuple[int, float]]
 
 
 def use_curve(runs: Sequence[RunMaps], places: Mapping[str, int]) -> Figure:
-    """A thin line a seed, a thick one for the median over finished seeds.
+    """One thin line per seed, a thick one for the median over finished seeds.
 
     Args:
         places: of each arm among all arms of the study, which fixes its colour.

@@ -137,7 +137,7 @@ def _percent(value: float) -> str:
 
 
 def matrix(section: MistakesSection, arm: ArmMistakes) -> list[list[str]] | None:
-    """The confusion matrix, a row a true class; None of very many classes."""
+    """The confusion matrix, one row per true class; None of very many classes."""
     if len(section.labels) > MOST_CLASSES:
         return None
     return [

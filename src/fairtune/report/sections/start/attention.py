@@ -1,4 +1,4 @@
-"""The attention part of a card as tables: a row a projection, and maps of every head."""
+"""The attention part of a card as tables: one row per projection, and maps of every head."""
 
 from __future__ import annotations
 
