@@ -111,10 +111,10 @@ def _lengths(found: TextLengths) -> str:
 
 def _languages(split: SplitCard) -> str:
     found = split.languages
-    told = [f"{code} {as_percent(share)}" for code, share in found.shares.items()]
+    parts = [f"{code} {as_percent(share)}" for code, share in found.shares.items()]
     if found.uncertain:
-        told.append(f"other or uncertain {as_percent(found.uncertain)}")
-    return one_of(told) or DASH
+        parts.append(f"other or uncertain {as_percent(found.uncertain)}")
+    return one_of(parts) or DASH
 
 
 def overlap_heads(card: DataCard) -> Row:

@@ -86,9 +86,9 @@ def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
     axes.set(xlim=(-0.1, across * step_x), ylim=(down * step_y - 0.28 * width, -0.28 * width), aspect="equal")
     axes.set_axis_off()
     gone = sum(plane.gone is not None for plane in planes)
-    told = f"; {gone} removed units last (×, with when; their last plane)" if gone else ""
+    removed = f"; {gone} removed units last (×, with when; their last plane)" if gone else ""
     axes.set_title(
-        f"Component planes, {title}: activation of each hidden unit; pale: no example falls there{told}", loc="left"
+        f"Component planes, {title}: activation of each hidden unit; pale: no example falls there{removed}", loc="left"
     )
     shade_bar(figure, axes, shades, "activation in the prototype", inches=3.5)
     return figure
@@ -120,8 +120,8 @@ def _colours(plane: Plane, shades: ScalarMappable) -> npt.NDArray[np.float64]:
 
 def _name(axes: Axes, planes: Sequence[Plane], moves: npt.NDArray[np.float64], width: float, font: float) -> None:
     for plane, (x, y) in zip(planes, moves, strict=True):
-        told, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)
-        axes.text(x + width / 2, y - 0.04 * width, told, ha="center", va="bottom", fontsize=font, color=ink)
+        name, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)
+        axes.text(x + width / 2, y - 0.04 * width, name, ha="center", va="bottom", fontsize=font, color=ink)
 
 
 MOST_LABELLED = 140
