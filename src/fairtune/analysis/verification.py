@@ -96,7 +96,9 @@ def _figures(folder: RunFolder, state: RunState) -> str | None:
             return str(error)
         wrong = [name for name, value in found.items() if name in recorded and not _alike(recorded[name], value)]
         if wrong:
-            return f"result.json says {wrong[0]} is {recorded[wrong[0]]} on {split}, its predictions say {found[wrong[0]]}"
+            return (
+                f"result.json says {wrong[0]} is {recorded[wrong[0]]} on {split}, its predictions say {found[wrong[0]]}"
+            )
     return None
 
 

@@ -185,7 +185,7 @@ def row_progress() -> Iterator[Callable[[int], None]]:
 
 
 class RowCount:
-    """Rows, and what is told of them every so many seconds."""
+    """Counts rows, and reports them every so many seconds."""
 
     def __init__(self, tell: Callable[[int, float], None], seconds: float) -> None:
         self._tell, self._seconds, self._done = tell, seconds, 0

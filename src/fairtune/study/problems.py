@@ -1,4 +1,4 @@
-"""Problems of a study file, told so that the user can mend them: where, what was found, what is allowed."""
+"""Problems of a study file, worded so that the user can mend them: where, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment
 from fairtune.study.yaml_tree import Path
 
 MOST_TOLD = 100
-"""Problems that are told of one study; whoever has more than that has another problem."""
+"""Problems that are reported for one study; whoever has more than that has another problem."""
 
 
 @dataclass(frozen=True)

@@ -196,8 +196,8 @@ def reliability_key(axes: Axes, record: MapRecord) -> None:
     """How strong a class's colour is from chance to full agreement, with a line at the threshold; of many classes a few."""
     classes, bars = len(record.classes), min(MOST_BARS, len(record.classes))
     levels = np.linspace(1, 1 / max(2, classes), 60)
-    shown = faded(class_colours(bars)[None, :, :], strength(levels, classes)[:, None].repeat(bars, axis=1))
-    axes.imshow(shown, aspect="auto", extent=(-0.5, bars - 0.5, 100 * levels[-1], 100), interpolation="nearest")
+    image = faded(class_colours(bars)[None, :, :], strength(levels, classes)[:, None].repeat(bars, axis=1))
+    axes.imshow(image, aspect="auto", extent=(-0.5, bars - 0.5, 100 * levels[-1], 100), interpolation="nearest")
     axes.set_xticks(range(bars), class_letters(record.classes)[:bars], fontsize=7.5)
     axes.set_ylabel("reliability (%)", fontsize=8)
     axes.yaxis.set_label_position("right")

@@ -180,7 +180,7 @@ def _arm(results: Results, arm: str, runs: list[RunMaps]) -> ArmMaps:
     }
     figures["seconds"] = spread_of(_seconds(run) for run in ended)
     figures["best_units"] = spread_of(_best_units(run, best.get(run.seed)) for run in ended)
-    shown, problem = _shown(results, ended[0]) if ended else (None, "none of its runs is finished")
+    shown, problem = _maps_to_show(results, ended[0]) if ended else (None, "none of its runs is finished")
     last = runs[0].passes[-1]
     return ArmMaps(arm, len(ended), runs[0].watches_only, last.units_at_start, figures, shown, problem)
 
@@ -197,7 +197,7 @@ def _best_units(run: RunMaps, best_step: int | None) -> int | None:
     return run.passes[0].units_at_start if found is None else found.units
 
 
-def _shown(results: Results, run: RunMaps) -> tuple[ShownMaps | None, str | None]:
+def _maps_to_show(results: Results, run: RunMaps) -> tuple[ShownMaps | None, str | None]:
     record = next(one for one in results.finished(run.arm) if one.seed == run.seed)
     try:
         records = tuple(read_maps(record.folder))
