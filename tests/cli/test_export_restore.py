@@ -101,7 +101,7 @@ def test_a_run_taken_away_from_its_study_needs_to_be_told_its_checkpoint(run: Ru
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         (f"toy/oelm-frezee/seed-{SEED}", f"Did you mean '{NAME}'?"),
         (f"runs/toy/oelm-freeze/seed{SEED}", f"Did you mean '{NAME}'?"),
@@ -110,8 +110,8 @@ def test_a_run_taken_away_from_its_study_needs_to_be_told_its_checkpoint(run: Ru
     ],
 )
 @pytest.mark.usefixtures("run")
-def test_a_run_that_is_not_there(name: str, told: str) -> None:
-    assert told in refused("export", name, "--delta")
+def test_a_run_that_is_not_there(name: str, expected: str) -> None:
+    assert expected in refused("export", name, "--delta")
 
 
 def test_no_runs_at_all(tmp_path: Path) -> None:

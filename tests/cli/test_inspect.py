@@ -121,7 +121,7 @@ def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("methods", "told"),
+    ("methods", "expected"),
     [
         (["oelm-freez"], "--method oelm-freez: no method or named arm 'oelm-freez'; there are: "),
         (["oelm-freez"], "Did you mean 'oelm-freeze'?"),
@@ -142,10 +142,10 @@ def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path
         ),
     ],
 )
-def test_a_bad_method_is_refused_in_the_words_of_a_study(tiny_model: Path, methods: list[str], told: str) -> None:
+def test_a_bad_method_is_refused_in_the_words_of_a_study(tiny_model: Path, methods: list[str], expected: str) -> None:
     answer = call(tiny_model, *(word for method in methods for word in ("--method", method)))
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
 
 
@@ -156,7 +156,7 @@ def test_all_bad_methods_are_told_at_once(tiny_model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "expected"),
     [
         ("movie-revews", "Did you mean 'movie-reviews'?"),
         ("{train: x.csv, txt: words}", "txt: unknown key"),
@@ -164,10 +164,10 @@ def test_all_bad_methods_are_told_at_once(tiny_model: Path) -> None:
         ("{train: ", "not valid YAML"),
     ],
 )
-def test_a_bad_task_is_refused(tiny_model: Path, task: str, told: str) -> None:
+def test_a_bad_task_is_refused(tiny_model: Path, task: str, expected: str) -> None:
     answer = call(tiny_model, "--task", task)
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
 
 
 def test_mistakes_are_told_before_torch_is_imported(tiny_model: Path) -> None:

@@ -95,7 +95,7 @@ def test_json_has_one_shape_and_a_name_narrows_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("oelm-freze", "Did you mean 'oelm-freeze'?"),
         ("orthogonal-qk", "Did you mean 'orthogonal_qk'?"),
@@ -104,14 +104,14 @@ def test_json_has_one_shape_and_a_name_narrows_it() -> None:
         ("[bold]", "no method or named arm '[bold]'"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest_and_exit_code_2(name: str, told: str) -> None:
+def test_an_unknown_name_is_told_with_the_nearest_and_exit_code_2(name: str, expected: str) -> None:
     answer = call(name)
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
     as_json = CliRunner().invoke(app, ["methods", name, "--json"])
     assert as_json.exit_code == 2
-    assert told in json.loads(as_json.stdout)["error"]
+    assert expected in json.loads(as_json.stdout)["error"]
 
 
 def test_output_is_plain_where_it_is_no_terminal_and_where_colour_is_not_wanted() -> None:

@@ -202,7 +202,7 @@ def test_safe_csv_guards_labels_of_the_model_too(plain: Path, rows: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["{plain}", "{rows}", "--safe-csv", "-o", "out.jsonl"], "out.jsonl would be JSONL; write a .csv or .tsv file"),
         (["{plain}", "{rows}", "--safe-csv", "-o", "out.parquet"], "out.parquet would be Parquet"),
@@ -221,12 +221,12 @@ def test_safe_csv_guards_labels_of_the_model_too(plain: Path, rows: Path, tmp_pa
     ],
 )
 def test_bad_input_is_one_sentence_and_code_2(
-    words: list[str], told: str, plain: Path, saved: Path, rows: Path, tiny_model: Path, tmp_path: Path
+    words: list[str], expected: str, plain: Path, saved: Path, rows: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
     names = {"plain": plain, "saved": saved, "rows": rows, "empty": tmp_path, "base": tiny_model}
     done = call(*(word.format(**names) for word in words))
     assert done.exit_code == 2, done.output
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.output
     assert len(done.stderr.strip().splitlines()) == 1
 

@@ -143,7 +143,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["{data}", "--label", "kid"], "no column 'kid'; columns: title, kind. Did you mean 'kind'?"),
         (["{data}", "--pair", "second"], "no column 'second'"),
@@ -167,7 +167,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
         (["{data}", "-o", "{busy}"], "the folder holds other things"),
     ],
 )
-def test_bad_input_is_told_with_code_2(words: list[str], told: str, base: Path, tmp_path: Path) -> None:
+def test_bad_input_is_told_with_code_2(words: list[str], expected: str, base: Path, tmp_path: Path) -> None:
     (tmp_path / "busy").mkdir()
     (tmp_path / "busy" / "thesis.doc").touch()
     one = tmp_path / "one.csv"
@@ -182,7 +182,7 @@ def test_bad_input_is_told_with_code_2(words: list[str], told: str, base: Path, 
         given += [] if option in given else [option, value]
     done = call(*given, "--device", "cpu")
     assert done.exit_code == 2, done.output
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.output
     assert not (tmp_path / "out").exists()
 

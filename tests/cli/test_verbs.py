@@ -117,7 +117,7 @@ def test_status_and_report_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("override", "expected"),
     [
         ("model=nowhere/at/all", "model 'nowhere/at/all'"),
         ("task=movie-revews", "Did you mean 'movie-reviews'"),
@@ -131,10 +131,10 @@ def test_status_and_report_of_nothing() -> None:
         ("nonsense", "has the form KEY=VALUE"),
     ],
 )
-def test_a_users_mistake_is_one_sentence_and_exit_code_2(study: Path, override: str, told: str) -> None:
+def test_a_users_mistake_is_one_sentence_and_exit_code_2(study: Path, override: str, expected: str) -> None:
     answer = call("run", study, "--set", override)
     assert answer.exit_code == 2, answer.output
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
     assert answer.exception is None or isinstance(answer.exception, SystemExit)
     assert not Path("runs").exists(), "nothing was begun"

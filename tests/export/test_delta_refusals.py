@@ -137,7 +137,7 @@ def test_a_hub_model_is_asked_for_by_its_commit(delta: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"format": 2, "fairtune": "9.0"}, r"written by a newer fairtune \(9\.0"),
         ({"protocol": PROTOCOL + 1, "fairtune": "9.0"}, r"under protocol \d.*Restore it with fairtune 9\.0"),
@@ -148,16 +148,16 @@ def test_a_hub_model_is_asked_for_by_its_commit(delta: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_recipe_that_cannot_be_followed_is_told(
-    delta: Path, tiny_model: Path, tmp_path: Path, change: dict[str, Any], told: str
+    delta: Path, tiny_model: Path, tmp_path: Path, change: dict[str, Any], expected: str
 ) -> None:
     change_recipe(delta, **change)
-    with pytest.raises((LedgerError, ModelError), match=told):
+    with pytest.raises((LedgerError, ModelError), match=expected):
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
     assert not (tmp_path / "whole").exists()
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "told"),
+    ("file", "content", "expected"),
     [
         ("recipe.json", b"{", "is damaged: it is not JSON"),
         ("recipe.json", b"\xff", "is damaged: it is not JSON"),
@@ -168,10 +168,10 @@ def test_a_recipe_that_cannot_be_followed_is_told(
     ],
 )
 def test_damaged_files_are_told(
-    delta: Path, tiny_model: Path, tmp_path: Path, file: str, content: bytes | None, told: str
+    delta: Path, tiny_model: Path, tmp_path: Path, file: str, content: bytes | None, expected: str
 ) -> None:
     (delta / file).unlink() if content is None else (delta / file).write_bytes(content)
-    with pytest.raises(LedgerError, match=told):
+    with pytest.raises(LedgerError, match=expected):
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
 
 

@@ -209,28 +209,28 @@ def test_a_function_that_has_no_name_of_its_own_is_refused_with_what_to_do(given
         augment_texts(["a"], function=given)
 
 
-@pytest.mark.parametrize(("name", "told"), [
+@pytest.mark.parametrize(("name", "expected"), [
     ("no_such_module:f", "there is no module 'no_such_module'; Python looks in the folder where fairtune was started"),
     ("tests.no_such:f", r"there is no module 'tests.no_such'"),
     (f"{__name__}:nowhere", "tests.methods.test_augment has no 'nowhere'"),
     ("__main__:nowhere", "__main__ has no 'nowhere'. What a script defines is known to its own process only"),
     (f"{__name__}:LONG", "is a str, which cannot be called"),
 ])  # fmt: skip
-def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, told: str) -> None:
+def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, expected: str) -> None:
     method = Augment(AugmentConfig(function=name))
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=expected):
         method.begin(TrainingData())
 
 
-@pytest.mark.parametrize(("function", "told"), [
+@pytest.mark.parametrize(("function", "expected"), [
     (too_few, "returned 1 texts for 2; it must return one for each"),
     (one_is_none, "returned None for the text 'c d'"),
     (one_text, "returned a str; it must return a list"),
     (nothing, "returned None; it must return a list"),
     (fails, "given 2 texts, raised RuntimeError: no translator$"),
 ])  # fmt: skip
-def test_answers_that_are_none_are_told(function: Any, told: str) -> None:
-    with pytest.raises(DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{told}"):
+def test_answers_that_are_none_are_told(function: Any, expected: str) -> None:
+    with pytest.raises(DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{expected}"):
         augment_texts(["a b", "c d"], function=function)
 
 
@@ -244,7 +244,7 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: p
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"delete": 1.5}, r"arms.x.methods\[0\].augment.delete: found 1.5; allowed"),
     ({"swap": -0.1}, "swap: found -0.1"),
     ({"typo": "0.1"}, "typo: found '0.1'"),
@@ -255,9 +255,9 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: p
     ({"function": 3}, "function: found 3"),
     ({"insert": 0.1}, "insert: unknown key"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], told: str) -> None:
+def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], expected: str) -> None:
     arms = {"baseline": {}, "x": {"methods": [{"augment": settings}]}}
-    with pytest.raises(StudyError, match=told) as caught:
+    with pytest.raises(StudyError, match=expected) as caught:
         load_study({"study": "s", "task": "sst2", "model": "minilm", "arms": arms})
     assert len(caught.value.problems) == 1
 

@@ -52,7 +52,7 @@ def test_what_are_no_weights_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ([1, 1.3], "weights has 2 numbers, but the task has 3 classes; give one for each, in this order: negative, n"),
         ([1], "weights has 1 number, but the task has 3 classes"),
@@ -63,8 +63,8 @@ def test_what_are_no_weights_is_refused(given: Any) -> None:
         ({0: 1, 1: 2, 2: 3}, "weights names '0', '1', '2', which the task does not have."),
     ],
 )  # fmt: skip
-def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, told: str) -> None:
-    assert told in (problem(READ.validate_python(given), LABELS) or "")
+def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, expected: str) -> None:
+    assert expected in (problem(READ.validate_python(given), LABELS) or "")
 
 
 def test_hundreds_of_labels_are_not_all_listed() -> None:

@@ -288,7 +288,7 @@ def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
     assert torch.equal(first, second)
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"parts": []}, "nothing would change"),
     ({"parts": ["q", "q"]}, "same part twice"),
     ({"parts": ["v"]}, "parts"),
@@ -301,8 +301,8 @@ def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
     ({"ffn": True}, "ffn"),
     ({"seed": -1}, "seed"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_they_are_read(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_impossible_settings_are_refused_when_they_are_read(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValidationError, match=expected):
         parse_method_use({"orthogonal_qk": settings})
 
 

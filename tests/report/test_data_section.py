@@ -73,7 +73,7 @@ def test_hashes_are_told_even_without_a_card(ledger: MadeLedger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (
             {"problem": "DataError: the cache cannot be used"},
@@ -82,10 +82,10 @@ def test_hashes_are_told_even_without_a_card(ledger: MadeLedger) -> None:
         ({"task": "half a card"}, "data.json is not what was written"),
     ],
 )
-def test_a_card_that_could_not_be_made_or_read_is_told(ledger: MadeLedger, content: Any, told: str) -> None:
+def test_a_card_that_could_not_be_made_or_read_is_told(ledger: MadeLedger, content: Any, expected: str) -> None:
     keep(ledger, content)
-    assert told in texts(ledger)["html"]
-    assert told in texts(ledger)["markdown"].replace("\\", "")
+    assert expected in texts(ledger)["html"]
+    assert expected in texts(ledger)["markdown"].replace("\\", "")
 
 
 def test_a_card_of_other_data_is_not_shown(ledger: MadeLedger, card: DataCard) -> None:

@@ -167,10 +167,10 @@ def test_a_report_of_cards_without_attention_keeps_its_list(ledger: MadeLedger) 
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(4.8e-7, "5e−7"), (0.4931, "0.493"), (0.0, "0"), (None, "–"), (float("inf"), "–")]
+    ("value", "expected"), [(4.8e-7, "5e−7"), (0.4931, "0.493"), (0.0, "0"), (None, "–"), (float("inf"), "–")]
 )
-def test_small_errors_are_told_by_their_magnitude(value: float | None, told: str) -> None:
-    assert error_size(value) == told
+def test_small_errors_are_told_by_their_magnitude(value: float | None, expected: str) -> None:
+    assert error_size(value) == expected
 
 
 def test_three_digits_of_the_rounded_value() -> None:

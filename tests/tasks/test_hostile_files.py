@@ -174,16 +174,16 @@ def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("read", [as_task, as_training])
 @pytest.mark.parametrize(
-    ("label", "told"),
+    ("label", "expected"),
     [
         ("cut \ud83d", "row 2: column 'label' holds half a character"),
         ("x" * 5000, "row 2: .* label of 5,000 characters"),
     ],
 )
-def test_labels_that_no_class_is_called_are_refused(read: Read, label: str, told: str, tmp_path: Path) -> None:
+def test_labels_that_no_class_is_called_are_refused(read: Read, label: str, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text(lines({"text": "a", "label": "fine"}, {"text": "b", "label": label}))
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=expected) as caught:
         read(file)
     assert len(str(caught.value)) < 500
 
