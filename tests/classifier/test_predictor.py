@@ -160,7 +160,9 @@ def test_half_precision_is_close(network: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("fp16", "needs a GPU"), ("fp8", "allowed: auto, fp32, bf16, fp16")])
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("fp16", "needs a GPU"), ("fp8", "allowed: auto, fp32, bf16, fp16")]
+)
 def test_a_precision_that_cannot_be_is_refused(network: Any, precision: str, expected: str) -> None:
     with pytest.raises(ModelError, match=expected):
         Predictor(network, make_tokenizer(), MAX_LENGTH, precision=precision)

@@ -230,7 +230,9 @@ def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, e
     (fails, "given 2 texts, raised RuntimeError: no translator$"),
 ])  # fmt: skip
 def test_answers_that_are_none_are_told(function: Any, expected: str) -> None:
-    with pytest.raises(DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{expected}"):
+    with pytest.raises(
+        DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{expected}"
+    ):
         augment_texts(["a b", "c d"], function=function)
 
 

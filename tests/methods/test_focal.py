@@ -120,7 +120,9 @@ def test_a_gamma_that_would_turn_it_around_is_refused(gamma: float) -> None:
         FocalLoss(gamma)
 
 
-@pytest.mark.parametrize(("alpha", "expected"), [(1.5, "a share from 0 to 1"), (-0.1, "a share"), ([1, -1], "0 or more")])
+@pytest.mark.parametrize(
+    ("alpha", "expected"), [(1.5, "a share from 0 to 1"), (-0.1, "a share"), ([1, -1], "0 or more")]
+)
 def test_an_impossible_alpha_is_refused(alpha: Any, expected: str) -> None:
     with pytest.raises(ModelError, match=expected):
         FocalLoss(2, alpha)

@@ -110,7 +110,9 @@ def test_clean_data_has_no_warnings(tmp_path: Path) -> None:
         ("test", distinct("test", 20, GERMAN), "Training texts seem to be in en, test texts in de"),
     ],
 )  # fmt: skip
-def test_each_warning_is_given_alone_when_its_cause_is_there(tmp_path: Path, split: str, rows: Any, expected: str) -> None:
+def test_each_warning_is_given_alone_when_its_cause_is_there(
+    tmp_path: Path, split: str, rows: Any, expected: str
+) -> None:
     (warning,) = card_of(clean(tmp_path, **{split: rows})).warnings
     assert expected in warning
     assert warning.count(". ") >= 1 or "; " in warning, "what was seen, and what to do"
