@@ -108,10 +108,10 @@ def test_no_texts_give_no_rows_of_every_class(predictor: Predictor) -> None:
 
 
 def test_progress_is_told_of_every_text_once_copies_included(predictor: Predictor) -> None:
-    told: list[int] = []
-    predictor.logits([*made(30), *made(5)], told.append)
-    assert sum(told) == 35
-    assert len(told) > 1
+    reported: list[int] = []
+    predictor.logits([*made(30), *made(5)], reported.append)
+    assert sum(reported) == 35
+    assert len(reported) > 1
 
 
 def test_leaves_the_network_in_the_mode_it_was_in_and_draws_no_dropout(network: Any, predictor: Predictor) -> None:

@@ -167,8 +167,8 @@ def test_the_model_card_is_a_card_whatever_labels_say(trained: tuple[Path, Any])
 def test_mistakes_are_printed_as_they_are(trained: tuple[Path, Any]) -> None:
     classifier = TextClassifier.load(trained[0])
     found = classifier.errors([f"{ALL} film", "a film"], [LABELS[0], LABELS[1]])
-    for told in (repr(found), str(found), found._repr_html_(), repr(classifier)):
-        assert raw_codes(told) == []
+    for text in (repr(found), str(found), found._repr_html_(), repr(classifier)):
+        assert raw_codes(text) == []
     assert "<img" not in found._repr_html_()
 
 

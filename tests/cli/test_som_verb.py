@@ -82,12 +82,12 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_json_has_passes_scores_and_files(kept: Path, tmp_path: Path) -> None:
-    told = json.loads(call(kept / "made" / "bpsom" / "seed-0", "-o", tmp_path / "out", "--json").stdout)
-    assert (told["run"], told["status"], told["best_step"]) == ("made/bpsom/seed-0", "finished", 10)
-    assert [one["units"] for one in told["passes"]] == [8, 7, 5]
-    assert [one["units"] for one in told["scores"]] == [8, 7, 5]
-    assert set(told["files"]) == {"combined.gif", "index.html"}
-    assert all(Path(path).is_file() for path in told["files"].values())
+    answer = json.loads(call(kept / "made" / "bpsom" / "seed-0", "-o", tmp_path / "out", "--json").stdout)
+    assert (answer["run"], answer["status"], answer["best_step"]) == ("made/bpsom/seed-0", "finished", 10)
+    assert [one["units"] for one in answer["passes"]] == [8, 7, 5]
+    assert [one["units"] for one in answer["scores"]] == [8, 7, 5]
+    assert set(answer["files"]) == {"combined.gif", "index.html"}
+    assert all(Path(path).is_file() for path in answer["files"].values())
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -69,23 +69,23 @@ def test_says_what_was_learned_how_well_and_how_to_go_on(trained: tuple[Path, An
 
 
 def test_json_has_the_same_and_the_worst_mistakes(trained: tuple[Path, Any, Any]) -> None:
-    folder, _, told = trained
-    assert told["counts"]["train"] == {"neg": 24, "pos": 24}
-    assert told["methods"][0]["focal"]["gamma"] == 1
-    assert {figure["metric"] for figure in told["test"]} == {"accuracy", "macro_f1", "mcc", "f1"}
-    assert told["folder"] == str(folder)
-    confidences = [mistake["confidence"] for mistake in told["mistakes"]]
+    folder, _, answer = trained
+    assert answer["counts"]["train"] == {"neg": 24, "pos": 24}
+    assert answer["methods"][0]["focal"]["gamma"] == 1
+    assert {figure["metric"] for figure in answer["test"]} == {"accuracy", "macro_f1", "mcc", "f1"}
+    assert answer["folder"] == str(folder)
+    confidences = [mistake["confidence"] for mistake in answer["mistakes"]]
     assert confidences == sorted(confidences, reverse=True)
 
 
 def test_the_folder_is_what_the_same_parameters_fit(trained: tuple[Path, Any, Any], base: Path) -> None:
-    folder, _, told = trained
+    folder, _, answer = trained
     texts, labels = make_texts(60)
     same = TextClassifier(
         base, methods=[{"focal": {"gamma": 1}}], lr=0.03, epochs=3, batch_size=8, validation=0.2, seed=3, device="cpu",
         train={"warmup": 0.2}, progress=False,
     ).fit(texts, labels)  # fmt: skip
-    assert same.signature_ == told["signature"]
+    assert same.signature_ == answer["signature"]
     loaded = TextClassifier.load(folder, device="cpu")
     some = [["a good film"], ["the worst plot"]]
     assert (loaded.predict_proba(some) == same.predict_proba(some)).all()
@@ -106,9 +106,9 @@ def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_ar
     words = [file, "--model", base, "--text", "title", "--label", "kind", *QUICK, "--epochs", 1, "--json"]
     given = call(*words, "-o", tmp_path / "a", "--validation", table(tmp_path / "v.csv", 10, seed=4), "--test", file)
     assert given.exit_code == 0, given.output
-    told = json.loads(given.stdout)
-    assert told["counts"]["validation"] == {"neg": 5, "pos": 5}
-    assert any("20 of the test texts are training texts too" in note for note in told["notes"])
+    answer = json.loads(given.stdout)
+    assert answer["counts"]["validation"] == {"neg": 5, "pos": 5}
+    assert any("20 of the test texts are training texts too" in note for note in answer["notes"])
     none = call(*words, "-o", tmp_path / "b", "--validation", 0)
     assert none.exit_code == 0, none.output
     assert json.loads(none.stdout)["validation"] is None

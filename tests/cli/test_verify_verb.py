@@ -70,9 +70,9 @@ def test_a_sound_ledger_is_said_to_be_sound_and_left_as_it_is(place: Path) -> No
         answer = call("verify", *words)
         assert answer.exit_code == 0, answer.output
         assert "Everything that was closed is as it was closed." in answer.output
-    told = json.loads(call("verify", "--json").stdout)
-    assert told["sound"] is True
-    assert told["studies"][0]["runs"] == {"finished": 4}
+    found = json.loads(call("verify", "--json").stdout)
+    assert found["sound"] is True
+    assert found["studies"][0]["runs"] == {"finished": 4}
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
 
 
@@ -158,9 +158,9 @@ def test_one_study_that_cannot_be_read_does_not_hide_the_others(place: Path) -> 
         assert answer.exit_code == 0, answer.output
         assert "toy" in answer.output
         assert "other: cannot be read: runs/other/study.json" in answer.output
-        told = json.loads(call("status", "--json").stdout)
-        assert told["studies"]["toy"]["finished"] == 4
-        assert "other" in told["problems"]
+        found = json.loads(call("status", "--json").stdout)
+        assert found["studies"]["toy"]["finished"] == 4
+        assert "other" in found["problems"]
         assert call("verify").exit_code == 1
         refused = call("report", "other")
         assert refused.exit_code == 2

@@ -57,10 +57,10 @@ def test_a_machine_that_rounds_otherwise_is_told_with_the_way_out(
 ) -> None:
     exact = torch.linalg.qr
     monkeypatch.setattr(torch.linalg, "qr", lambda *a, **k: tuple(part * (1 + 1e-7) for part in exact(*a, **k)))
-    with pytest.raises(LedgerError) as told:
+    with pytest.raises(LedgerError) as caught:
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
     for words in ("attention.self.key.weight", "round otherwise", f"torch {torch.__version__}", "without --delta"):
-        assert words in str(told.value)
+        assert words in str(caught.value)
     assert not list(tmp_path.glob("*whole*")) + list(tmp_path.glob(".*whole*"))
 
 

@@ -333,10 +333,10 @@ def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
 
 
 def test_a_function_that_fails_fails_the_run_with_a_sentence(toy: ToyStudy) -> None:
-    for number, (name, told) in enumerate([("too_few", "returned 63 texts for 64"), ("absent", "has no 'absent'")]):
+    for number, (name, expected) in enumerate([("too_few", "returned 63 texts for 64"), ("absent", "has no 'absent'")]):
         result = perform_here(toy.job(str(number), [{"augment": {"function": f"{__name__}:{name}"}}], **SHORT))
         assert result["status"] == "failed"
-        assert told in result["reason"]
+        assert expected in result["reason"]
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -355,11 +355,11 @@ def test_the_examples_run(
     monkeypatch.chdir(tmp_path)
     folders = {"google-bert/bert-base-uncased": tiny_model, "minilm": tiny_model}
     names = run_python(PYTHON[heading], folders, f"docs/augment.md: {heading}")
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     if heading == "Cost":
-        assert "for 3,200 texts of 15 words: changed in" in told
+        assert "for 3,200 texts of 15 words: changed in" in output
     elif heading == "In your own loop":
-        assert len(set(told.strip().splitlines())) > 1
+        assert len(set(output.strip().splitlines())) > 1
     else:
         assert names["trainer"].state.global_step == 4
         assert names["examples"].texts == augment_texts(names["texts"], epoch=1, seed=0)

@@ -68,9 +68,9 @@ def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, expected: 
 
 
 def test_hundreds_of_labels_are_not_all_listed() -> None:
-    told = problem((1.0, 2.0), [f"intent-{i}" for i in range(150)], "alpha") or ""
-    assert told.startswith("alpha has 2 numbers, but the task has 150 classes")
-    assert told.endswith("intent-19 and 130 more.")
+    message = problem((1.0, 2.0), [f"intent-{i}" for i in range(150)], "alpha") or ""
+    assert message.startswith("alpha has 2 numbers, but the task has 150 classes")
+    assert message.endswith("intent-19 and 130 more.")
 
 
 def test_equal_weights_are_known_as_such() -> None:

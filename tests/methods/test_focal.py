@@ -171,8 +171,8 @@ def test_without_gamma_and_alpha_the_method_leaves_the_loss_to_the_model() -> No
 def test_what_the_task_must_have_is_asked_of_it() -> None:
     assert FocalConfig().data_problem(100, ["a"] * 7) is None
     assert FocalConfig(alpha=0.25).data_problem(100, ["no", "yes"]) is None
-    told = FocalConfig(alpha=0.25).data_problem(100, ["a", "b", "c"])
-    assert told == (
+    message = FocalConfig(alpha=0.25).data_problem(100, ["a", "b", "c"])
+    assert message == (
         "alpha is the number 0.25, the weight of the second of two classes, but the task has 3 classes; give a list of weights, "
         "a mapping by label, or balanced."
     )

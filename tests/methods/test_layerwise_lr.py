@@ -101,9 +101,9 @@ def test_patterns_and_the_one_that_the_message_proposes_for_the_rest() -> None:
     model = build("bert")
     with pytest.raises(
         ModelError, match=r"no pattern of `groups` matches bert.encoder.layer.0.attention.*and 31 more"
-    ) as told:
+    ) as caught:
         layerwise_groups(model, 1.0, groups=PATTERNS)
-    proposed = parse_yaml(str(told.value).partition(", add ")[2].removesuffix(".")).data
+    proposed = parse_yaml(str(caught.value).partition(", add ")[2].removesuffix(".")).data
     found = rates(model, layerwise_groups(model, 1.0, groups=[*PATTERNS, proposed]))
     assert (found["bert.embeddings.LayerNorm.bias"], found["classifier.weight"]) == (0.5, 10)
     assert found["bert.pooler.dense.bias"] == found["bert.encoder.layer.1.output.dense.weight"] == 1

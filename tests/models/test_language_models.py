@@ -131,8 +131,8 @@ def test_a_saved_model_is_a_plain_transformers_model(name: str, tokenizer: Any, 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_special_tokens_are_the_tokenizers(name: str, tokenizer: Any) -> None:
     network: Any = drawn(name, tokenizer=tokenizer).network
-    for told in (network.config, network.generation_config):
-        assert (told.bos_token_id, told.eos_token_id, told.pad_token_id) == (0, 0, 1)
+    for settings in (network.config, network.generation_config):
+        assert (settings.bos_token_id, settings.eos_token_id, settings.pad_token_id) == (0, 0, 1)
     bare: Any = drawn(name).network
     assert bare.config.eos_token_id is bare.config.pad_token_id is None, "not GPT-2's 50256, which does not exist here"
     assert all(torch.equal(a, b) for a, b in zip(network.parameters(), bare.parameters(), strict=True))

@@ -106,7 +106,7 @@ def test_a_reason_commands_nothing(plan: Plan, terminal: bool) -> None:
     monitor.update(run, "ended", {"result": {"status": "failed", "reason": ALL}})
     monitor.update(run, "refused", {"reason": ALL})
     monitor.end()
-    told = STYLE.sub("", out.getvalue())
-    assert raw_codes(told) == []
-    assert r"failed: \x1b[2J" in told
-    assert "[/x] [red] [link=http://x]y[/link] :smile:" in told
+    output = STYLE.sub("", out.getvalue())
+    assert raw_codes(output) == []
+    assert r"failed: \x1b[2J" in output
+    assert "[/x] [red] [link=http://x]y[/link] :smile:" in output

@@ -151,8 +151,8 @@ def test_a_method_that_is_not_installed_here_is_expected_to_cost_what_the_plan_s
 def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
     results = two_passes.results()
     content = make_content(results)
-    told = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.sections["comparisons"].left_out]
-    assert told == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
+    found = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.sections["comparisons"].left_out]
+    assert found == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
     assert content.sections["comparisons"].left_out[0].gain == pytest.approx(29 / 400)
     assert content.sections["comparisons"].left_out[1].versus.expected == 2.0
     assert content.sections["comparisons"].like_with_like == (), "what is left out is no like-with-like comparison"

@@ -118,8 +118,8 @@ def test_the_plan_is_the_same_whether_methods_are_named_or_written_out(tiny_mode
 
 def test_the_audit_sees_resolved_arms() -> None:
     found = study({"baseline": {}, "baseline-fast": {"lr": 1e-4}, "oelm-freeze": {"lr": 1e-4}})
-    told = {d.arm: d.control for d in differences(found)}
-    assert told == {"baseline-fast": "baseline-fast", "oelm-freeze": "baseline-fast"}
+    controls = {d.arm: d.control for d in differences(found)}
+    assert controls == {"baseline-fast": "baseline-fast", "oelm-freeze": "baseline-fast"}
     assert differences(study(["baseline", "oelm-freeze", "oelm-random"])) == ()
 
 

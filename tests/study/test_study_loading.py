@@ -222,8 +222,8 @@ def test_every_problem_of_a_file_is_told_at_once_in_the_order_of_its_lines(write
     )
     with pytest.raises(StudyError) as caught:
         load_study(file)
-    told = [(p.where.rpartition(":")[2], p.path) for p in caught.value.problems]
-    assert told == [
+    places = [(p.where.rpartition(":")[2], p.path) for p in caught.value.problems]
+    assert places == [
         ("1", "model"),
         ("3", "modle"),
         ("5", "train.batch_size"),

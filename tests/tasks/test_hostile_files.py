@@ -205,8 +205,8 @@ def test_numbers_beyond_all_bounds_are_refused_or_read(value: str, column: str, 
         try:
             read(file)
         except DataError as error:
-            told = str(error)
-            assert len(told) < 1500, told
+            message = str(error)
+            assert len(message) < 1500, message
 
 
 @pytest.mark.parametrize("read", EVERYBODY)
