@@ -107,7 +107,7 @@ def test_no_texts_give_no_rows_of_every_class(predictor: Predictor) -> None:
     assert predictor.logits([]).shape == (0, 3)
 
 
-def test_progress_is_told_of_every_text_once_copies_included(predictor: Predictor) -> None:
+def test_progress_is_reported_for_every_text_once_copies_included(predictor: Predictor) -> None:
     reported: list[int] = []
     predictor.logits([*made(30), *made(5)], reported.append)
     assert sum(reported) == 35

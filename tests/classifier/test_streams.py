@@ -227,7 +227,7 @@ def test_bad_files_are_refused_in_a_sentence(name: str, content: str, expected: 
         _ = [found.texts(["text"]) for found in RowReader(str(tmp_path / name))]
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_line(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported_with_their_line(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.jsonl.gz", "wb") as handle:
         handle.write(b'{"text": "a"}\n{"text": "\xff"}\n')
     with pytest.raises(DataError, match=r"line 2 is not UTF-8 \(byte 0xff"):

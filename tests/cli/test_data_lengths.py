@@ -70,7 +70,7 @@ def test_the_histogram_counts_every_training_example_and_marks_the_choices(task:
     assert any("◂ 64" in row for row in rows)
 
 
-def test_heldout_examples_that_are_longer_are_told_of(task: str, model: str, tmp_path: Path) -> None:
+def test_heldout_examples_that_are_longer_are_mentioned(task: str, model: str, tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text(
         "text,label\n" + "".join(f"film {i % 7 * 'film '},l{i % 2}\n" for i in range(80))
     )
@@ -136,13 +136,13 @@ def test_a_mistake_is_one_sentence(
     assert "Traceback" not in answer.output
 
 
-def test_a_missing_model_option_is_told(task: str) -> None:
+def test_a_missing_model_option_is_reported(task: str) -> None:
     answer = call(task)
     assert answer.exit_code == 2
     assert "--model" in answer.output
 
 
-def test_a_picture_that_cannot_be_written_is_told(task: str, model: str, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_reported(task: str, model: str, tmp_path: Path) -> None:
     folder = tmp_path / "picture.png"
     folder.mkdir()
     answer = call(task, "--model", model, "-o", folder)
@@ -151,7 +151,7 @@ def test_a_picture_that_cannot_be_written_is_told(task: str, model: str, tmp_pat
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can write")
-def test_a_place_that_refuses_is_told(task: str, model: str) -> None:
+def test_a_place_that_refuses_is_reported(task: str, model: str) -> None:
     answer = call(task, "--model", model, "-o", "/proc/lengths.png")
     assert answer.exit_code == 2
     assert "-o /proc/lengths.png: cannot be written: " in answer.output

@@ -32,7 +32,7 @@ def call(*words: object) -> Any:
 
 
 def refused(*words: object) -> str:
-    """What is told of a mistake."""
+    """What is said about a mistake."""
     answer = call(*words)
     assert answer.exit_code == 2, answer.output
     assert "Traceback" not in answer.output

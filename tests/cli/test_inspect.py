@@ -149,7 +149,7 @@ def test_a_bad_method_is_refused_in_the_words_of_a_study(tiny_model: Path, metho
     assert "Traceback" not in answer.output
 
 
-def test_all_bad_methods_are_told_at_once(tiny_model: Path) -> None:
+def test_all_bad_methods_are_reported_at_once(tiny_model: Path) -> None:
     answer = call(tiny_model, "--method", "nothing", "--method", "orthogonal_qk: {int: keep}", "--json")
     problems = json.loads(answer.stdout)["problems"]
     assert [problem["where"] for problem in problems] == ["--method nothing", "--method orthogonal_qk: {int: keep}"]
@@ -170,7 +170,7 @@ def test_a_bad_task_is_refused(tiny_model: Path, task: str, expected: str) -> No
     assert expected in answer.output
 
 
-def test_mistakes_are_told_before_torch_is_imported(tiny_model: Path) -> None:
+def test_mistakes_are_reported_before_torch_is_imported(tiny_model: Path) -> None:
     words = ["inspect", str(tiny_model), "--method", "nothing"]
     code = (
         "import sys; from fairtune.cli.app import app\n"

@@ -1,4 +1,4 @@
-"""`fairtune train`: a file becomes a classifier in a folder, and mistakes are told before the work."""
+"""`fairtune train`: a file becomes a classifier in a folder, and mistakes are reported before the work."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_predict_takes_over_the_columns(trained: tuple[Path, Any, Any], tmp_path
     assert "against 'kind'" in done.stderr
 
 
-def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_are_told(
+def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_are_reported(
     base: Path, tmp_path: Path
 ) -> None:
     file = table(tmp_path / "train.csv", 20)
@@ -167,7 +167,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
         (["{data}", "-o", "{busy}"], "the folder holds other things"),
     ],
 )
-def test_bad_input_is_told_with_code_2(words: list[str], expected: str, base: Path, tmp_path: Path) -> None:
+def test_bad_input_is_reported_with_code_2(words: list[str], expected: str, base: Path, tmp_path: Path) -> None:
     (tmp_path / "busy").mkdir()
     (tmp_path / "busy" / "thesis.doc").touch()
     one = tmp_path / "one.csv"

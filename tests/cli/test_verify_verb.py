@@ -121,14 +121,14 @@ def test_the_report_leaves_a_damaged_run_out_and_says_so(place: Path) -> None:
     assert call("verify").exit_code == 0
 
 
-def test_scores_that_do_not_follow_from_the_predictions_are_told(place: Path) -> None:
+def test_scores_that_do_not_follow_from_the_predictions_are_reported(place: Path) -> None:
     close_again(run_of(place), metrics={"test": {"accuracy": 0.99}})
     answer = call("verify", "toy")
     assert answer.exit_code == 1
     assert "result.json says accuracy is 0.99 on test, its predictions say 0." in answer.output
 
 
-def test_other_settings_under_the_same_key_are_told(place: Path) -> None:
+def test_other_settings_under_the_same_key_are_reported(place: Path) -> None:
     run = run_of(place)
     plan = read_sealed(run.plan)
     plan["settings"]["train"]["lr"] = 0.003
@@ -167,7 +167,7 @@ def test_one_study_that_cannot_be_read_does_not_hide_the_others(place: Path) -> 
         assert "run the study again to write it anew" in refused.output
 
 
-def test_a_damaged_cache_is_told(place: Path) -> None:  # noqa: ARG001
+def test_a_damaged_cache_is_reported(place: Path) -> None:  # noqa: ARG001
     folder = cached("tokens", "0" * 32, lambda scratch: (scratch / "x.bin").write_bytes(b"data" * 100) and None)
     assert call("verify").exit_code == 0
     flip(folder / "x.bin")

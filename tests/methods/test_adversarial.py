@@ -127,7 +127,7 @@ def test_a_model_in_half_precision_is_moved_by_a_step_that_was_measured_in_fp32(
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_reported() -> None:
     model, batch = build("bert"), padded()
     with pytest.raises(FairtuneError, match=r"unknown method 'fmg'; allowed: fgm, pgd, freelb\. Did you mean 'fgm'\?"):
         adversarial_backward(model, batch, "fmg")  # type: ignore[arg-type]

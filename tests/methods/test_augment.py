@@ -216,7 +216,7 @@ def test_a_function_that_has_no_name_of_its_own_is_refused_with_what_to_do(given
     ("__main__:nowhere", "__main__ has no 'nowhere'. What a script defines is known to its own process only"),
     (f"{__name__}:LONG", "is a str, which cannot be called"),
 ])  # fmt: skip
-def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, expected: str) -> None:
+def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: str, expected: str) -> None:
     method = Augment(AugmentConfig(function=name))
     with pytest.raises(DataError, match=expected):
         method.begin(TrainingData())
@@ -229,14 +229,14 @@ def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, e
     (nothing, "returned None; it must return a list"),
     (fails, "given 2 texts, raised RuntimeError: no translator$"),
 ])  # fmt: skip
-def test_answers_that_are_none_are_told(function: Any, expected: str) -> None:
+def test_answers_that_are_none_are_reported(function: Any, expected: str) -> None:
     with pytest.raises(
         DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{expected}"
     ):
         augment_texts(["a b", "c d"], function=function)
 
 
-def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_cannot_be_imported_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_texts.py").write_text("raise ValueError('half written')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(DataError, match="importing broken_texts raised ValueError: half written"):
@@ -271,7 +271,7 @@ def test_language_models_have_no_texts_to_change() -> None:
 
 
 @pytest.mark.parametrize("entry", [None, 3, ["a", "b"], ("a", None)])
-def test_alone_what_is_no_text_is_told(entry: Any) -> None:
+def test_alone_what_is_no_text_is_reported(entry: Any) -> None:
     with pytest.raises(DataError, match=r"augment_texts: entry 1 is .*each must be a text, or a tuple of texts"):
         augment_texts(["a", entry])
 

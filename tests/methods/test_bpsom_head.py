@@ -350,7 +350,7 @@ def test_it_learns_with_either_update(update: Any) -> None:
     ({"topology": "square"}, "topology"),
     ({"update": "online"}, "update"),
 ])  # fmt: skip
-def test_impossible_settings_are_told(settings: dict[str, Any], expected: str) -> None:
+def test_impossible_settings_are_reported(settings: dict[str, Any], expected: str) -> None:
     with pytest.raises(ModelError, match=expected):
         BPSOMHead(FEATURES, **{"classes": 2, **settings})
 

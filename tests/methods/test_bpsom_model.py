@@ -163,7 +163,7 @@ def test_a_head_that_is_too_wide_for_plain_transformers_is_saved_whole() -> None
     torch.testing.assert_close(answer(plain), expected, atol=2e-6, rtol=1e-5)
 
 
-def test_a_folder_that_is_none_of_ours_or_damaged_is_told(tmp_path: Path, tiny_model: Path) -> None:
+def test_a_folder_that_is_none_of_ours_or_damaged_is_reported(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read"):
         BPSOMForSequenceClassification.from_pretrained(tmp_path / "nowhere")
     with pytest.raises(ModelError, match="is of a bert, not of a model with a BP-SOM head; load it with plain"):

@@ -155,7 +155,7 @@ def test_the_last_unit_is_kept(std: list[float], kept: list[int]) -> None:
     (torch.ones(UNITS - 1, dtype=torch.bool), "one entry for each of the head's 8 units"),
     (torch.arange(UNITS), "one entry for each"),
 ])  # fmt: skip
-def test_what_cannot_be_pruned_is_told_and_left(keep: Tensor, expected: str) -> None:
+def test_what_cannot_be_pruned_is_reported_and_left(keep: Tensor, expected: str) -> None:
     head = made_head()
     before = head.out.bias.detach().clone()
     with pytest.raises(ModelError, match=expected):

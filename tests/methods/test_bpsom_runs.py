@@ -191,7 +191,7 @@ def test_when_every_unit_is_still_one_is_kept_and_the_reader_is_told(toy: ToyStu
     [({}, True), ({"alpha": 0.0}, False), ({"relabel": 3}, False)],
     ids=["one epoch", "observer", "relabelled in time"],
 )
-def test_a_map_that_never_had_labels_to_pull_with_is_told(
+def test_a_map_that_never_had_labels_to_pull_with_is_reported(
     toy: ToyStudy, settings: dict[str, Any], expected: bool
 ) -> None:
     folder, _ = run(toy, prune=None, **settings)

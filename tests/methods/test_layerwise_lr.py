@@ -151,7 +151,7 @@ def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[s
         load_study({"study": "s", "task": "sst2", "model": "minilm", "arms": arms})
 
 
-def test_alone_impossible_settings_are_told_too() -> None:
+def test_alone_impossible_settings_are_reported_too() -> None:
     with pytest.raises(FairtuneError, match="layerwise_groups: decay: "):
         layerwise_groups(build("bert"), 1.0, decay=2.0)
     with pytest.raises(ModelError, match=r"Linear holds 0 transformers models.*Give `groups`"):

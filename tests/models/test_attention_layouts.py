@@ -350,6 +350,6 @@ def test_one_unknown_attention_among_known_ones_is_refused() -> None:
         attention_layers(model)
 
 
-def test_a_model_without_attention_is_told_so() -> None:
+def test_a_model_without_attention_is_reported_so() -> None:
     with pytest.raises(ModelError, match=r"no attention layer .* was found"):
         attention_layers(nn.Sequential(nn.Linear(2, 2)))

@@ -196,14 +196,14 @@ def test_a_model_that_sees_ahead_is_no_language_model(name: str, tmp_path: Path)
         load_language_model(source)
 
 
-def test_other_architectures_are_told_in_one_line(tmp_path: Path) -> None:
+def test_other_architectures_are_reported_in_one_line(tmp_path: Path) -> None:
     source = saved(build("distilbert"), tmp_path)
     with pytest.raises(ModelError, match="transformers cannot load it as a language model: ") as caught:
         load_language_model(source)
     assert "\n" not in str(caught.value)
 
 
-def test_a_checkpoint_without_a_head_of_its_own_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_head_of_its_own_is_reported(tmp_path: Path) -> None:
     sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
     base = LlamaModel(LlamaConfig(**sizes, intermediate_size=48, tie_word_embeddings=False))
     with pytest.raises(ModelError, match=r"no weights for 1 tensors of LlamaForCausalLM \(lm_head.weight\)"):
@@ -252,6 +252,6 @@ def test_settings_of_generation_that_would_not_be_saved_do_not_cost_a_run_its_mo
     assert kept.network.generation_config.temperature == 0.3
 
 
-def test_damaged_settings_of_generation_are_told(tmp_path: Path) -> None:
+def test_damaged_settings_of_generation_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"its generation_config\.json cannot be used: .*nonsense"):
         load_language_model(with_generation(tmp_path, {"cache_implementation": "nonsense"}))

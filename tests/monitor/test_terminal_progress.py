@@ -85,7 +85,7 @@ def test_the_monitor_fits_where_it_is_shown() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [(4.2713, "4.271"), (434.31, "434.3"), (float("inf"), "∞"), (None, "–")]
 )
-def test_a_perplexity_is_told_as_it_is(value: float | None, expected: str) -> None:
+def test_a_perplexity_is_reported_as_it_is(value: float | None, expected: str) -> None:
     result = {
         "status": "finished",
         "metric": "perplexity",

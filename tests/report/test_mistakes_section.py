@@ -158,7 +158,7 @@ def test_long_lists_are_cut_and_say_so(make_ledger: Callable[..., MadeLedger]) -
 
 
 @pytest.mark.parametrize("content", [None, b"no parquet"])
-def test_without_texts_the_rest_is_told(ledger: MadeLedger, content: bytes | None) -> None:
+def test_without_texts_the_rest_is_reported(ledger: MadeLedger, content: bytes | None) -> None:
     if content is not None:
         (ledger.runs / "made" / FILE).write_bytes(content)
     found = read_mistakes(ledger.results())
@@ -169,7 +169,7 @@ def test_without_texts_the_rest_is_told(ledger: MadeLedger, content: bytes | Non
     assert found.hard[0].texts == ()
 
 
-def test_texts_of_a_part_are_told_to_be_that(ledger: MadeLedger) -> None:
+def test_texts_of_a_part_are_reported_as_that(ledger: MadeLedger) -> None:
     keep_texts(ledger, kept=50, kinds=False)
     found = read_mistakes(ledger.results())
     assert found is not None

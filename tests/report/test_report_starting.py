@@ -56,7 +56,7 @@ def test_a_row_a_projection_with_the_worst_and_the_mean_of_its_heads() -> None:
     assert (first.changed, first.frozen) == (True, True)
 
 
-def test_logits_that_cannot_be_told_by_layer_leave_the_column_empty() -> None:
+def test_logits_that_cannot_be_assigned_to_layers_leave_the_column_empty() -> None:
     logits = [{**entry, "layer": entry["layer"].replace("att", "encoder_att")} for entry in ATTENTION["logits"]]
     assert {row.logit_spread for row in layer_rows({**ATTENTION, "logits": logits})} == {None}
     assert {row.logit_spread for row in layer_rows({**ATTENTION, "logits": []})} == {None}
@@ -126,7 +126,7 @@ def test_encoder_and_decoder_have_a_panel_each(ledger: MadeLedger) -> None:
     assert all(name in figure for name in ("encoder: mean", "decoder: mean", "decoder to encoder: mean"))
 
 
-def test_a_problem_with_the_attention_is_told(ledger: MadeLedger) -> None:
+def test_a_problem_with_the_attention_is_reported(ledger: MadeLedger) -> None:
     content = edit_card(ledger, "focal", attention={"problem": "attention of <unknown> layout"})
     assert "attention of &lt;unknown&gt; layout" in HtmlExporter().render(content)
     assert card(content, "focal").geometry == {}
@@ -169,7 +169,7 @@ def test_a_report_of_cards_without_attention_keeps_its_list(ledger: MadeLedger) 
 @pytest.mark.parametrize(
     ("value", "expected"), [(4.8e-7, "5e−7"), (0.4931, "0.493"), (0.0, "0"), (None, "–"), (float("inf"), "–")]
 )
-def test_small_errors_are_told_by_their_magnitude(value: float | None, expected: str) -> None:
+def test_small_errors_are_reported_by_their_magnitude(value: float | None, expected: str) -> None:
     assert error_size(value) == expected
 
 

@@ -50,7 +50,7 @@ def test_best_and_final_are_two_figures(text_content: ReportContent) -> None:
     assert arm.tokens_per_second == pytest.approx(4096)
 
 
-def test_an_inferior_arm_is_told_in_perplexity_and_percent_with_its_margin(text_content: ReportContent) -> None:
+def test_an_inferior_arm_is_reported_in_perplexity_and_percent_with_its_margin(text_content: ReportContent) -> None:
     found = finding(text_content, "oelm-freeze")
     assert found.word == "inferior"
     assert re.fullmatch(
@@ -97,7 +97,7 @@ def test_differences_stand_beside_their_change_in_percent(text_files: dict[str, 
     assert "+0.740<br><small>+17.4\u00a0%</small>" in text_files["html"]
 
 
-def test_a_target_that_is_never_reached_is_told_so_and_never_zero(text_files: dict[str, str]) -> None:
+def test_a_target_that_is_never_reached_is_reported_so_and_never_zero(text_files: dict[str, str]) -> None:
     for kind in ("html", "markdown"):
         assert "not reached (0 of 3)" in text_files[kind]
         assert "120 (3 of 3)" in text_files[kind]
@@ -233,7 +233,7 @@ def test_hostile_samples_stay_text(make_text: MakeText) -> None:
     assert json.loads(written["json"])["samples"]["prompts"][0]["by_arm"]["baseline"] == says
 
 
-def test_tables_have_as_many_cells_as_heads_and_nothing_is_told_of_the_machine(text_files: dict[str, str]) -> None:
+def test_tables_have_as_many_cells_as_heads_and_nothing_is_said_about_the_machine(text_files: dict[str, str]) -> None:
     for table in re.findall(r"(?:^\|.*\n)+", text_files["markdown"], flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
     assert all("/secret/place" not in text for text in text_files.values())

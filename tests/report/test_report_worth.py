@@ -79,7 +79,7 @@ def test_one_arm_is_no_ranking(make_ledger: Callable[..., MadeLedger]) -> None:
     assert content.sections["comparisons"].ranking == ()
 
 
-def test_settings_that_differ_are_told_beside_the_answer() -> None:
+def test_settings_that_differ_are_reported_beside_the_answer() -> None:
     assert settings_text(worth_of(versus(), "accuracy")) == ""
     one = worth_of(versus(confounds=(Confound("max_length", "128", "64"),)), "accuracy")
     assert settings_text(one) == "differs in max_length 128, not 64"

@@ -64,7 +64,7 @@ def refusal(change: dict[str, Any], overrides: tuple[str, ...] = ()) -> str:
     ],
 )
 @pytest.mark.parametrize("place", ["train", "arm"])
-def test_a_training_setting_beyond_reason_is_told_with_its_limit(
+def test_a_training_setting_beyond_reason_is_reported_with_its_limit(
     place: str, field: str, value: Any, allowed: str
 ) -> None:
     change = {"train": {field: value}} if place == "train" else {"arms": {"baseline": {field: value}}}
@@ -217,7 +217,7 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         ({**TEXT, "model": "gpt-mini", "compare": {"target_loss": 1e300}}, "1,000,000 or less"),
     ],
 )  # fmt: skip
-def test_what_would_take_any_memory_or_time_is_told_with_its_limit(change: dict[str, Any], words: str) -> None:
+def test_what_would_take_any_memory_or_time_is_reported_with_its_limit(change: dict[str, Any], words: str) -> None:
     assert words in refusal(change)
 
 
@@ -267,7 +267,7 @@ def test_many_arms_are_planned(tiny_model: Path, tiny_task: Any) -> None:
     assert len(plan.differences) == 299, "one of the arms has the usual learning rate"
 
 
-def test_thousands_of_problems_are_told_by_the_first() -> None:
+def test_thousands_of_problems_are_reported_by_the_first() -> None:
     arms = {f"a{i}": {f"z{j}": 1 for j in range(15)} for i in range(900)}
     with pytest.raises(StudyError) as caught:
         load_study({**BASE, "arms": {"baseline": {}, **arms}})

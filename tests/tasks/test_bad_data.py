@@ -1,4 +1,4 @@
-"""Data as users really have it: each fault is told in one sentence with its place; what can be mended silently and safely is."""
+"""Data as users really have it: each fault is named in one sentence with its place; what can be mended silently and safely is."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def refusal(file: Path, **fields: Any) -> str:
     return message
 
 
-def test_a_quote_left_open_at_the_end_is_told_with_the_line_on_which_it_was_opened(tmp_path: Path) -> None:
+def test_a_quote_left_open_at_the_end_is_reported_with_the_line_on_which_it_was_opened(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY)
     assert "a quote that is opened in the row of line 32 is not closed" in refusal(file)
 
 
-def test_a_quote_left_open_in_a_large_file_is_told_without_reading_it_all(tmp_path: Path) -> None:
+def test_a_quote_left_open_in_a_large_file_is_reported_without_reading_it_all(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY * 30_000)
     assert file.stat().st_size > 1.5 * LONGEST
     assert "a quote that is opened in the row of line 32 is not closed" in refusal(file)
 
 
-def test_a_quote_that_ends_in_another_row_is_told_with_both_places(tmp_path: Path) -> None:
+def test_a_quote_that_ends_in_another_row_is_reported_with_both_places(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"opened,a\n' + MANY + b'a "quoted" word,b\n')
     assert "row that began on line 32" in refusal(file)
@@ -53,7 +53,7 @@ def test_a_quote_that_ends_in_another_row_is_told_with_both_places(tmp_path: Pat
     assert task.splits["train"].texts[0] == ('opened,a\nsecond ",b\nthird',), "a text may go over lines"
 
 
-def test_a_ragged_row_is_told_with_row_and_line(tmp_path: Path) -> None:
+def test_a_ragged_row_is_reported_with_row_and_line(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + b'"over two\nlines",a\n' + b"ok,b\n" + b"one,too many,a\n")
     assert "row 3 (line 5) has 3 fields, the header has 2; quote texts that contain the separator" in refusal(file)
@@ -126,7 +126,7 @@ def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "cp1252"])
-def test_another_encoding_is_told_with_what_to_do(tmp_path: Path, encoding: str) -> None:
+def test_another_encoding_is_reported_with_what_to_do(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes("text,label\nein schönes “Buch”,a\n".replace("“Buch”", "Buch").encode(encoding))
     message = refusal(file)
@@ -134,7 +134,7 @@ def test_another_encoding_is_told_with_what_to_do(tmp_path: Path, encoding: str)
     assert "save it as UTF-8" in message
 
 
-def test_half_a_character_is_told(tmp_path: Path) -> None:
+def test_half_a_character_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text('{"text": "fine", "label": 1}\n{"text": "cut \\ud83d", "label": 0}\n' * 5)
     message = refusal(file)
@@ -147,7 +147,7 @@ def test_json_too_deep_is_no_crash(tmp_path: Path) -> None:
     assert "line 2 is not JSON" in refusal(file)
 
 
-def test_a_nul_byte_is_told_or_kept_but_no_crash(tmp_path: Path) -> None:
+def test_a_nul_byte_is_reported_or_kept_but_no_crash(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b"a\0b,a\n")
     task = load(file, validation=str(file), test=str(file))

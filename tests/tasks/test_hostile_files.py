@@ -95,7 +95,7 @@ def test_parquet_from_a_pipe_is_refused() -> None:
     os.close(writer)
 
 
-def test_bytes_of_a_pipe_that_are_not_utf8_are_told_without_reading_it_again() -> None:
+def test_bytes_of_a_pipe_that_are_not_utf8_are_reported_without_reading_it_again() -> None:
     reader, writer = os.pipe()
     os.write(writer, b"fine\n\xff\n")
     os.close(writer)
@@ -210,7 +210,7 @@ def test_numbers_beyond_all_bounds_are_refused_or_read(value: str, column: str, 
 
 
 @pytest.mark.parametrize("read", EVERYBODY)
-def test_a_hundred_thousand_columns_are_told_in_a_sentence(read: Read, tmp_path: Path) -> None:
+def test_a_hundred_thousand_columns_are_reported_in_a_sentence(read: Read, tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text(",".join(f"c{i}" for i in range(100_000)) + "\n")
     with pytest.raises(DataError) as caught:

@@ -237,7 +237,7 @@ def cut_where(file: Path) -> Iterator[bytes]:
     yield b"PAR1" + whole[-8:]
 
 
-def test_a_file_that_is_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path, TEXTS["string"]())
     for content in list(cut_where(file)):
         file.write_bytes(content)
