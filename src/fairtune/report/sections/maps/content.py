@@ -23,7 +23,7 @@ def when(one: MapPass, passes: Sequence[MapPass]) -> str:
 def used(one: MapPass) -> str:
     """`SOM use 76.6 %`; of a map that only watches it would have been."""
     percentage = DASH if one.use is None else f"{100 * one.use:.1f} %"
-    return f"would use {percentage}" if one.watches_only else f"SOM use {share}"
+    return f"would use {percentage}" if one.watches_only else f"SOM use {percentage}"
 
 
 def units_left(one: MapPass) -> str:
