@@ -1,7 +1,7 @@
 """From a file with a million rows to tokens on disk: fairtune beside `datasets` with the same tokenizer.
 
 Each measurement is a process of its own; the sides take turns, `--rounds` times, on CSV and on JSONL. Printed are the ratios of
-rows a second (reading and tokenising together, and tokenising alone), the time of a second start, and the most memory above the
+rows per second (reading and tokenising together, and tokenising alone), the time of a second start, and the most memory above the
 imports: of the process alone, and with the processes it started.
 
     python benchmarks/data.py                      # a million rows
@@ -35,7 +35,7 @@ MAX_LENGTH = 128
 
 
 class MostMemory:
-    """The most resident memory above what it was at the start, looked at 20 times a second."""
+    """The most resident memory above what it was at the start, looked at 20 times per second."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()

@@ -89,7 +89,7 @@ MODELS: dict[str, Callable[[int], Trainee]] = {"minilm": minilm, "gpt2-512x6": g
 Steps = Any  # an array of seconds, [block, A or B, first or second step]
 
 
-def compare(a: Trainee, b: Trainee, blocks: int, told: str) -> Steps:
+def compare(a: Trainee, b: Trainee, blocks: int, title: str) -> Steps:
     """Seconds of every step, with a last axis for the whole step and its forward and backward pass."""
     import numpy as np
 
@@ -101,7 +101,7 @@ def compare(a: Trainee, b: Trainee, blocks: int, told: str) -> Steps:
         for turn in "abba" if block % 2 == 0 else "baab":
             times[turn].append((a if turn == "a" else b).step())
         seconds.append([times["a"], times["b"]])
-        print(f"\r{told}: block {block + 1} of {blocks}", end="", file=sys.stderr, flush=True)
+        print(f"\r{title}: block {block + 1} of {blocks}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return np.array(seconds)
 
@@ -122,7 +122,7 @@ def by_quickest(seconds: Steps) -> float:
     return float(quartile[0] / quartile[1])
 
 
-def show(told: str, seconds: Steps, bound: float | None) -> None:
+def show(title: str, seconds: Steps, bound: float | None) -> None:
     """Print both ratios with their bootstrap intervals over blocks, and the share of the bound's saving they reach."""
     import numpy as np
 
@@ -130,7 +130,7 @@ def show(told: str, seconds: Steps, bound: float | None) -> None:
     for name, ratio in (("median of blocks", by_block), ("quickest quarter", by_quickest)):
         middle = ratio(seconds)
         low, high = np.quantile([ratio(seconds[draw]) for draw in draws], (0.025, 0.975))
-        line = f"  {told:<21} {name}: {middle:.3f}x ({low:.3f} to {high:.3f})"
+        line = f"  {title:<21} {name}: {middle:.3f}x ({low:.3f} to {high:.3f})"
         if bound is not None:
             line += f", {100 * (1 - 1 / middle) / (1 - 1 / bound):.0f} % of the saving that the bound allows"
         print(line, flush=True)
@@ -177,7 +177,7 @@ def orthogonalise() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=100, help="blocks of ABBA")
-    parser.add_argument("--tokens", type=int, default=512, help="tokens a step")
+    parser.add_argument("--tokens", type=int, default=512, help="tokens per step")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     chosen = parser.parse_args()
     from fairtune.execution.executors.local import worker_environment

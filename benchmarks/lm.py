@@ -1,4 +1,4 @@
-"""Language models: tokens a second, memory of the loss, and what frozen queries and keys save, each beside its peer.
+"""Language models: tokens per second, memory of the loss, and what frozen queries and keys save, each beside its peer.
 
     python benchmarks/lm.py [--parts speed loss memory freeze] [--blocks 16]
 
@@ -313,12 +313,12 @@ def memory() -> None:
     vocabulary, tokens = 50257, TOKENS["memory"]
     whole = 4 * tokens * vocabulary / 2**20
     print(f"memory: vocabulary {vocabulary}, width 512, 4 x 512 tokens; whole fp32 logits are {whole:.0f} MiB")
-    for told, chunked in (("plain", "0"), ("fairtune", "1")):
+    for name, chunked in (("plain", "0"), ("fairtune", "1")):
         command = [sys.executable, __file__, "--memory-of", chunked]
         found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         resident, allocated = found["resident"] / 2**20, found["allocated"] / 2**20
         print(
-            f"  {told:<9} resident {resident:6.0f} MiB, {resident / whole:.2f} of them; "
+            f"  {name:<9} resident {resident:6.0f} MiB, {resident / whole:.2f} of them; "
             f"allocated by torch {allocated:6.0f} MiB, {allocated / whole:.2f} of them"
         )
 

@@ -90,11 +90,11 @@ def made_texts(file: Path, words: int) -> str:
     return str(file)
 
 
-def measure(told: str, method: Steps, baseline: Steps, blocks: int) -> None:
+def measure(title: str, method: Steps, baseline: Steps, blocks: int) -> None:
     import numpy as np
 
-    seconds = compare(method, baseline, blocks, told)  # type: ignore[arg-type]
-    line = f"{told:<16} expected {method.factor:.2f}; measured"
+    seconds = compare(method, baseline, blocks, title)  # type: ignore[arg-type]
+    line = f"{title:<16} expected {method.factor:.2f}; measured"
     for kind, of_kind in (("by the clock", seconds[..., 0]), ("processor", seconds[..., 1])):
         total = of_kind.sum(axis=2)
         low, high = np.quantile(total[:, 0] / total[:, 1], (0.25, 0.75))

@@ -1,4 +1,4 @@
-"""Examples a second on a CPU: fairtune's Predictor beside `transformers.pipeline("text-classification", batch_size=32)`.
+"""Examples per second on a CPU: fairtune's Predictor beside `transformers.pipeline("text-classification", batch_size=32)`.
 
     python benchmarks/predict.py [--texts 500] [--rounds 5] [--spread 0.25 0.8]
 
@@ -81,8 +81,8 @@ def compare(compared: dict[str, Side], texts: list[str], rounds: int) -> None:
     for name, times in seconds.items():
         ratios = [theirs / ours for theirs, ours in zip(times, seconds["fairtune"], strict=True)]
         spread = f"{statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f})"
-        told = "" if name == "fairtune" else f"fairtune is {spread} as fast"
-        print(f"{name:18} {len(texts) / statistics.median(times):11.0f}   {told}")
+        remark = "" if name == "fairtune" else f"fairtune is {spread} as fast"
+        print(f"{name:18} {len(texts) / statistics.median(times):11.0f}   {remark}")
     print(f"same labels; probabilities at most {furthest:.1e} apart")
 
 

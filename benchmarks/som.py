@@ -103,7 +103,7 @@ class Steps:
         return seconds
 
 
-def in_turn(told: str, turns: int, sides: Sequence[Callable[[], Any]]) -> Any:
+def in_turn(title: str, turns: int, sides: Sequence[Callable[[], Any]]) -> Any:
     """What each side answers in each turn, [turns, sides, ...]; the order reverses from turn to turn."""
     import numpy as np
 
@@ -112,16 +112,16 @@ def in_turn(told: str, turns: int, sides: Sequence[Callable[[], Any]]) -> Any:
         order = list(range(len(sides)))[:: 1 if turn % 2 == 0 else -1]
         answers = {place: sides[place]() for place in order}
         found.append([answers[place] for place in range(len(sides))])
-        print(f"\r{told}: {turn + 1} of {turns}", end="", file=sys.stderr, flush=True)
+        print(f"\r{title}: {turn + 1} of {turns}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return np.array(found)
 
 
-def show_pairs(told: str, seconds: Any) -> None:
+def show_pairs(title: str, seconds: Any) -> None:
     """The first side over the second, pair by pair."""
     import numpy as np
 
-    print(f"  {told}, n = {len(seconds)}, {1000 * np.median(seconds[:, 1, 0]):.0f} ms a step")
+    print(f"  {title}, n = {len(seconds)}, {1000 * np.median(seconds[:, 1, 0]):.0f} ms a step")
     for kind, of_kind in (("by the clock", seconds[..., 0]), ("processor", seconds[..., 1])):
         ratios = of_kind[:, 0] / of_kind[:, 1]
         draws = np.random.default_rng(0).choice(ratios, (RESAMPLES, len(ratios)))

@@ -86,7 +86,7 @@ class Fairtune:
         }
 
     def _forward(self, run: Any) -> float:
-        """Tokens a second of the forward pass alone, in training mode, on training batches."""
+        """Tokens per second of the forward pass alone, in training mode, on training batches."""
         chosen = run.objective.order(BATCH, 0, 0)[:12]
         batches = [run.objective.batch(rows, run.device) for rows in chosen]
         run.model.train()

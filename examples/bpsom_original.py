@@ -13,7 +13,7 @@ from bpsom_network import Array, Network, Part, Score, Settings, train
 from fairtune import SOM
 
 ALPHABET = "_'-.abcdefghijklmnopqrstuvwxyz"
-LETTERS = 42  # inputs a letter; the last twelve are for accented letters
+LETTERS = 42  # inputs per letter; the last twelve are for accented letters
 
 
 class Original(Network):

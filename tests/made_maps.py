@@ -32,7 +32,7 @@ def record_maps(
     examples: int = 600,
     seed: int = 0,
 ) -> None:
-    """Write records of that many passes, one an epoch, into a run that has been begun.
+    """Write records of that many passes, one per epoch, into a run that has been begun.
 
     Args:
         removed: numbers of the units that each pass removes; none at passes beyond.

@@ -13,7 +13,7 @@ from fairtune.analysis.statistics import PairedDifference, paired_difference
 def simulate(
     generator: np.random.Generator, seeds: int, documents: int, effect: float = 0.0, spread: float = 0.02
 ) -> dict[str, Any]:
-    """Two arms on the same documents; `effect` adds to the loss a token of ours."""
+    """Two arms on the same documents; `effect` adds to the loss per token of ours."""
     tokens = np.maximum(2, generator.lognormal(4, 0.8, documents).round())
     difficulty = generator.normal(2.0, 0.5, documents)
     taste = generator.normal(0, 0.1, documents)  # documents that suit one arm better than the other, on average none

@@ -67,7 +67,7 @@ def test_a_run_without_maps_has_none_and_the_study_knows_who_has(tmp_path: Path)
     assert seeds_with_maps(plain) == {"bpsom": [0, 1]}
 
 
-def test_arrays_of_another_shape_are_told_with_their_step(tmp_path: Path) -> None:
+def test_arrays_of_another_shape_are_reported_with_their_step(tmp_path: Path) -> None:
     folder = made_run(tmp_path)
     kept = read_maps(folder)[0]
     arrays = {name: getattr(kept, name) for name in ("prototypes", "labels", "reliability", "counts", "u_matrix")}
@@ -84,7 +84,7 @@ def test_arrays_of_another_shape_are_told_with_their_step(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x10\x00", None])
-def test_a_damaged_or_missing_file_is_told(tmp_path: Path, damage: bytes | None) -> None:
+def test_a_damaged_or_missing_file_is_reported(tmp_path: Path, damage: bytes | None) -> None:
     folder = made_run(tmp_path)
     path = folder.records / "bpsom-000000010.safetensors"
     path.unlink() if damage is None else path.write_bytes(damage)

@@ -252,7 +252,7 @@ def test_lost_predictions_leave_the_run_out_and_name_it(ledger: Ledger) -> None:
     ]
 
 
-def test_a_run_that_never_had_predictions_is_told_with_its_file(ledger: Ledger) -> None:
+def test_a_run_that_never_had_predictions_is_reported_with_its_file(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     folder = run_folder(ledger.runs, "s", "oelm", 1)
     folder.predictions.unlink()
@@ -261,14 +261,14 @@ def test_a_run_that_never_had_predictions_is_told_with_its_file(ledger: Ledger) 
         ledger.results().summary("oelm")
 
 
-def test_a_damaged_study_record_is_told(ledger: Ledger) -> None:
+def test_a_damaged_study_record_is_reported(ledger: Ledger) -> None:
     ledger.plan()
     (ledger.runs / "s" / "study.json").write_text("{")
     with pytest.raises(LedgerError, match=r"study\.json is not readable JSON; run the study again"):
         ledger.results()
 
 
-def test_an_unknown_study_is_told(ledger: Ledger) -> None:
+def test_an_unknown_study_is_reported(ledger: Ledger) -> None:
     ledger.plan()
     with pytest.raises(LedgerError, match="no study 'x'"):
         load_results(ledger.runs, "x")

@@ -1,4 +1,4 @@
-"""Results of language models: best and final, the target loss, tokens a second, and what is not comparable."""
+"""Results of language models: best and final, the target loss, tokens per second, and what is not comparable."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_one_seed_is_no_verdict(ledger: TextLedger) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [math.inf, math.nan])
-def test_a_document_without_a_finite_loss_is_told_and_hides_no_other_arm(ledger: TextLedger, value: float) -> None:
+def test_a_document_without_a_finite_loss_is_reported_and_hides_no_other_arm(ledger: TextLedger, value: float) -> None:
     ledger.make()
     nll = np.full(DOCUMENTS, 20.0)
     nll[7] = value
@@ -208,7 +208,7 @@ def test_arms_with_other_documents_or_tokens_are_not_compared(
         _ = ledger.results().comparisons
 
 
-def test_a_run_that_stored_no_final_scores_is_told_with_its_file(ledger: TextLedger) -> None:
+def test_a_run_that_stored_no_final_scores_is_reported_with_its_file(ledger: TextLedger) -> None:
     ledger.make()
     folder = run_folder(ledger.runs, "s", "oelm", 0)
     write_predictions(folder.predictions, {"test": read_predictions(folder.predictions, "test")})

@@ -82,7 +82,7 @@ def test_many_claims_of_a_loss_beyond_the_margin_need_stronger_evidence_too() ->
     assert [v.word for v in judge([clear] * 4, 0.1, 0.95)] == ["worse"] * 4
 
 
-def test_trouble_is_told_instead_of_a_verdict() -> None:
+def test_trouble_is_reported_instead_of_a_verdict() -> None:
     verdict = judge([no_difference(3, 0.95, trouble="the perplexity is not a number")], 0.01, 0.95)[0]
     assert str(verdict) == "no verdict (the perplexity is not a number)"
 

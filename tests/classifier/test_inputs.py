@@ -252,7 +252,7 @@ def test_parameters_are_refused_in_the_words_of_a_study(parameters: dict[str, An
     assert len(caught.value.problems) == 1
 
 
-def test_all_wrong_parameters_are_told_at_once() -> None:
+def test_all_wrong_parameters_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         TextClassifier(lr=-1, seed="a", methods=["nothing"], train={"warmup": -1}).fit(["a", "b"], [0, 1])
     assert {problem.path for problem in caught.value.problems} == {"lr", "seed", "methods[0]", "train.warmup"}

@@ -269,7 +269,7 @@ def test_a_saved_folder_without_a_heads_weights_is_refused(folder: Path) -> None
     ],
     ids=str,
 )  # fmt: skip
-def test_facts_of_wrong_types_are_told(folder: Path, change: dict[str, Any]) -> None:
+def test_facts_of_wrong_types_are_reported(folder: Path, change: dict[str, Any]) -> None:
     file = folder / model_folder.FACTS
     facts = json.loads(file.read_text())
     inner = change.get("record")

@@ -107,11 +107,11 @@ def test_no_texts_give_no_rows_of_every_class(predictor: Predictor) -> None:
     assert predictor.logits([]).shape == (0, 3)
 
 
-def test_progress_is_told_of_every_text_once_copies_included(predictor: Predictor) -> None:
-    told: list[int] = []
-    predictor.logits([*made(30), *made(5)], told.append)
-    assert sum(told) == 35
-    assert len(told) > 1
+def test_progress_is_reported_for_every_text_once_copies_included(predictor: Predictor) -> None:
+    reported: list[int] = []
+    predictor.logits([*made(30), *made(5)], reported.append)
+    assert sum(reported) == 35
+    assert len(reported) > 1
 
 
 def test_leaves_the_network_in_the_mode_it_was_in_and_draws_no_dropout(network: Any, predictor: Predictor) -> None:
@@ -160,7 +160,9 @@ def test_half_precision_is_close(network: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(("precision", "told"), [("fp16", "needs a GPU"), ("fp8", "allowed: auto, fp32, bf16, fp16")])
-def test_a_precision_that_cannot_be_is_refused(network: Any, precision: str, told: str) -> None:
-    with pytest.raises(ModelError, match=told):
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("fp16", "needs a GPU"), ("fp8", "allowed: auto, fp32, bf16, fp16")]
+)
+def test_a_precision_that_cannot_be_is_refused(network: Any, precision: str, expected: str) -> None:
+    with pytest.raises(ModelError, match=expected):
         Predictor(network, make_tokenizer(), MAX_LENGTH, precision=precision)

@@ -203,7 +203,7 @@ def test_ctrl_c_waits_until_rows_are_written(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "expected"),
     [
         ("a.csv", "", "no header"),
         ("a.csv", "text,n\n", "there are no rows"),
@@ -221,13 +221,13 @@ def test_ctrl_c_waits_until_rows_are_written(tmp_path: Path, monkeypatch: pytest
         ("a.xlsx", "none", r"unknown format '.xlsx'; allowed: .csv, .tsv, .jsonl, .parquet, .txt, also .gz. Or say"),
     ],
 )
-def test_bad_files_are_refused_in_a_sentence(name: str, content: str, told: str, tmp_path: Path) -> None:
+def test_bad_files_are_refused_in_a_sentence(name: str, content: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=expected):
         _ = [found.texts(["text"]) for found in RowReader(str(tmp_path / name))]
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_line(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported_with_their_line(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.jsonl.gz", "wb") as handle:
         handle.write(b'{"text": "a"}\n{"text": "\xff"}\n')
     with pytest.raises(DataError, match=r"line 2 is not UTF-8 \(byte 0xff"):
@@ -235,7 +235,7 @@ def test_bytes_that_are_not_utf8_are_told_with_their_line(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("source", "given", "told"),
+    ("source", "given", "expected"),
     [
         ("-", "parquet", "cannot be read from standard input"),
         ("-", "jsonn", "allowed: csv, tsv, jsonl, parquet, txt. Did you mean 'json"),
@@ -243,8 +243,8 @@ def test_bytes_that_are_not_utf8_are_told_with_their_line(tmp_path: Path) -> Non
         (".", "csv", "that is a folder"),
     ],
 )
-def test_inputs_that_cannot_be_are_refused(source: str, given: str | None, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_inputs_that_cannot_be_are_refused(source: str, given: str | None, expected: str) -> None:
+    with pytest.raises(DataError, match=expected):
         RowReader(source, given)
 
 

@@ -72,7 +72,7 @@ def test_text_of_the_data_is_shown_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["movie-review"], "Did you mean 'movie-reviews'?"),
         (["{train: a.csv, text: [a, b, c]}"], "text"),
@@ -80,10 +80,10 @@ def test_text_of_the_data_is_shown_as_it_is(tmp_path: Path) -> None:
         (["{train: missing.csv, text: text}"], "there is no such file"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(words: list[str], told: str) -> None:
+def test_mistakes_are_reported_in_a_sentence(words: list[str], expected: str) -> None:
     answer = call(*words)
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
 
 

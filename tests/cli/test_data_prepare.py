@@ -1,4 +1,4 @@
-"""`fairtune data prepare`: what a study needs is made once, ahead of training, and told with its size."""
+"""`fairtune data prepare`: what a study needs is made once, ahead of training, and reported with its size."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_damaged_entry_is_made_again(text_study: Path, tmp_path: Path) -> None
         ("task=tinystory", "task 'tinystory': not in the catalogue"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(text_study: Path, change: str, message: str) -> None:
+def test_mistakes_are_reported_in_a_sentence(text_study: Path, change: str, message: str) -> None:
     answer = call(text_study, "--set", change)
     assert answer.exit_code == 2, answer.output
     assert message in answer.output

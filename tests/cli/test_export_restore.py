@@ -32,7 +32,7 @@ def call(*words: object) -> Any:
 
 
 def refused(*words: object) -> str:
-    """What is told of a mistake."""
+    """What is said about a mistake."""
     answer = call(*words)
     assert answer.exit_code == 2, answer.output
     assert "Traceback" not in answer.output
@@ -70,19 +70,19 @@ def test_there_and_back(run: RunFolder, tiny_model: Path) -> None:
 
 
 def test_there_and_back_in_json(run: RunFolder, tiny_model: Path) -> None:
-    told = json.loads(call("export", run.path, "--delta", "--out", "new/delta", "--json").stdout)
-    assert told["run"] == NAME
-    assert told["share"] == told["delta_bytes"] / told["model_bytes"]
-    assert told["delta_bytes"] == sum(path.stat().st_size for path in Path("new/delta").iterdir())
-    assert (told["stored"], told["tensors"], told["rebuilt_otherwise"]) == (33, 41, [])
+    answer = json.loads(call("export", run.path, "--delta", "--out", "new/delta", "--json").stdout)
+    assert answer["run"] == NAME
+    assert answer["share"] == answer["delta_bytes"] / answer["model_bytes"]
+    assert answer["delta_bytes"] == sum(path.stat().st_size for path in Path("new/delta").iterdir())
+    assert (answer["stored"], answer["tensors"], answer["rebuilt_otherwise"]) == (33, 41, [])
     back = json.loads(call("restore", "new/delta", "--out", "back", "--model", tiny_model, "--json").stdout)
     assert (back["tensors"], back["stored"], back["out"]) == (41, 33, "back")
 
 
 def test_a_whole_model_is_a_copy(run: RunFolder) -> None:
-    told = json.loads(call("export", NAME, "--json").stdout)
-    assert told["out"] == f"toy-oelm-freeze-seed-{SEED}-model"
-    assert {p.name: p.read_bytes() for p in Path(told["out"]).iterdir()} == {
+    answer = json.loads(call("export", NAME, "--json").stdout)
+    assert answer["out"] == f"toy-oelm-freeze-seed-{SEED}-model"
+    assert {p.name: p.read_bytes() for p in Path(answer["out"]).iterdir()} == {
         p.name: p.read_bytes() for p in run.model.iterdir()
     }
     assert "MB in copy" in call("export", NAME, "--out", "copy").output
@@ -101,7 +101,7 @@ def test_a_run_taken_away_from_its_study_needs_to_be_told_its_checkpoint(run: Ru
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         (f"toy/oelm-frezee/seed-{SEED}", f"Did you mean '{NAME}'?"),
         (f"runs/toy/oelm-freeze/seed{SEED}", f"Did you mean '{NAME}'?"),
@@ -110,8 +110,8 @@ def test_a_run_taken_away_from_its_study_needs_to_be_told_its_checkpoint(run: Ru
     ],
 )
 @pytest.mark.usefixtures("run")
-def test_a_run_that_is_not_there(name: str, told: str) -> None:
-    assert told in refused("export", name, "--delta")
+def test_a_run_that_is_not_there(name: str, expected: str) -> None:
+    assert expected in refused("export", name, "--delta")
 
 
 def test_no_runs_at_all(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_a_checkpoint_is_asked_for_a_delta_only(tiny_model: Path) -> None:
 @pytest.mark.usefixtures("run")
 def test_a_mistake_in_json() -> None:
     Path("there").mkdir()
-    told = json.loads(CliRunner().invoke(app, ["export", NAME, "--out", "there", "--json"]).stdout)
-    assert "there exists already" in told["error"]
+    answer = json.loads(CliRunner().invoke(app, ["export", NAME, "--out", "there", "--json"]).stdout)
+    assert "there exists already" in answer["error"]
 
 
 def test_a_folder_that_is_no_delta(tmp_path: Path) -> None:

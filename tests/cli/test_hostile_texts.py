@@ -80,7 +80,7 @@ def study(folder: Path, **changes: Any) -> Path:
         ["plan", "--profile", NAME],
     ],
 )
-def test_a_study_is_told_of_as_it_is(words: list[str], folder: Path) -> None:
+def test_a_study_is_described_as_it_is(words: list[str], folder: Path) -> None:
     done = call(words[0], study(folder), *words[1:])
     assert "\\x1b[2J" in done.output or "\\u001b[2J" in done.output
     assert done.exit_code in (0, 2)
@@ -88,7 +88,7 @@ def test_a_study_is_told_of_as_it_is(words: list[str], folder: Path) -> None:
     assert raw_codes(done.output) == []
 
 
-def test_what_is_wrong_with_a_study_is_told_as_it_is(folder: Path) -> None:
+def test_what_is_wrong_with_a_study_is_reported_as_it_is(folder: Path) -> None:
     file = study(folder, **{ALL: 1, "arms": {ALL: {}}, "train": {"lr": ALL}})
     for words in (["validate", file], ["validate", file, "--json"]):
         done = call(*words)
@@ -107,7 +107,7 @@ def test_what_is_wrong_with_a_study_is_told_as_it_is(folder: Path) -> None:
         ["data", NAME], ["validate", "a", NAME], ["predict", NAME, "-", "--format", ALL], ["predict", NAME, "--device", ALL],
     ],
 )  # fmt: skip
-def test_words_that_are_wrong_are_told_as_they_are(
+def test_words_that_are_wrong_are_reported_as_they_are(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -167,8 +167,8 @@ def test_the_model_card_is_a_card_whatever_labels_say(trained: tuple[Path, Any])
 def test_mistakes_are_printed_as_they_are(trained: tuple[Path, Any]) -> None:
     classifier = TextClassifier.load(trained[0])
     found = classifier.errors([f"{ALL} film", "a film"], [LABELS[0], LABELS[1]])
-    for told in (repr(found), str(found), found._repr_html_(), repr(classifier)):
-        assert raw_codes(told) == []
+    for text in (repr(found), str(found), found._repr_html_(), repr(classifier)):
+        assert raw_codes(text) == []
     assert "<img" not in found._repr_html_()
 
 

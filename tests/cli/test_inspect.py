@@ -43,35 +43,35 @@ def without_usual_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_counts_and_verifies_the_model_alone(tiny_model: Path, task: str) -> None:
-    told = card(tiny_model, "--task", task)
-    assert told["changed"] == []
-    assert told["same"] > 30
-    assert told["queries_and_keys"]["parameters"] == TINY_QK
-    assert told["measured_on"]["labels"] == ["neg", "pos"]
-    assert told["measured_on"]["batch"][0] == 8
-    assert told["costs"]["speedup_bound"] == 1.0
-    assert told["attention"]["summary"]["logit_spread"] == told["attention"]["summary"]["checkpoint_logit_spread"]
+    facts = card(tiny_model, "--task", task)
+    assert facts["changed"] == []
+    assert facts["same"] > 30
+    assert facts["queries_and_keys"]["parameters"] == TINY_QK
+    assert facts["measured_on"]["labels"] == ["neg", "pos"]
+    assert facts["measured_on"]["batch"][0] == 8
+    assert facts["costs"]["speedup_bound"] == 1.0
+    assert facts["attention"]["summary"]["logit_spread"] == facts["attention"]["summary"]["checkpoint_logit_spread"]
 
 
 def test_a_named_arm_freezes_and_orthogonalises(tiny_model: Path, task: str) -> None:
-    told = card(tiny_model, "--method", "oelm-freeze", "--task", task)
-    assert told["methods"][0]["orthogonal_qk"]["init"] == "headwise"
-    assert told["parameters"]["frozen"] == TINY_QK
-    assert told["costs"]["gradient_bytes_saved"] == 4 * TINY_QK
-    assert told["costs"]["optimizer_bytes_saved"] == 8 * TINY_QK
-    assert len(told["changed"]) == 4
-    assert 1.0 < told["costs"]["speedup_bound"] < 1.2
-    assert max(told["attention"]["layers"][0]["orthogonality_error"]) < 1e-6
-    assert told["attention"]["summary"]["row_space_cosine"] == pytest.approx(1.0)
+    facts = card(tiny_model, "--method", "oelm-freeze", "--task", task)
+    assert facts["methods"][0]["orthogonal_qk"]["init"] == "headwise"
+    assert facts["parameters"]["frozen"] == TINY_QK
+    assert facts["costs"]["gradient_bytes_saved"] == 4 * TINY_QK
+    assert facts["costs"]["optimizer_bytes_saved"] == 8 * TINY_QK
+    assert len(facts["changed"]) == 4
+    assert 1.0 < facts["costs"]["speedup_bound"] < 1.2
+    assert max(facts["attention"]["layers"][0]["orthogonality_error"]) < 1e-6
+    assert facts["attention"]["summary"]["row_space_cosine"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
     "method", ["orthogonal_qk: {init: normal, std: 0.05}", "{orthogonal_qk: {init: normal, std: 0.05}}"]
 )
 def test_a_method_may_have_settings_in_yaml(tiny_model: Path, task: str, method: str) -> None:
-    told = card(tiny_model, "--method", method, "--task", task)
-    assert told["methods"][0]["orthogonal_qk"]["std"] == 0.05
-    norm = told["attention"]["summary"]["row_norm"]
+    facts = card(tiny_model, "--method", method, "--task", task)
+    assert facts["methods"][0]["orthogonal_qk"]["std"] == 0.05
+    norm = facts["attention"]["summary"]["row_norm"]
     assert norm == pytest.approx(0.05 * 32**0.5, rel=0.1)
 
 
@@ -107,21 +107,21 @@ def test_without_the_usual_task_it_says_how_to_measure(tiny_model: Path, monkeyp
     assert "pip install 'fairtune[demo]'" in text
     assert "--task" in text
     assert "MFLOP" not in text
-    told = card(tiny_model, "--method", "oelm-freeze")
-    assert told["attention"]["logits"] == []
-    assert told["parameters"]["frozen"] == TINY_QK
+    facts = card(tiny_model, "--method", "oelm-freeze")
+    assert facts["attention"]["logits"] == []
+    assert facts["parameters"]["frozen"] == TINY_QK
 
 
 def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path: Path) -> None:
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((tiny_model / name).read_bytes())
-    told = card(tmp_path)
-    assert told["parameters"]["trainable"] > 0
-    assert told["measured_on"]["batch"] is None
+    facts = card(tmp_path)
+    assert facts["parameters"]["trainable"] > 0
+    assert facts["measured_on"]["batch"] is None
 
 
 @pytest.mark.parametrize(
-    ("methods", "told"),
+    ("methods", "expected"),
     [
         (["oelm-freez"], "--method oelm-freez: no method or named arm 'oelm-freez'; there are: "),
         (["oelm-freez"], "Did you mean 'oelm-freeze'?"),
@@ -142,21 +142,21 @@ def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path
         ),
     ],
 )
-def test_a_bad_method_is_refused_in_the_words_of_a_study(tiny_model: Path, methods: list[str], told: str) -> None:
+def test_a_bad_method_is_refused_in_the_words_of_a_study(tiny_model: Path, methods: list[str], expected: str) -> None:
     answer = call(tiny_model, *(word for method in methods for word in ("--method", method)))
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
 
 
-def test_all_bad_methods_are_told_at_once(tiny_model: Path) -> None:
+def test_all_bad_methods_are_reported_at_once(tiny_model: Path) -> None:
     answer = call(tiny_model, "--method", "nothing", "--method", "orthogonal_qk: {int: keep}", "--json")
     problems = json.loads(answer.stdout)["problems"]
     assert [problem["where"] for problem in problems] == ["--method nothing", "--method orthogonal_qk: {int: keep}"]
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "expected"),
     [
         ("movie-revews", "Did you mean 'movie-reviews'?"),
         ("{train: x.csv, txt: words}", "txt: unknown key"),
@@ -164,13 +164,13 @@ def test_all_bad_methods_are_told_at_once(tiny_model: Path) -> None:
         ("{train: ", "not valid YAML"),
     ],
 )
-def test_a_bad_task_is_refused(tiny_model: Path, task: str, told: str) -> None:
+def test_a_bad_task_is_refused(tiny_model: Path, task: str, expected: str) -> None:
     answer = call(tiny_model, "--task", task)
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
 
 
-def test_mistakes_are_told_before_torch_is_imported(tiny_model: Path) -> None:
+def test_mistakes_are_reported_before_torch_is_imported(tiny_model: Path) -> None:
     words = ["inspect", str(tiny_model), "--method", "nothing"]
     code = (
         "import sys; from fairtune.cli.app import app\n"

@@ -107,7 +107,7 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path, titles: Path) ->
         (["made.csv", "--from", "missing.bib"], "missing.bib: there is no such file"),
     ],
 )
-def test_mistakes_are_told_and_nothing_is_written(
+def test_mistakes_are_reported_and_nothing_is_written(
     tmp_path: Path, titles: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -45,14 +45,14 @@ def test_a_method_is_shown_with_every_setting(name: str) -> None:
     assert shown.count("default: ") >= len(config.model_fields)
 
 
-def test_what_a_step_costs_more_is_told() -> None:
+def test_what_a_step_costs_more_is_reported() -> None:
     assert "A step takes about 2 times as long" in squeezed(call("fgm").output)
     assert "times as long" not in call("focal").output
     factors = {name: facts["step_factor"] for name, facts in json.loads(call("--json").output)["methods"].items()}
     assert {name for name, factor in factors.items() if factor > 1} == {"fgm", "pgd", "freelb", "rdrop"}
 
 
-def test_allowed_values_and_defaults_are_told_as_yaml_has_them() -> None:
+def test_allowed_values_and_defaults_are_reported_as_yaml_has_them() -> None:
     shown = squeezed(call("orthogonal_qk").output)
     assert "allowed: keep, headwise, headwise_random, global, global_random, normal; default: headwise" in shown
     assert "allowed: true or false; default: true" in shown
@@ -95,7 +95,7 @@ def test_json_has_one_shape_and_a_name_narrows_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("oelm-freze", "Did you mean 'oelm-freeze'?"),
         ("orthogonal-qk", "Did you mean 'orthogonal_qk'?"),
@@ -104,14 +104,14 @@ def test_json_has_one_shape_and_a_name_narrows_it() -> None:
         ("[bold]", "no method or named arm '[bold]'"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest_and_exit_code_2(name: str, told: str) -> None:
+def test_an_unknown_name_is_reported_with_the_nearest_and_exit_code_2(name: str, expected: str) -> None:
     answer = call(name)
     assert answer.exit_code == 2
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
     as_json = CliRunner().invoke(app, ["methods", name, "--json"])
     assert as_json.exit_code == 2
-    assert told in json.loads(as_json.stdout)["error"]
+    assert expected in json.loads(as_json.stdout)["error"]
 
 
 def test_output_is_plain_where_it_is_no_terminal_and_where_colour_is_not_wanted() -> None:

@@ -107,10 +107,10 @@ def test_says_how_fast_it_was_and_how_good_where_labels_are_there(plain: Path, r
 
 def test_json_tells_the_same(plain: Path, rows: Path, tmp_path: Path) -> None:
     done = call(plain, rows, "-o", tmp_path / "out.csv", "--label", "label", "--json")
-    told = json.loads(done.stdout)
-    assert told["rows"] == 4
-    assert {figure["metric"]: figure["n"] for figure in told["figures"]}["accuracy"] == 2
-    assert told["unknown_labels"] == {"odd": 1}
+    answer = json.loads(done.stdout)
+    assert answer["rows"] == 4
+    assert {figure["metric"]: figure["n"] for figure in answer["figures"]}["accuracy"] == 2
+    assert answer["unknown_labels"] == {"odd": 1}
 
 
 def test_a_saved_classifier_knows_its_columns_and_scores_its_labels(saved: Path, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_safe_csv_guards_labels_of_the_model_too(plain: Path, rows: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["{plain}", "{rows}", "--safe-csv", "-o", "out.jsonl"], "out.jsonl would be JSONL; write a .csv or .tsv file"),
         (["{plain}", "{rows}", "--safe-csv", "-o", "out.parquet"], "out.parquet would be Parquet"),
@@ -221,12 +221,12 @@ def test_safe_csv_guards_labels_of_the_model_too(plain: Path, rows: Path, tmp_pa
     ],
 )
 def test_bad_input_is_one_sentence_and_code_2(
-    words: list[str], told: str, plain: Path, saved: Path, rows: Path, tiny_model: Path, tmp_path: Path
+    words: list[str], expected: str, plain: Path, saved: Path, rows: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
     names = {"plain": plain, "saved": saved, "rows": rows, "empty": tmp_path, "base": tiny_model}
     done = call(*(word.format(**names) for word in words))
     assert done.exit_code == 2, done.output
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.output
     assert len(done.stderr.strip().splitlines()) == 1
 
@@ -264,7 +264,7 @@ class Piped:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode() * times)
 
-    def told(self) -> str:
+    def messages(self) -> str:
         assert self.process.stderr is not None
         return self.process.stderr.read().decode()
 
@@ -290,7 +290,7 @@ def test_a_pipe_that_is_closed_ends_it_quietly(piped: tuple[Piped, Piped, Path])
     first = json.loads(running.process.stdout.readline())
     running.process.stdout.close()
     running.give("the worst plot", 600)
-    assert running.told() == ""
+    assert running.messages() == ""
     assert running.ended() == 0
     assert first["text"] == "a good film"
 
@@ -304,7 +304,7 @@ def test_ctrl_c_keeps_the_rows_that_were_done(piped: tuple[Piped, Piped, Path]) 
         time.sleep(0.05)
     running.process.send_signal(signal.SIGINT)
     partial = out.with_name("out.partial.jsonl")
-    assert f"stopped. The 256 rows that were done are in {partial}." in running.told()
+    assert f"stopped. The 256 rows that were done are in {partial}." in running.messages()
     assert running.ended() == 130
     assert len(lines(partial.read_text(encoding="utf-8"))) == 256
     assert not out.exists()

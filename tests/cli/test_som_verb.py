@@ -82,12 +82,12 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_json_has_passes_scores_and_files(kept: Path, tmp_path: Path) -> None:
-    told = json.loads(call(kept / "made" / "bpsom" / "seed-0", "-o", tmp_path / "out", "--json").stdout)
-    assert (told["run"], told["status"], told["best_step"]) == ("made/bpsom/seed-0", "finished", 10)
-    assert [one["units"] for one in told["passes"]] == [8, 7, 5]
-    assert [one["units"] for one in told["scores"]] == [8, 7, 5]
-    assert set(told["files"]) == {"combined.gif", "index.html"}
-    assert all(Path(path).is_file() for path in told["files"].values())
+    answer = json.loads(call(kept / "made" / "bpsom" / "seed-0", "-o", tmp_path / "out", "--json").stdout)
+    assert (answer["run"], answer["status"], answer["best_step"]) == ("made/bpsom/seed-0", "finished", 10)
+    assert [one["units"] for one in answer["passes"]] == [8, 7, 5]
+    assert [one["units"] for one in answer["scores"]] == [8, 7, 5]
+    assert set(answer["files"]) == {"combined.gif", "index.html"}
+    assert all(Path(path).is_file() for path in answer["files"].values())
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -113,13 +113,13 @@ def test_a_run_before_its_first_pass_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run", ["made/bpsom/seed-7", "made/bpsom", "nowhere"])
-def test_what_is_no_run_is_told_with_the_runs_there_are(kept: Path, run: str) -> None:
+def test_what_is_no_run_is_reported_with_the_runs_there_are(kept: Path, run: str) -> None:
     answer = call(run, "--runs", kept)
     assert answer.exit_code == 2
     assert f"'{run}' is no run; runs in {kept}: made/baseline/seed-0, made/bpsom/seed-0." in answer.output
 
 
-def test_damage_is_told_and_nothing_is_written(tmp_path: Path) -> None:
+def test_damage_is_reported_and_nothing_is_written(tmp_path: Path) -> None:
     folder = made_run(tmp_path)
     (folder.records / "bpsom-000000005.safetensors").write_bytes(b"no tensors")
     answer = call(folder.path)
@@ -128,7 +128,7 @@ def test_damage_is_told_and_nothing_is_written(tmp_path: Path) -> None:
     assert not (folder.path / "maps").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(kept: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
     answer = call("made/bpsom/seed-0", "--runs", kept, "-o", tmp_path / "out")
     assert answer.exit_code == 2

@@ -57,8 +57,8 @@ def test_a_score_is_shown_in_the_metrics_own_unit(
     assert heading in head
     assert done.split() == ["1", "baseline", "0", "finished", shown, "61"]
     assert waiting.split() == ["2", "baseline", "1", "waiting", "-", "-"]
-    told = json.loads(call(tmp_path, "toy", "--json"))["runs"]
-    assert [(run["metric"], run["score"]) for run in told] == [(metric, score), (None, None)], (
+    answer = json.loads(call(tmp_path, "toy", "--json"))["runs"]
+    assert [(run["metric"], run["score"]) for run in answer] == [(metric, score), (None, None)], (
         "JSON has the plain number"
     )
 
@@ -74,13 +74,13 @@ def test_the_answer_is_the_same_with_an_index_without_and_with_a_damaged_one(tmp
     make_study(tmp_path, "torn", "perplexity", [4.2])
     (tmp_path / "torn" / "study.json").write_text("{")
     asked: list[list[str]] = [[], ["--json"], ["toy"], ["stories", "--json"]]
-    told = [call(tmp_path, *words) for words in asked]
-    assert json.loads(told[1])["studies"]["toy"]["finished"] == 2
-    assert list(json.loads(told[1])["problems"]) == ["torn"]
-    assert [call(tmp_path, *words) for words in asked] == told
+    before = [call(tmp_path, *words) for words in asked]
+    assert json.loads(before[1])["studies"]["toy"]["finished"] == 2
+    assert list(json.loads(before[1])["problems"]) == ["torn"]
+    assert [call(tmp_path, *words) for words in asked] == before
     for spoil in (lambda file: file.unlink(), lambda file: file.write_bytes(b"no database")):
         spoil(tmp_path / "index.sqlite")
-        assert [call(tmp_path, *words) for words in asked] == told
+        assert [call(tmp_path, *words) for words in asked] == before
 
 
 def test_status_follows_what_happens_to_the_folders(tmp_path: Path) -> None:

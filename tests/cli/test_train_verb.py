@@ -1,4 +1,4 @@
-"""`fairtune train`: a file becomes a classifier in a folder, and mistakes are told before the work."""
+"""`fairtune train`: a file becomes a classifier in a folder, and mistakes are reported before the work."""
 
 from __future__ import annotations
 
@@ -69,23 +69,23 @@ def test_says_what_was_learned_how_well_and_how_to_go_on(trained: tuple[Path, An
 
 
 def test_json_has_the_same_and_the_worst_mistakes(trained: tuple[Path, Any, Any]) -> None:
-    folder, _, told = trained
-    assert told["counts"]["train"] == {"neg": 24, "pos": 24}
-    assert told["methods"][0]["focal"]["gamma"] == 1
-    assert {figure["metric"] for figure in told["test"]} == {"accuracy", "macro_f1", "mcc", "f1"}
-    assert told["folder"] == str(folder)
-    confidences = [mistake["confidence"] for mistake in told["mistakes"]]
+    folder, _, answer = trained
+    assert answer["counts"]["train"] == {"neg": 24, "pos": 24}
+    assert answer["methods"][0]["focal"]["gamma"] == 1
+    assert {figure["metric"] for figure in answer["test"]} == {"accuracy", "macro_f1", "mcc", "f1"}
+    assert answer["folder"] == str(folder)
+    confidences = [mistake["confidence"] for mistake in answer["mistakes"]]
     assert confidences == sorted(confidences, reverse=True)
 
 
 def test_the_folder_is_what_the_same_parameters_fit(trained: tuple[Path, Any, Any], base: Path) -> None:
-    folder, _, told = trained
+    folder, _, answer = trained
     texts, labels = make_texts(60)
     same = TextClassifier(
         base, methods=[{"focal": {"gamma": 1}}], lr=0.03, epochs=3, batch_size=8, validation=0.2, seed=3, device="cpu",
         train={"warmup": 0.2}, progress=False,
     ).fit(texts, labels)  # fmt: skip
-    assert same.signature_ == told["signature"]
+    assert same.signature_ == answer["signature"]
     loaded = TextClassifier.load(folder, device="cpu")
     some = [["a good film"], ["the worst plot"]]
     assert (loaded.predict_proba(some) == same.predict_proba(some)).all()
@@ -99,16 +99,16 @@ def test_predict_takes_over_the_columns(trained: tuple[Path, Any, Any], tmp_path
     assert "against 'kind'" in done.stderr
 
 
-def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_are_told(
+def test_validation_may_be_a_file_or_none_and_test_texts_that_were_trained_on_are_reported(
     base: Path, tmp_path: Path
 ) -> None:
     file = table(tmp_path / "train.csv", 20)
     words = [file, "--model", base, "--text", "title", "--label", "kind", *QUICK, "--epochs", 1, "--json"]
     given = call(*words, "-o", tmp_path / "a", "--validation", table(tmp_path / "v.csv", 10, seed=4), "--test", file)
     assert given.exit_code == 0, given.output
-    told = json.loads(given.stdout)
-    assert told["counts"]["validation"] == {"neg": 5, "pos": 5}
-    assert any("20 of the test texts are training texts too" in note for note in told["notes"])
+    answer = json.loads(given.stdout)
+    assert answer["counts"]["validation"] == {"neg": 5, "pos": 5}
+    assert any("20 of the test texts are training texts too" in note for note in answer["notes"])
     none = call(*words, "-o", tmp_path / "b", "--validation", 0)
     assert none.exit_code == 0, none.output
     assert json.loads(none.stdout)["validation"] is None
@@ -143,7 +143,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["{data}", "--label", "kid"], "no column 'kid'; columns: title, kind. Did you mean 'kind'?"),
         (["{data}", "--pair", "second"], "no column 'second'"),
@@ -167,7 +167,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
         (["{data}", "-o", "{busy}"], "the folder holds other things"),
     ],
 )
-def test_bad_input_is_told_with_code_2(words: list[str], told: str, base: Path, tmp_path: Path) -> None:
+def test_bad_input_is_reported_with_code_2(words: list[str], expected: str, base: Path, tmp_path: Path) -> None:
     (tmp_path / "busy").mkdir()
     (tmp_path / "busy" / "thesis.doc").touch()
     one = tmp_path / "one.csv"
@@ -182,7 +182,7 @@ def test_bad_input_is_told_with_code_2(words: list[str], told: str, base: Path, 
         given += [] if option in given else [option, value]
     done = call(*given, "--device", "cpu")
     assert done.exit_code == 2, done.output
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.output
     assert not (tmp_path / "out").exists()
 

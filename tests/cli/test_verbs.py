@@ -71,8 +71,8 @@ def test_validate_answers_with_exit_code_0_or_2(study: Path) -> None:
     bad = call("validate", study)
     assert bad.exit_code == 2
     assert re.search(r"toy\.yaml:\d+: train\.epoch: unknown key.*Did you mean 'epochs'", bad.output)
-    told = json.loads(CliRunner().invoke(app, ["validate", str(study), "--json"]).stdout)
-    assert told["problems"][0]["path"] == "train.epoch"
+    answer = json.loads(CliRunner().invoke(app, ["validate", str(study), "--json"]).stdout)
+    assert answer["problems"][0]["path"] == "train.epoch"
 
 
 def test_a_mistake_in_a_profile_is_found_too(study: Path) -> None:
@@ -87,16 +87,16 @@ def test_plan_shows_order_and_audit(study: Path) -> None:
     rows = re.findall(r"^ +\d+ +\d +(\w+) +(\d)", shown, re.MULTILINE)
     assert rows == [("baseline", "0"), ("oelm", "0"), ("oelm", "1"), ("baseline", "1")]
     assert "oelm: lr is 0.001, baseline has 2e-05" in shown
-    told = json.loads(call("plan", study, "--profile", "short", "--json").output)
-    assert {run["steps"] for run in told["runs"]} == {2}
-    assert told["differences"][0]["setting"] == "lr"
+    answer = json.loads(call("plan", study, "--profile", "short", "--json").output)
+    assert {run["steps"] for run in answer["runs"]} == {2}
+    assert answer["differences"][0]["setting"] == "lr"
 
 
 def test_plan_estimates_from_a_measurement(study: Path) -> None:
-    told = json.loads(call("plan", study, "--estimate", "--json").output)["estimate"]
-    assert set(told["seconds_per_run"]) == {"baseline", "oelm"}
-    assert all(seconds > 0 for seconds in told["seconds_per_step"].values())
-    assert told["total_seconds"] == pytest.approx(2 * sum(told["seconds_per_run"].values()))
+    answer = json.loads(call("plan", study, "--estimate", "--json").output)["estimate"]
+    assert set(answer["seconds_per_run"]) == {"baseline", "oelm"}
+    assert all(seconds > 0 for seconds in answer["seconds_per_step"].values())
+    assert answer["total_seconds"] == pytest.approx(2 * sum(answer["seconds_per_run"].values()))
     assert not Path("runs").exists(), "an estimate leaves nothing behind"
 
 
@@ -117,7 +117,7 @@ def test_status_and_report_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("override", "expected"),
     [
         ("model=nowhere/at/all", "model 'nowhere/at/all'"),
         ("task=movie-revews", "Did you mean 'movie-reviews'"),
@@ -131,10 +131,10 @@ def test_status_and_report_of_nothing() -> None:
         ("nonsense", "has the form KEY=VALUE"),
     ],
 )
-def test_a_users_mistake_is_one_sentence_and_exit_code_2(study: Path, override: str, told: str) -> None:
+def test_a_users_mistake_is_one_sentence_and_exit_code_2(study: Path, override: str, expected: str) -> None:
     answer = call("run", study, "--set", override)
     assert answer.exit_code == 2, answer.output
-    assert told in answer.output
+    assert expected in answer.output
     assert "Traceback" not in answer.output
     assert answer.exception is None or isinstance(answer.exception, SystemExit)
     assert not Path("runs").exists(), "nothing was begun"

@@ -70,9 +70,9 @@ def test_a_sound_ledger_is_said_to_be_sound_and_left_as_it_is(place: Path) -> No
         answer = call("verify", *words)
         assert answer.exit_code == 0, answer.output
         assert "Everything that was closed is as it was closed." in answer.output
-    told = json.loads(call("verify", "--json").stdout)
-    assert told["sound"] is True
-    assert told["studies"][0]["runs"] == {"finished": 4}
+    found = json.loads(call("verify", "--json").stdout)
+    assert found["sound"] is True
+    assert found["studies"][0]["runs"] == {"finished": 4}
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
 
 
@@ -121,14 +121,14 @@ def test_the_report_leaves_a_damaged_run_out_and_says_so(place: Path) -> None:
     assert call("verify").exit_code == 0
 
 
-def test_scores_that_do_not_follow_from_the_predictions_are_told(place: Path) -> None:
+def test_scores_that_do_not_follow_from_the_predictions_are_reported(place: Path) -> None:
     close_again(run_of(place), metrics={"test": {"accuracy": 0.99}})
     answer = call("verify", "toy")
     assert answer.exit_code == 1
     assert "result.json says accuracy is 0.99 on test, its predictions say 0." in answer.output
 
 
-def test_other_settings_under_the_same_key_are_told(place: Path) -> None:
+def test_other_settings_under_the_same_key_are_reported(place: Path) -> None:
     run = run_of(place)
     plan = read_sealed(run.plan)
     plan["settings"]["train"]["lr"] = 0.003
@@ -158,16 +158,16 @@ def test_one_study_that_cannot_be_read_does_not_hide_the_others(place: Path) -> 
         assert answer.exit_code == 0, answer.output
         assert "toy" in answer.output
         assert "other: cannot be read: runs/other/study.json" in answer.output
-        told = json.loads(call("status", "--json").stdout)
-        assert told["studies"]["toy"]["finished"] == 4
-        assert "other" in told["problems"]
+        found = json.loads(call("status", "--json").stdout)
+        assert found["studies"]["toy"]["finished"] == 4
+        assert "other" in found["problems"]
         assert call("verify").exit_code == 1
         refused = call("report", "other")
         assert refused.exit_code == 2
         assert "run the study again to write it anew" in refused.output
 
 
-def test_a_damaged_cache_is_told(place: Path) -> None:  # noqa: ARG001
+def test_a_damaged_cache_is_reported(place: Path) -> None:  # noqa: ARG001
     folder = cached("tokens", "0" * 32, lambda scratch: (scratch / "x.bin").write_bytes(b"data" * 100) and None)
     assert call("verify").exit_code == 0
     flip(folder / "x.bin")

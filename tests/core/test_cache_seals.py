@@ -236,7 +236,7 @@ def test_notes_that_are_none_are_ignored(content: str, tmp_path: Path, own_cache
     assert known_rows(file) == 5
 
 
-def test_a_row_count_with_a_flipped_digit_is_not_told(tmp_path: Path, own_cache: Path) -> None:
+def test_a_row_count_with_a_flipped_digit_is_not_reported(tmp_path: Path, own_cache: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text("one")
     remember_rows(file, 5)

@@ -33,8 +33,8 @@ def table(text: str) -> Table:
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("text", CODES.values(), ids=CODES)
 def test_no_code_of_a_text_comes_through(text: str, terminal: bool) -> None:
-    told = shown(text, Text(text), Text.assemble(("a", "bold"), text), table(text), terminal=terminal)
-    assert raw_codes(told) == []
+    output = shown(text, Text(text), Text.assemble(("a", "bold"), text), table(text), terminal=terminal)
+    assert raw_codes(output) == []
     assert shown(text).strip() == text.encode("unicode_escape").decode().replace("\\\\", "\\").strip()
 
 
@@ -51,9 +51,9 @@ def test_a_narrow_table_keeps_its_width_and_loses_no_text(width: int) -> None:
     grid = Table.grid()
     grid.add_column(overflow="fold")
     grid.add_row(Text(text))
-    told = shown(grid, width=width)
-    assert "".join(told.split()) == r"\x1b[2J" * 5 + "end"
-    assert max(map(len, told.splitlines())) <= width
+    output = shown(grid, width=width)
+    assert "".join(output.split()) == r"\x1b[2J" * 5 + "end"
+    assert max(map(len, output.splitlines())) <= width
 
 
 def test_bars_have_names_as_they_are() -> None:
@@ -63,7 +63,7 @@ def test_bars_have_names_as_they_are() -> None:
     with Progress(*columns, console=console) as bars:
         bars.add_task(ALL, note="[/x]")
         bars.console.print(f"{ALL}: failed: [/red]")
-    told = STYLE.sub("", out.getvalue().replace("\r", ""))
-    assert raw_codes(told) == []
-    assert ": failed: [/red]" in told
-    assert " [/x]" in told
+    output = STYLE.sub("", out.getvalue().replace("\r", ""))
+    assert raw_codes(output) == []
+    assert ": failed: [/red]" in output
+    assert " [/x]" in output

@@ -114,10 +114,10 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("content", "told"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_plugin_is_one_sentence_with_its_line(study: Path, content: str, told: str) -> None:
+@pytest.mark.parametrize(("content", "expected"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_plugin_is_one_sentence_with_its_line(study: Path, content: str, expected: str) -> None:
     (study.parent / "mine.py").write_text(content)
-    with pytest.raises(FairtuneError, match=told) as caught:
+    with pytest.raises(FairtuneError, match=expected) as caught:
         load_study(study)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(f"{study}:"), "file and line of the study come first"
@@ -135,15 +135,15 @@ def test_a_mended_plugin_can_be_read_again(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("not_there", r"there is no not_there\.py beside the study file .* Python finds no module 'not_there'"),
         ("../mine.py", "give the name of a Python module, such as my_module"),
         ("json", "importing it registers nothing"),
     ],
 )
-def test_a_name_that_is_no_plugin_is_refused(study: Path, name: str, told: str) -> None:
-    with pytest.raises(FairtuneError, match=told):
+def test_a_name_that_is_no_plugin_is_refused(study: Path, name: str, expected: str) -> None:
+    with pytest.raises(FairtuneError, match=expected):
         load_study(study, [f"plugins=[{name}]"])
 
 
@@ -208,7 +208,7 @@ def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("points", "told"),
+    ("points", "expected"),
     [
         ("lookahead = not_there.lookahead", "names the module not_there.lookahead, which is not there"),
         (
@@ -217,7 +217,7 @@ def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -
         ),
     ],
 )
-def test_an_installed_plugin_that_is_broken_is_one_sentence(tmp_path: Path, points: str, told: str) -> None:
+def test_an_installed_plugin_that_is_broken_is_one_sentence(tmp_path: Path, points: str, expected: str) -> None:
     path = installed(tmp_path / "site", f"[fairtune.methods]\n{points}\n", EXAMPLE / "fairtune_example")
     refused = fairtune("methods", folder=tmp_path, path=path)
     assert refused.returncode == 2
@@ -225,4 +225,4 @@ def test_an_installed_plugin_that_is_broken_is_one_sentence(tmp_path: Path, poin
     assert "plug-in fairtune-example 0.1.0: its entry point lookahead of fairtune.methods" in " ".join(
         refused.stderr.split()
     )
-    assert told in " ".join(refused.stderr.split())
+    assert expected in " ".join(refused.stderr.split())

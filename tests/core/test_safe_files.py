@@ -159,7 +159,7 @@ def test_a_full_disk_keeps_the_old_predictions(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing more"])
-def test_predictions_that_cannot_be_read_are_told(tmp_path: Path, content: bytes | None) -> None:
+def test_predictions_that_cannot_be_read_are_reported(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "p.parquet"
     if content is not None:
         file.write_bytes(content)

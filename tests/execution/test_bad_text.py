@@ -1,4 +1,4 @@
-"""What cannot work with text and language models is told in one sentence before anything is trained."""
+"""What cannot work with text and language models is reported in one sentence before anything is trained."""
 
 from __future__ import annotations
 

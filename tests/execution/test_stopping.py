@@ -66,7 +66,7 @@ def test_a_worker_that_hears_nothing_is_killed_with_what_it_started(
         time.sleep(0.05)
 
 
-def test_a_log_folder_that_is_a_file_is_told(toy: ToyStudy, tmp_path: Path) -> None:
+def test_a_log_folder_that_is_a_file_is_reported(toy: ToyStudy, tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("in the way")
     executor = LocalExecutor(["cpu"], tmp_path / "logs")
     executor.submit([toy.job("runs")])

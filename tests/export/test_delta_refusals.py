@@ -52,15 +52,15 @@ def test_another_seed_rebuilds_other_weights_and_is_refused(tiny_model: Path, ti
     assert not (tmp_path / "whole").exists()
 
 
-def test_a_machine_that_rounds_otherwise_is_told_with_the_way_out(
+def test_a_machine_that_rounds_otherwise_is_reported_with_the_way_out(
     delta: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = torch.linalg.qr
     monkeypatch.setattr(torch.linalg, "qr", lambda *a, **k: tuple(part * (1 + 1e-7) for part in exact(*a, **k)))
-    with pytest.raises(LedgerError) as told:
+    with pytest.raises(LedgerError) as caught:
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
     for words in ("attention.self.key.weight", "round otherwise", f"torch {torch.__version__}", "without --delta"):
-        assert words in str(told.value)
+        assert words in str(caught.value)
     assert not list(tmp_path.glob("*whole*")) + list(tmp_path.glob(".*whole*"))
 
 
@@ -83,7 +83,7 @@ def test_a_run_of_another_protocol_is_exported_whole_only(run: RunFolder, tmp_pa
         export_delta(run.path, tmp_path / "delta")
 
 
-def test_a_damaged_model_of_a_run_is_told(run: RunFolder, tmp_path: Path) -> None:
+def test_a_damaged_model_of_a_run_is_reported(run: RunFolder, tmp_path: Path) -> None:
     weights = run.model / "model.safetensors"
     tensors = load_file(weights)
     save_file({name: t for name, t in tensors.items() if name != "classifier.bias"}, weights, {"format": "pt"})
@@ -119,7 +119,7 @@ def test_the_checkpoint_must_be_the_runs(delta: Path, run: RunFolder, tiny_model
     restore_delta(delta, tmp_path / "whole", str(copy))
 
 
-def test_a_missing_package_of_an_embedded_model_is_told(
+def test_a_missing_package_of_an_embedded_model_is_reported(
     delta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = json.loads((delta / "recipe.json").read_text())
@@ -137,7 +137,7 @@ def test_a_hub_model_is_asked_for_by_its_commit(delta: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"format": 2, "fairtune": "9.0"}, r"written by a newer fairtune \(9\.0"),
         ({"protocol": PROTOCOL + 1, "fairtune": "9.0"}, r"under protocol \d.*Restore it with fairtune 9\.0"),
@@ -147,17 +147,17 @@ def test_a_hub_model_is_asked_for_by_its_commit(delta: Path, tmp_path: Path) -> 
         ({"settings": {"methods": []}}, r"recipe\.json is damaged: settings"),
     ],
 )
-def test_a_recipe_that_cannot_be_followed_is_told(
-    delta: Path, tiny_model: Path, tmp_path: Path, change: dict[str, Any], told: str
+def test_a_recipe_that_cannot_be_followed_is_reported(
+    delta: Path, tiny_model: Path, tmp_path: Path, change: dict[str, Any], expected: str
 ) -> None:
     change_recipe(delta, **change)
-    with pytest.raises((LedgerError, ModelError), match=told):
+    with pytest.raises((LedgerError, ModelError), match=expected):
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
     assert not (tmp_path / "whole").exists()
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "told"),
+    ("file", "content", "expected"),
     [
         ("recipe.json", b"{", "is damaged: it is not JSON"),
         ("recipe.json", b"\xff", "is damaged: it is not JSON"),
@@ -167,11 +167,11 @@ def test_a_recipe_that_cannot_be_followed_is_told(
         ("delta.safetensors", None, r"delta\.safetensors is missing"),
     ],
 )
-def test_damaged_files_are_told(
-    delta: Path, tiny_model: Path, tmp_path: Path, file: str, content: bytes | None, told: str
+def test_damaged_files_are_reported(
+    delta: Path, tiny_model: Path, tmp_path: Path, file: str, content: bytes | None, expected: str
 ) -> None:
     (delta / file).unlink() if content is None else (delta / file).write_bytes(content)
-    with pytest.raises(LedgerError, match=told):
+    with pytest.raises(LedgerError, match=expected):
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
 
 
@@ -199,7 +199,7 @@ def test_nothing_is_written_over(delta: Path, run: RunFolder, tiny_model: Path, 
 
 
 @pytest.mark.parametrize("verb", ["export", "restore"])
-def test_a_full_disk_is_told_and_leaves_nothing(
+def test_a_full_disk_is_reported_and_leaves_nothing(
     delta: Path, run: RunFolder, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     def full(*_: object) -> None:
@@ -215,7 +215,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     assert not list(tmp_path.glob("*new*")) + list(tmp_path.glob(".*new*"))
 
 
-def test_safetensors_own_words_for_a_full_disk_are_told_too(
+def test_safetensors_own_words_for_a_full_disk_are_reported_too(
     run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from safetensors import SafetensorError

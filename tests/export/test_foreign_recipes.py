@@ -44,7 +44,7 @@ def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"train": None}, r"settings: methods must be a list .* and train a mapping"),
         ({"train": {"batch_size": 10**12}}, r"settings\.train: batch_size: .*less than or equal to 1000000"),
@@ -68,11 +68,11 @@ def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("nothing_is_built")
 def test_settings_that_no_study_could_have_are_refused_before_anything_is_built(
-    delta: Path, tiny_model: Path, tmp_path: Path, change: dict[str, Any], told: str
+    delta: Path, tiny_model: Path, tmp_path: Path, change: dict[str, Any], expected: str
 ) -> None:
     settings = json.loads((delta / "recipe.json").read_text())["settings"]
     change_recipe(delta, settings={**settings, **change})
-    with pytest.raises(LedgerError, match=told) as caught:
+    with pytest.raises(LedgerError, match=expected) as caught:
         restore_delta(delta, tmp_path / "whole", str(tiny_model))
     assert str(delta / "recipe.json") in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -92,7 +92,7 @@ def test_adapters_of_any_size_are_refused(delta: Path, tmp_path: Path, rank: dic
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"name": "/etc"}, "allowed: a hub id, or the plain name of a folder"),
         ({"name": "../models/tiny-bert"}, "plain name of a folder"),
@@ -107,16 +107,16 @@ def test_adapters_of_any_size_are_refused(delta: Path, tmp_path: Path, rank: dic
 )
 @pytest.mark.usefixtures("nothing_is_built")
 def test_a_checkpoints_name_leads_out_of_no_folder(
-    delta: Path, tmp_path: Path, change: dict[str, Any], told: str
+    delta: Path, tmp_path: Path, change: dict[str, Any], expected: str
 ) -> None:
     checkpoint = json.loads((delta / "recipe.json").read_text())["checkpoint"]
     change_recipe(delta, checkpoint={**checkpoint, **change})
-    with pytest.raises(LedgerError, match=rf"recipe\.json is damaged: checkpoint\.{next(iter(change))}: .*{told}"):
+    with pytest.raises(LedgerError, match=rf"recipe\.json is damaged: checkpoint\.{next(iter(change))}: .*{expected}"):
         restore_delta(delta, tmp_path / "whole")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"labels": []}, "labels"),
         ({"labels": ["x"] * 1001}, "labels"),
@@ -129,9 +129,9 @@ def test_a_checkpoints_name_leads_out_of_no_folder(
         ({"stored": ["another"]}, r"delta\.safetensors is damaged"),
     ],
 )
-def test_other_parts_are_checked_too(delta: Path, tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_other_parts_are_checked_too(delta: Path, tmp_path: Path, change: dict[str, Any], expected: str) -> None:
     change_recipe(delta, **change)
-    with pytest.raises(LedgerError, match=told):
+    with pytest.raises(LedgerError, match=expected):
         restore_delta(delta, tmp_path / "whole")
 
 

@@ -41,15 +41,17 @@ def hunt(name: str, seeds: range) -> int:
         theirs.close()
         while place < len(seeds):
             try:
-                told = ours.recv() if ours.poll(2 * PATIENCE) else f"hangs below Python, for more than {2 * PATIENCE} s"
+                outcome = (
+                    ours.recv() if ours.poll(2 * PATIENCE) else f"hangs below Python, for more than {2 * PATIENCE} s"
+                )
             except EOFError:
                 process.join()
-                told = f"ends the process (exit code {process.exitcode})"
-            if told is not None:
+                outcome = f"ends the process (exit code {process.exitcode})"
+            if outcome is not None:
                 findings += 1
-                print(f"{name}, seed {seeds[place]}: {told}\n", flush=True)
+                print(f"{name}, seed {seeds[place]}: {outcome}\n", flush=True)
             place += 1
-            if told is not None and told.startswith(("hangs", "ends")):
+            if outcome is not None and outcome.startswith(("hangs", "ends")):
                 break
         process.kill()
         process.join()
@@ -57,12 +59,12 @@ def hunt(name: str, seeds: range) -> int:
     return findings
 
 
-def _try(name: str, seeds: range, told: Any) -> None:
+def _try(name: str, seeds: range, pipe: Any) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
             outcome = TARGETS[name].run(seed, Path(folder))
-        told.send(None if outcome is None else str(outcome))
+        pipe.send(None if outcome is None else str(outcome))
 
 
 if __name__ == "__main__":

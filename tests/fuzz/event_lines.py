@@ -23,7 +23,7 @@ def _written(file: Path) -> None:
     log.close()
 
 
-def _told(file: Path, written: list[dict[str, Any]]) -> None:
+def _check_events(file: Path, written: list[dict[str, Any]]) -> None:
     assert all(event in written for event in counted_events(file)), "no line says what was never written"
 
 
@@ -39,4 +39,4 @@ def event_lines(seed: int, folder: Path) -> Outcome | None:
     else:
         after = damaged(before, seed)
     file.write_bytes(after)
-    return judge(file.name, before, after, lambda: _told(file, written))
+    return judge(file.name, before, after, lambda: _check_events(file, written))

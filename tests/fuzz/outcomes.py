@@ -46,9 +46,9 @@ def clean(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except FairtuneError as error:
-        told = str(error)
-        assert told.strip(), "an error without words"
-        assert len(told) < 5000, f"an error of {len(told):,} characters"
+        message = str(error)
+        assert message.strip(), "an error without words"
+        assert len(message) < 5000, f"an error of {len(message):,} characters"
         return REFUSED
 
 
@@ -88,11 +88,11 @@ def patience() -> Iterator[None]:
 
 def difference(before: bytes, after: bytes, lines: int = 20) -> str:
     """The lines that differ, as Python writes bytes; long ones are shown around the first difference."""
-    found = difflib.unified_diff(_shown(before, after), _shown(after, before), "before", "after", lineterm="", n=0)
+    found = difflib.unified_diff(_excerpt(before, after), _excerpt(after, before), "before", "after", lineterm="", n=0)
     return "\n".join(line for place, line in enumerate(found) if place < lines)
 
 
-def _shown(content: bytes, other: bytes) -> list[str]:
+def _excerpt(content: bytes, other: bytes) -> list[str]:
     first = next(
         (i for i, (a, b) in enumerate(zip(content, other, strict=False)) if a != b), min(len(content), len(other))
     )

@@ -28,8 +28,8 @@ def _look(runs: Path, file: Path, closed: bool, seed: int) -> None:
     if seed % 3 == 0:
         content = make_content(results)
         trouble = content.sections["trouble"]
-        told = [*trouble.exclusions, *trouble.unfinished, *trouble.failures]
-        assert all(any(name in text for text in told) for name in lost), f"{lost} left out without a word"
+        messages = [*trouble.exclusions, *trouble.unfinished, *trouble.failures]
+        assert all(any(name in text for text in messages) for name in lost), f"{lost} left out without a word"
     elif seed % 3 == 1:
         assert not lost or not closed or not verify_study(runs, "toy").sound, (
             "verify calls sound what reports leave out"

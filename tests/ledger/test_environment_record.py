@@ -140,7 +140,7 @@ def test_gpus_are_described_with_everything_that_may_disturb_a_run(nvml: FakeNvm
         ("nvmlDeviceGetComputeRunningProcesses", ["other_processes"]),
     ],
 )
-def test_a_question_a_gpu_does_not_answer_is_unknown_and_the_rest_is_told(
+def test_a_question_a_gpu_does_not_answer_is_unknown_and_the_rest_is_reported(
     nvml: FakeNvml, question: str, fields: list[str]
 ) -> None:
     nvml.deaf = {question}

@@ -1,4 +1,4 @@
-"""What methods record is found again by the events that count, and damage is told."""
+"""What methods record is found again by the events that count, and damage is reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_record_that_was_lost_with_a_killed_process_is_not_counted(folder: Run
 
 
 @pytest.mark.parametrize("content", [b"", b"cut off", None])
-def test_a_damaged_or_missing_file_is_told_with_its_name(folder: RunFolder, content: bytes | None) -> None:
+def test_a_damaged_or_missing_file_is_reported_with_its_name(folder: RunFolder, content: bytes | None) -> None:
     record(folder, EventLog(folder.events), 2, 1.0)
     (file,) = folder.records.iterdir()
     file.unlink()

@@ -191,7 +191,7 @@ def test_a_folder_moved_aside_is_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "below a file"])
-def test_a_lock_that_cannot_be_opened_is_told_and_is_not_held(tmp_path: Path, kind: str) -> None:
+def test_a_lock_that_cannot_be_opened_is_reported_and_is_not_held(tmp_path: Path, kind: str) -> None:
     file = tmp_path / ".lock"
     if kind == "folder":
         file.mkdir()
@@ -203,7 +203,7 @@ def test_a_lock_that_cannot_be_opened_is_told_and_is_not_held(tmp_path: Path, ki
         pytest.fail("there is no lock")
 
 
-def test_a_runs_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_runs_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "runs").touch()
     with pytest.raises(LedgerError, match=r"the runs folder .*runs cannot be read \(Not a directory\); choose another"):
         study_names(tmp_path / "runs")

@@ -68,7 +68,7 @@ def test_the_manifest_names_every_file_with_its_sum(closed: RunFolder) -> None:
     manifest = read_sealed(closed.manifest)
     assert manifest["key"] == "k"
     assert {*manifest["files"], "manifest.json"} == set(SEALED)
-    assert all(len(told) == 64 for told in manifest["files"].values())
+    assert all(len(digest) == 64 for digest in manifest["files"].values())
 
 
 @pytest.mark.parametrize("name", SEALED)

@@ -41,7 +41,7 @@ def test_losses_that_are_no_numbers_come_back_as_such(tmp_path: Path) -> None:
     assert np.array_equal(found.nll, part.nll, equal_nan=True)
 
 
-def test_the_kind_is_told_by_the_columns(tmp_path: Path) -> None:
+def test_the_kind_is_reported_by_the_columns(tmp_path: Path) -> None:
     classified = Predictions(("a",), np.array([1]), np.array([[0.1, 0.9]], dtype=np.float32))
     write_predictions(tmp_path / "c.parquet", {"test": classified})
     write_predictions(tmp_path / "t.parquet", {"test": made(2)})
@@ -65,13 +65,13 @@ def test_columns_of_different_lengths_are_refused() -> None:
 @pytest.mark.parametrize(
     "columns", [{"x": [1]}, {"split": ["test"], "id": ["a"]}, {"split": ["test"], "id": ["a"], "nll": [1.0]}]
 )
-def test_a_foreign_file_is_told(tmp_path: Path, columns: dict[str, list[object]]) -> None:
+def test_a_foreign_file_is_reported(tmp_path: Path, columns: dict[str, list[object]]) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "p.parquet")
     with pytest.raises(LedgerError, match=r"p\.parquet: these predictions cannot be read .*move the run's folder away"):
         read_predictions(tmp_path / "p.parquet", "test")
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     write_predictions(tmp_path / "p.parquet", {"test": made(500)})
     content = (tmp_path / "p.parquet").read_bytes()
     (tmp_path / "p.parquet").write_bytes(content[: len(content) // 2])

@@ -22,7 +22,7 @@ def test_fgm_adds_what_is_computed_by_hand(clean: bool) -> None:
     loss, gradient = by_hand(model, batch)
     expected = 0.7 * gradient / lengths(gradient)[:, None, None]
     with recorded(model) as seen:
-        told = adversarial_backward(model, batch, epsilon=0.7, clean=clean)
+        reported = adversarial_backward(model, batch, epsilon=0.7, clean=clean)
     assert len(seen) == 2, "the pass that gives the gradient, and the one that is perturbed"
     torch.testing.assert_close(seen[1], expected, atol=1e-6, rtol=1e-4)
     torch.testing.assert_close(lengths(seen[1]), torch.full((3,), 0.7))
@@ -30,7 +30,7 @@ def test_fgm_adds_what_is_computed_by_hand(clean: bool) -> None:
     assert not (seen[1].abs() > 1e-6)[batch["attention_mask"] == 0].any(), "nothing at padding"
     worse, _ = by_hand(model, batch, expected)
     assert worse > loss, "the loss rises along the perturbation"
-    torch.testing.assert_close(told, loss if clean else worse)
+    torch.testing.assert_close(reported, loss if clean else worse)
 
 
 def test_pgd_takes_the_steps_that_are_computed_by_hand_and_stays_in_the_ball() -> None:
@@ -127,7 +127,7 @@ def test_a_model_in_half_precision_is_moved_by_a_step_that_was_measured_in_fp32(
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_reported() -> None:
     model, batch = build("bert"), padded()
     with pytest.raises(FairtuneError, match=r"unknown method 'fmg'; allowed: fgm, pgd, freelb\. Did you mean 'fgm'\?"):
         adversarial_backward(model, batch, "fmg")  # type: ignore[arg-type]

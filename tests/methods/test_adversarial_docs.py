@@ -60,8 +60,8 @@ def test_trainer_makes_the_gradients_of_the_accumulated_batches(run: Any) -> Non
     model.zero_grad()
     loss = float(adversarial_backward(model, batch, "pgd", steps=2, epsilon=0.5))
     expected = [p.grad for p in model.parameters() if p.grad is not None]
-    for told, gradients in found:
-        assert told == pytest.approx(loss, rel=1e-4)
+    for reported, gradients in found:
+        assert reported == pytest.approx(loss, rel=1e-4)
         for one, two in zip(gradients, expected, strict=True):
             torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-3)
 
@@ -72,9 +72,9 @@ def test_the_costs_are_what_the_methods_expect() -> None:
     assert len(rows) == 6
     for name, settings, formula, figure in rows:
         method = parse_yaml(f"{name}: {settings}").data if settings else name
-        told = eval(formula.replace("2/3 ", "2/3*"), {"K": 3})
-        assert parse_method_use(method).config.step_factor == pytest.approx(told)
-        assert not figure.strip() or float(figure) == pytest.approx(told, abs=0.01)
+        value = eval(formula.replace("2/3 ", "2/3*"), {"K": 3})
+        assert parse_method_use(method).config.step_factor == pytest.approx(value)
+        assert not figure.strip() or float(figure) == pytest.approx(value, abs=0.01)
 
 
 def test_no_example_is_left_out() -> None:

@@ -36,10 +36,10 @@ def test_freelb_learns_from_the_mean_of_its_passes(clean: bool) -> None:
     model, batch = build("bert"), padded()
     torch.manual_seed(5)
     with recorded(model) as seen:
-        told = adversarial_backward(model, batch, "freelb", clean=clean)
+        reported = adversarial_backward(model, batch, "freelb", clean=clean)
     found, deltas = gradients(model), seen[1:] if clean else seen
     total = sum(by_hand(model, batch, delta)[0] for delta in deltas) / 3
-    torch.testing.assert_close(told, by_hand(model, batch)[0] if clean else total)
+    torch.testing.assert_close(reported, by_hand(model, batch)[0] if clean else total)
     for delta in deltas:
         hook = token_embeddings(model).register_forward_hook(lambda _, __, output, delta=delta: output + delta)
         (model(**batch).loss / 3).backward()

@@ -47,7 +47,7 @@ def test_the_defaults_are_the_published_settings() -> None:
     assert FreeLBConfig() == FreeLBConfig(steps=3, step_size=0.1, epsilon=0.6, norm="l2", clean=False)
 
 
-@pytest.mark.parametrize(("method", "told"), [
+@pytest.mark.parametrize(("method", "expected"), [
     ({"fgm": {"epsilon": -1}}, "epsilon: found -1"),
     ({"fgm": {"epsilon": "1"}}, "epsilon: found '1'"),
     ({"fgm": {"epsilon": float("inf")}}, "epsilon"),
@@ -60,8 +60,8 @@ def test_the_defaults_are_the_published_settings() -> None:
     ({"freelb": {"steps": 0}}, "steps: found 0"),
     ({"freelb": {"target": "table"}}, "target: unknown key"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(method: Any, told: str) -> None:
-    with pytest.raises(StudyError, match=told):
+def test_impossible_settings_are_refused_when_the_study_is_read(method: Any, expected: str) -> None:
+    with pytest.raises(StudyError, match=expected):
         read(method)
 
 
@@ -187,7 +187,7 @@ def test_a_map_of_bpsom_learns_once_a_batch_in_either_order(toy: ToyStudy) -> No
         updates.clear()
         head.loss_scale, head._watches = 7.0, None  # as after a resumption: nothing is left of a step before
         run._forward_backward(batches)
-        assert updates == [0.25, 0.75], "once a batch, with the scale of the batch that is under way"
+        assert updates == [0.25, 0.75], "once per batch, with the scale of the batch that is under way"
 
 
 @pytest.mark.parametrize("methods", [

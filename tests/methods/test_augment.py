@@ -209,32 +209,34 @@ def test_a_function_that_has_no_name_of_its_own_is_refused_with_what_to_do(given
         augment_texts(["a"], function=given)
 
 
-@pytest.mark.parametrize(("name", "told"), [
+@pytest.mark.parametrize(("name", "expected"), [
     ("no_such_module:f", "there is no module 'no_such_module'; Python looks in the folder where fairtune was started"),
     ("tests.no_such:f", r"there is no module 'tests.no_such'"),
     (f"{__name__}:nowhere", "tests.methods.test_augment has no 'nowhere'"),
     ("__main__:nowhere", "__main__ has no 'nowhere'. What a script defines is known to its own process only"),
     (f"{__name__}:LONG", "is a str, which cannot be called"),
 ])  # fmt: skip
-def test_a_function_that_is_not_there_is_told_before_the_first_step(name: str, told: str) -> None:
+def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: str, expected: str) -> None:
     method = Augment(AugmentConfig(function=name))
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=expected):
         method.begin(TrainingData())
 
 
-@pytest.mark.parametrize(("function", "told"), [
+@pytest.mark.parametrize(("function", "expected"), [
     (too_few, "returned 1 texts for 2; it must return one for each"),
     (one_is_none, "returned None for the text 'c d'"),
     (one_text, "returned a str; it must return a list"),
     (nothing, "returned None; it must return a list"),
     (fails, "given 2 texts, raised RuntimeError: no translator$"),
 ])  # fmt: skip
-def test_answers_that_are_none_are_told(function: Any, told: str) -> None:
-    with pytest.raises(DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{told}"):
+def test_answers_that_are_none_are_reported(function: Any, expected: str) -> None:
+    with pytest.raises(
+        DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{expected}"
+    ):
         augment_texts(["a b", "c d"], function=function)
 
 
-def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_cannot_be_imported_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_texts.py").write_text("raise ValueError('half written')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(DataError, match="importing broken_texts raised ValueError: half written"):
@@ -244,7 +246,7 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: p
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"delete": 1.5}, r"arms.x.methods\[0\].augment.delete: found 1.5; allowed"),
     ({"swap": -0.1}, "swap: found -0.1"),
     ({"typo": "0.1"}, "typo: found '0.1'"),
@@ -255,9 +257,9 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, monkeypatch: p
     ({"function": 3}, "function: found 3"),
     ({"insert": 0.1}, "insert: unknown key"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], told: str) -> None:
+def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], expected: str) -> None:
     arms = {"baseline": {}, "x": {"methods": [{"augment": settings}]}}
-    with pytest.raises(StudyError, match=told) as caught:
+    with pytest.raises(StudyError, match=expected) as caught:
         load_study({"study": "s", "task": "sst2", "model": "minilm", "arms": arms})
     assert len(caught.value.problems) == 1
 
@@ -269,7 +271,7 @@ def test_language_models_have_no_texts_to_change() -> None:
 
 
 @pytest.mark.parametrize("entry", [None, 3, ["a", "b"], ("a", None)])
-def test_alone_what_is_no_text_is_told(entry: Any) -> None:
+def test_alone_what_is_no_text_is_reported(entry: Any) -> None:
     with pytest.raises(DataError, match=r"augment_texts: entry 1 is .*each must be a text, or a tuple of texts"):
         augment_texts(["a", entry])
 
@@ -304,7 +306,7 @@ def test_idle_trains_bit_for_bit_as_without_and_acting_changes_training_texts_al
     monkeypatch.setattr(Augment, "texts", lambda *given: seen.append((len(given[1]), given[2])) or own(*given))
     bpsom = {"bpsom": {"hidden": 8, "grid": 3, "relabel": 3}}
     finished(toy.job("acting", [bpsom, "augment"], **SHORT))
-    assert seen == [(64, 0), (64, 1)], "the 64 training texts, once an epoch"
+    assert seen == [(64, 0), (64, 1)], "the 64 training texts, once per epoch"
 
 
 def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
@@ -331,10 +333,10 @@ def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
 
 
 def test_a_function_that_fails_fails_the_run_with_a_sentence(toy: ToyStudy) -> None:
-    for number, (name, told) in enumerate([("too_few", "returned 63 texts for 64"), ("absent", "has no 'absent'")]):
+    for number, (name, expected) in enumerate([("too_few", "returned 63 texts for 64"), ("absent", "has no 'absent'")]):
         result = perform_here(toy.job(str(number), [{"augment": {"function": f"{__name__}:{name}"}}], **SHORT))
         assert result["status"] == "failed"
-        assert told in result["reason"]
+        assert expected in result["reason"]
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -353,11 +355,11 @@ def test_the_examples_run(
     monkeypatch.chdir(tmp_path)
     folders = {"google-bert/bert-base-uncased": tiny_model, "minilm": tiny_model}
     names = run_python(PYTHON[heading], folders, f"docs/augment.md: {heading}")
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     if heading == "Cost":
-        assert "for 3,200 texts of 15 words: changed in" in told
+        assert "for 3,200 texts of 15 words: changed in" in output
     elif heading == "In your own loop":
-        assert len(set(told.strip().splitlines())) > 1
+        assert len(set(output.strip().splitlines())) > 1
     else:
         assert names["trainer"].state.global_step == 4
         assert names["examples"].texts == augment_texts(names["texts"], epoch=1, seed=0)

@@ -79,7 +79,7 @@ def test_a_head_that_is_tied_to_the_embeddings_is_not_trained() -> None:
     assert all(name.endswith(".bias") for name in bitfit(network))
 
 
-def test_a_model_without_biases_is_told() -> None:
+def test_a_model_without_biases_is_reported() -> None:
     config = LlamaConfig(
         vocab_size=40, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, pad_token_id=0
     )

@@ -150,7 +150,7 @@ def test_in_transformers_trainer(model: Classifier, tmp_path: Path) -> None:
     trainer.train()
     assert relabel.courses == [(radius_at(0.5, (2, 0)), rate_at(0.5, (0.2, 0.05))), (0, 0.05)]
     assert relabel.units[-1] < 12
-    assert int(model.head.seen) == 2 * len(rows), "the map saw each training example once an epoch, and no other"
+    assert int(model.head.seen) == 2 * len(rows), "the map saw each training example once per epoch, and no other"
     assert int(model.head.used) > 0
     assert model.head.som is not None
     assert before is not None

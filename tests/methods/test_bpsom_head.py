@@ -338,7 +338,7 @@ def test_it_learns_with_either_update(update: Any) -> None:
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"alpha": -0.1}, "alpha is -0.1; allowed is 0"),
     ({"alpha": 1.5}, "alpha is 1.5"),
     ({"alpha": float("nan")}, "alpha is nan"),
@@ -350,8 +350,8 @@ def test_it_learns_with_either_update(update: Any) -> None:
     ({"topology": "square"}, "topology"),
     ({"update": "online"}, "update"),
 ])  # fmt: skip
-def test_impossible_settings_are_told(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ModelError, match=told):
+def test_impossible_settings_are_reported(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ModelError, match=expected):
         BPSOMHead(FEATURES, **{"classes": 2, **settings})
 
 

@@ -163,7 +163,7 @@ def test_a_head_that_is_too_wide_for_plain_transformers_is_saved_whole() -> None
     torch.testing.assert_close(answer(plain), expected, atol=2e-6, rtol=1e-5)
 
 
-def test_a_folder_that_is_none_of_ours_or_damaged_is_told(tmp_path: Path, tiny_model: Path) -> None:
+def test_a_folder_that_is_none_of_ours_or_damaged_is_reported(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read"):
         BPSOMForSequenceClassification.from_pretrained(tmp_path / "nowhere")
     with pytest.raises(ModelError, match="is of a bert, not of a model with a BP-SOM head; load it with plain"):
@@ -176,20 +176,20 @@ def test_a_folder_that_is_none_of_ours_or_damaged_is_told(tmp_path: Path, tiny_m
         BPSOMForSequenceClassification.from_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "changes", "told"), [
+@pytest.mark.parametrize(("name", "changes", "expected"), [
     ("bert", {"num_labels": 1}, "has 1 outputs for regression; its map needs"),
     ("bert", {"problem_type": "regression"}, "outputs for regression"),
     ("bert", {"problem_type": "multi_label_classification"}, "outputs for multi label classification"),
     ("bart", {}, "BartForSequenceClassification is an encoder-decoder"),
     ("gpt2", {}, "GPT2LMHeadModel is no classifier of texts"),
 ])  # fmt: skip
-def test_a_model_that_does_not_tell_classes_apart_is_refused(name: str, changes: dict[str, Any], told: str) -> None:
+def test_a_model_that_does_not_tell_classes_apart_is_refused(name: str, changes: dict[str, Any], expected: str) -> None:
     network = architectures.build(name)
     if name == "bart":
         network = hf.BartForSequenceClassification(network.config)
     for key, value in changes.items():
         setattr(network.config, key, value)
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=expected):
         bpsom().prepare(network)
 
 

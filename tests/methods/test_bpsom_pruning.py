@@ -150,15 +150,15 @@ def test_the_last_unit_is_kept(std: list[float], kept: list[int]) -> None:
     assert keep.nonzero().flatten().tolist() == kept
 
 
-@pytest.mark.parametrize(("keep", "told"), [
+@pytest.mark.parametrize(("keep", "expected"), [
     (torch.zeros(UNITS, dtype=torch.bool), "cannot be without units"),
     (torch.ones(UNITS - 1, dtype=torch.bool), "one entry for each of the head's 8 units"),
     (torch.arange(UNITS), "one entry for each"),
 ])  # fmt: skip
-def test_what_cannot_be_pruned_is_told_and_left(keep: Tensor, told: str) -> None:
+def test_what_cannot_be_pruned_is_reported_and_left(keep: Tensor, expected: str) -> None:
     head = made_head()
     before = head.out.bias.detach().clone()
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=expected):
         prune(head, keep, torch.zeros(UNITS))
     assert head.units == UNITS
     assert torch.equal(head.out.bias, before)

@@ -59,7 +59,7 @@ def test_the_named_arms_differ_by_what_their_names_say_and_the_observer_is_the_c
     assert not is_control(arms["bpsom-no-prune"], arms["bpsom"])
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"alpha": 1.5}, r"arms.x.methods\[0\].bpsom.alpha: found 1.5; allowed"),
     ({"alpha": -0.1}, "alpha: found -0.1"),
     ({"alpha": "0.25"}, "alpha: found '0.25'"),
@@ -83,8 +83,8 @@ def test_the_named_arms_differ_by_what_their_names_say_and_the_observer_is_the_c
     ({"schedule": "steps"}, "schedule: found 'steps'.*Did you mean 'step'"),
     ({"labels": 3}, "labels: unknown key"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(StudyError, match=told) as caught:
+def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(StudyError, match=expected) as caught:
         study(settings)
     assert len(caught.value.problems) == 1
 
@@ -187,14 +187,16 @@ def test_when_every_unit_is_still_one_is_kept_and_the_reader_is_told(toy: ToyStu
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [({}, True), ({"alpha": 0.0}, False), ({"relabel": 3}, False)],
     ids=["one epoch", "observer", "relabelled in time"],
 )
-def test_a_map_that_never_had_labels_to_pull_with_is_told(toy: ToyStudy, settings: dict[str, Any], told: bool) -> None:
+def test_a_map_that_never_had_labels_to_pull_with_is_reported(
+    toy: ToyStudy, settings: dict[str, Any], expected: bool
+) -> None:
     folder, _ = run(toy, prune=None, **settings)
     warnings = [event["text"] for event in counted_events(folder.events) if event["event"] == "warning"]
-    assert ["before the first labelling pass" in text for text in warnings] == [True] * told
+    assert ["before the first labelling pass" in text for text in warnings] == [True] * expected
 
 
 @pytest.mark.parametrize("methods", [

@@ -52,7 +52,7 @@ def test_what_are_no_weights_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ([1, 1.3], "weights has 2 numbers, but the task has 3 classes; give one for each, in this order: negative, n"),
         ([1], "weights has 1 number, but the task has 3 classes"),
@@ -63,14 +63,14 @@ def test_what_are_no_weights_is_refused(given: Any) -> None:
         ({0: 1, 1: 2, 2: 3}, "weights names '0', '1', '2', which the task does not have."),
     ],
 )  # fmt: skip
-def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, told: str) -> None:
-    assert told in (problem(READ.validate_python(given), LABELS) or "")
+def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, expected: str) -> None:
+    assert expected in (problem(READ.validate_python(given), LABELS) or "")
 
 
 def test_hundreds_of_labels_are_not_all_listed() -> None:
-    told = problem((1.0, 2.0), [f"intent-{i}" for i in range(150)], "alpha") or ""
-    assert told.startswith("alpha has 2 numbers, but the task has 150 classes")
-    assert told.endswith("intent-19 and 130 more.")
+    message = problem((1.0, 2.0), [f"intent-{i}" for i in range(150)], "alpha") or ""
+    assert message.startswith("alpha has 2 numbers, but the task has 150 classes")
+    assert message.endswith("intent-19 and 130 more.")
 
 
 def test_equal_weights_are_known_as_such() -> None:

@@ -81,7 +81,7 @@ def test_a_method_that_touches_an_undeclared_tensor_fails_its_run(tiny_model: Pa
     assert "ema declares none; rogue declares none" in str(caught.value)
 
 
-def test_a_change_beside_declared_ones_is_found_and_they_are_told(tiny_model: Path, rogue: Any) -> None:
+def test_a_change_beside_declared_ones_is_found_and_they_are_reported(tiny_model: Path, rogue: Any) -> None:
     rogue.act = staticmethod(nudge(NORM))
     with pytest.raises(
         RunFailure, match=rf"\({NORM}\).*orthogonal_qk declares 4 \({QUERY}, .* \.\.\.\); rogue declares none"

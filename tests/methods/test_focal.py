@@ -120,9 +120,11 @@ def test_a_gamma_that_would_turn_it_around_is_refused(gamma: float) -> None:
         FocalLoss(gamma)
 
 
-@pytest.mark.parametrize(("alpha", "told"), [(1.5, "a share from 0 to 1"), (-0.1, "a share"), ([1, -1], "0 or more")])
-def test_an_impossible_alpha_is_refused(alpha: Any, told: str) -> None:
-    with pytest.raises(ModelError, match=told):
+@pytest.mark.parametrize(
+    ("alpha", "expected"), [(1.5, "a share from 0 to 1"), (-0.1, "a share"), ([1, -1], "0 or more")]
+)
+def test_an_impossible_alpha_is_refused(alpha: Any, expected: str) -> None:
+    with pytest.raises(ModelError, match=expected):
         FocalLoss(2, alpha)
 
 
@@ -169,8 +171,8 @@ def test_without_gamma_and_alpha_the_method_leaves_the_loss_to_the_model() -> No
 def test_what_the_task_must_have_is_asked_of_it() -> None:
     assert FocalConfig().data_problem(100, ["a"] * 7) is None
     assert FocalConfig(alpha=0.25).data_problem(100, ["no", "yes"]) is None
-    told = FocalConfig(alpha=0.25).data_problem(100, ["a", "b", "c"])
-    assert told == (
+    message = FocalConfig(alpha=0.25).data_problem(100, ["a", "b", "c"])
+    assert message == (
         "alpha is the number 0.25, the weight of the second of two classes, but the task has 3 classes; give a list of weights, "
         "a mapping by label, or balanced."
     )

@@ -101,21 +101,21 @@ def test_patterns_and_the_one_that_the_message_proposes_for_the_rest() -> None:
     model = build("bert")
     with pytest.raises(
         ModelError, match=r"no pattern of `groups` matches bert.encoder.layer.0.attention.*and 31 more"
-    ) as told:
+    ) as caught:
         layerwise_groups(model, 1.0, groups=PATTERNS)
-    proposed = parse_yaml(str(told.value).partition(", add ")[2].removesuffix(".")).data
+    proposed = parse_yaml(str(caught.value).partition(", add ")[2].removesuffix(".")).data
     found = rates(model, layerwise_groups(model, 1.0, groups=[*PATTERNS, proposed]))
     assert (found["bert.embeddings.LayerNorm.bias"], found["classifier.weight"]) == (0.5, 10)
     assert found["bert.pooler.dense.bias"] == found["bert.encoder.layer.1.output.dense.weight"] == 1
 
 
-@pytest.mark.parametrize(("groups", "told"), [
+@pytest.mark.parametrize(("groups", "expected"), [
     ([{"match": "bert", "lr": 1}, {"match": "weight", "lr": 2}, {"match": "classifier.bias", "lr": 1}],
      "more than one pattern of `groups` matches bert.embeddings.word_embeddings.weight.*'bert' and 'weight'"),
     ([{"match": "", "lr": 1}, {"match": "encodr", "lr": 2}], "'encodr' of `groups` matches no parameter; the model has bert.emb"),
 ])  # fmt: skip
-def test_patterns_that_do_not_fit_are_refused_by_name(groups: list[dict[str, Any]], told: str) -> None:
-    with pytest.raises(ModelError, match=told):
+def test_patterns_that_do_not_fit_are_refused_by_name(groups: list[dict[str, Any]], expected: str) -> None:
+    with pytest.raises(ModelError, match=expected):
         layerwise_groups(build("bert"), 1.0, groups=groups)
 
 
@@ -131,7 +131,7 @@ def test_patterns_see_the_checkpoints_names_under_adapters() -> None:
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"decay": 0}, r"arms.x.methods\[0\].layerwise_lr.decay: found 0; allowed"),
     ({"decay": 1.1}, "decay: found 1.1"),
     ({"decay": "0.95"}, "decay: found '0.95'"),
@@ -145,13 +145,13 @@ def test_patterns_see_the_checkpoints_names_under_adapters() -> None:
     ({"groups": [{"match": "a", "lr": 1}], "decay": 1, "head_multiplier": 2}, "together with decay and head_multiplier"),
     ({"deca": 0.9}, "deca: unknown key.*Did you mean 'decay'"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], told: str) -> None:
+def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], expected: str) -> None:
     arms = {"baseline": {}, "x": {"methods": [{"layerwise_lr": settings}]}}
-    with pytest.raises(StudyError, match=told):
+    with pytest.raises(StudyError, match=expected):
         load_study({"study": "s", "task": "sst2", "model": "minilm", "arms": arms})
 
 
-def test_alone_impossible_settings_are_told_too() -> None:
+def test_alone_impossible_settings_are_reported_too() -> None:
     with pytest.raises(FairtuneError, match="layerwise_groups: decay: "):
         layerwise_groups(build("bert"), 1.0, decay=2.0)
     with pytest.raises(ModelError, match=r"Linear holds 0 transformers models.*Give `groups`"):

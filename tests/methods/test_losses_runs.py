@@ -30,7 +30,7 @@ def study(*methods: Any, task: Any = "sst2", model: str = "minilm") -> Any:
     return load_study({"study": "s", "task": task, "model": model, "arms": arms})
 
 
-@pytest.mark.parametrize(("method", "told"), [
+@pytest.mark.parametrize(("method", "expected"), [
     ({"focal": {"gamma": -1}}, r"arms.x.methods\[0\].focal.gamma: found -1; allowed: a number, 0 or more"),
     ({"focal": {"gamma": "2"}}, "gamma: found '2'"),
     ({"focal": {"gamma": float("nan")}}, "gamma: found nan"),
@@ -49,8 +49,8 @@ def study(*methods: Any, task: Any = "sst2", model: str = "minilm") -> Any:
     ({"label_smoothing": {"smoothing": -0.1}}, "smoothing: found -0.1"),
     ({"rdrop": {"alpha": -1}}, "alpha: found -1; allowed: a number, 0 or more"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(method: Any, told: str) -> None:
-    with pytest.raises(StudyError, match=told) as caught:
+def test_impossible_settings_are_refused_when_the_study_is_read(method: Any, expected: str) -> None:
+    with pytest.raises(StudyError, match=expected) as caught:
         study(method)
     assert len(caught.value.problems) == 1, caught.value
 
@@ -70,16 +70,16 @@ def test_a_language_model_is_refused(name: str) -> None:
         study(name, task="tinystories", model="gpt-medium-512")
 
 
-@pytest.mark.parametrize(("method", "told"), [
+@pytest.mark.parametrize(("method", "expected"), [
     ({"weighted_ce": {"weights": [1, 1.3, 2]}}, "weights has 3 numbers, but the task has 2 classes; .* this order: neg, pos"),
     ({"weighted_ce": {"weights": {"neg": 1, "poss": 2}}}, "weights names 'poss', .* Did you mean 'pos'"),
     ({"weighted_ce": {"weights": {"neg": 1}}}, "weights has nothing for 'pos'"),
     ({"focal": {"alpha": [1, 1, 1]}}, "alpha has 3 numbers, but the task has 2 classes"),
 ])  # fmt: skip
 def test_weights_that_do_not_fit_the_task_are_refused_when_the_study_is_planned(
-    toy: ToyStudy, method: Any, told: str
+    toy: ToyStudy, method: Any, expected: str
 ) -> None:
-    with pytest.raises(FairtuneError, match=rf"arm 'arm', method '{next(iter(method))}': {told}"):
+    with pytest.raises(FairtuneError, match=rf"arm 'arm', method '{next(iter(method))}': {expected}"):
         toy.job("runs", [method])
 
 

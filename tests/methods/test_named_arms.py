@@ -116,7 +116,7 @@ def test_a_named_arm_that_would_surprise_is_refused(
         (["orthogonal_qk", {"orthogonal_qk": {"init": "keep"}}], "both change the query and key projections"),
     ],
 )
-def test_methods_that_cannot_be_read_are_told_when_arms_are_first_asked_for(methods: list[Any], words: str) -> None:
+def test_methods_that_cannot_be_read_are_reported_when_arms_are_first_asked_for(methods: list[Any], words: str) -> None:
     register_arm("new", "Help.", methods)
     with pytest.raises(ValueError, match=rf"(?s)named arm 'new': .*{words}"):
         named_arms()

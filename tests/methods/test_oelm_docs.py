@@ -54,9 +54,9 @@ def test_every_arm_of_the_study_trains(tiny_model: Path, tiny_task: Any, tmp_pat
 
 def test_the_own_loop(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     names = run("In your own loop")
-    told = capsys.readouterr().out
-    assert "4 of 4 query and key projections changed, 4 frozen" in told
-    assert "matrix products allow a speed-up of at most 1.0" in told
+    output = capsys.readouterr().out
+    assert "4 of 4 query and key projections changed, 4 frozen" in output
+    assert "matrix products allow a speed-up of at most 1.0" in output
     again = type(names["model"]).from_pretrained("my-model").eval()
     names["model"].eval()
     batch = names["batch"]

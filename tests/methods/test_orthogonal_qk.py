@@ -129,7 +129,7 @@ def test_the_kind_of_number_stays(load: Any, dtype: torch.dtype) -> None:
     assert {p.dtype for p in network.parameters()} == {dtype}
 
 
-def test_weights_that_cannot_be_orthogonal_are_told() -> None:
+def test_weights_that_cannot_be_orthogonal_are_reported() -> None:
     with pytest.raises(ModelError, match=r"layer\.query: 8 rows cannot be orthonormal in 4 dimensions"):
         orthogonal_heads(torch.randn(16, 4), 2, "layer.query")
     broken = torch.randn(8, 8)
@@ -263,7 +263,7 @@ def test_only_the_chosen_layers_change(load: Any, layers: Any, chosen: set[int])
     assert frozen == changed == chosen
 
 
-def test_a_layer_that_is_not_there_is_told(load: Any) -> None:
+def test_a_layer_that_is_not_there_is_reported(load: Any) -> None:
     with pytest.raises(ModelError, match="names block 7, but BertForSequenceClassification has 2 blocks, 0 to 1"):
         method(layers=[0, 7]).prepare(load().network)
 
@@ -288,7 +288,7 @@ def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
     assert torch.equal(first, second)
 
 
-@pytest.mark.parametrize(("settings", "told"), [
+@pytest.mark.parametrize(("settings", "expected"), [
     ({"parts": []}, "nothing would change"),
     ({"parts": ["q", "q"]}, "same part twice"),
     ({"parts": ["v"]}, "parts"),
@@ -301,8 +301,8 @@ def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
     ({"ffn": True}, "ffn"),
     ({"seed": -1}, "seed"),
 ])  # fmt: skip
-def test_impossible_settings_are_refused_when_they_are_read(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_impossible_settings_are_refused_when_they_are_read(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValidationError, match=expected):
         parse_method_use({"orthogonal_qk": settings})
 
 
@@ -351,6 +351,6 @@ def test_frozen_weights_stay_and_the_rest_learns(load: Any) -> None:
     assert all(not torch.equal(after[k], before[k]) for k in values)
 
 
-def test_a_model_without_such_layers_is_told() -> None:
+def test_a_model_without_such_layers_is_reported() -> None:
     with pytest.raises(ModelError, match="no attention layer"):
         method().prepare(nn.Linear(2, 2))

@@ -287,7 +287,7 @@ def test_a_language_model_keeps_its_tied_head() -> None:
         ({"type": "trainable_tokens", "token_indices": [3]}, r"the fresh head \(classifier\.bias, .* would stay as it"),
     ],
 )
-def test_what_does_not_fit_the_model_is_told(load: Any, settings: dict[str, Any], words: str) -> None:
+def test_what_does_not_fit_the_model_is_reported(load: Any, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelError, match=words):
         method(**settings).prepare(load().network)
 

@@ -123,7 +123,7 @@ def test_a_name_alone_is_lora_and_dora_is_lora_with_its_switch() -> None:
         *(({name: "x"}, f".{name}", f"unknown field of LoraConfig '{name}'") for name in sorted(INFRASTRUCTURE)),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, settings: Any, place: str, words: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, settings: Any, place: str, words: str) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(yaml.safe_dump(study_with(settings), sort_keys=False))
     with pytest.raises(StudyError) as caught:
@@ -136,13 +136,13 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, settings: Any, place: s
     assert (place.strip(".") or "peft") in lines[line - 1]
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(StudyError) as caught:
         read({"r": "x", "lora_alfa": 3, "bias": 1})
     assert len(caught.value.problems) == 3
 
 
-def test_without_the_library_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch, tiny_model: Path) -> None:
+def test_without_the_library_the_way_to_get_it_is_reported(monkeypatch: pytest.MonkeyPatch, tiny_model: Path) -> None:
     from transformers import AutoModelForSequenceClassification
 
     method = create_method(parse_method_use("peft"), seed=0)

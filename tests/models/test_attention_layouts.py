@@ -319,10 +319,10 @@ def odd() -> Iterator[OddModel]:
 def test_an_unknown_attention_is_named_and_described_in_three_lines(odd: OddModel) -> None:
     with pytest.raises(ModelError) as caught:
         orthogonalize_qk(odd)
-    told = str(caught.value)
-    assert "OddAttention at layers.0 with ask [16 x 16], tell [32 x 16], out [16 x 16]" in told
-    assert "from fairtune import register_attention" in told
-    assert 'register_attention("OddAttention", projections' in told
+    message = str(caught.value)
+    assert "OddAttention at layers.0 with ask [16 x 16], tell [32 x 16], out [16 x 16]" in message
+    assert "from fairtune import register_attention" in message
+    assert 'register_attention("OddAttention", projections' in message
 
     register_attention("OddAttention", {"ask": "q", "tell": "kv"}, heads="n_heads")
     x = torch.randn(2, 1, 16)
@@ -350,6 +350,6 @@ def test_one_unknown_attention_among_known_ones_is_refused() -> None:
         attention_layers(model)
 
 
-def test_a_model_without_attention_is_told_so() -> None:
+def test_a_model_without_attention_is_reported_so() -> None:
     with pytest.raises(ModelError, match=r"no attention layer .* was found"):
         attention_layers(nn.Sequential(nn.Linear(2, 2)))

@@ -196,7 +196,7 @@ def test_padding_gives_no_weight_another_gradient(name: str, attention: Attentio
 
 @each_model
 @each_attention
-def test_attention_and_hidden_states_are_told(name: str, attention: Attention) -> None:
+def test_attention_and_hidden_states_are_reported(name: str, attention: Attention) -> None:
     model = made(name, attention)
     model.set_attn_implementation("eager")
     with torch.no_grad():

@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_damage_is_told_in_a_sentence_that_names_the_file(model: Path, case: str) -> None:
+def test_damage_is_reported_in_a_sentence_that_names_the_file(model: Path, case: str) -> None:
     damage, named = CASES[case]
     damage(model)
     with pytest.raises(ModelError) as caught:
@@ -127,7 +127,7 @@ def test_verbs_tell_it_and_nothing_else(model: Path, tiny_task: Any, tmp_path: P
 
 
 @pytest.mark.parametrize("verb", ["predict", "train"])
-def test_a_tokenizer_of_another_model_is_told(model: Path, tiny_task: Any, tmp_path: Path, verb: str) -> None:
+def test_a_tokenizer_of_another_model_is_reported(model: Path, tiny_task: Any, tmp_path: Path, verb: str) -> None:
     tokenizer = json.loads((model / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["film"] = 5000
     (model / "tokenizer.json").write_text(json.dumps(tokenizer))

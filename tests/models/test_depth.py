@@ -142,7 +142,7 @@ def test_bpsoms_head_is_the_head() -> None:
     assert "above the layers" not in found, "the pooler is gone"
 
 
-def test_what_cannot_be_looked_into_is_told() -> None:
+def test_what_cannot_be_looked_into_is_reported() -> None:
     class NoLayers(hf.PreTrainedModel):
         config_class: Any = hf.BertConfig
 

@@ -69,7 +69,7 @@ def test_peft_around_bpsom() -> None:
     assert len(looked_up(adapted, inputs(build("bert"), 6))) == 1
 
 
-def test_a_model_without_token_embeddings_is_told() -> None:
+def test_a_model_without_token_embeddings_is_reported() -> None:
     size: dict[str, Any] = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     for model in (nn.Linear(2, 2), hf.ViTModel(hf.ViTConfig(image_size=8, patch_size=4, **size))):
         with pytest.raises(ModelError, match=f"{type(model).__name__} has no token embeddings"):

@@ -75,8 +75,8 @@ def answer(words: list[str], apart: bool) -> tuple[int, str]:
         done = CliRunner().invoke(app, words, input="y\n" * 100)
         return done.exit_code, done.output
     started = [sys.executable, "-m", "fairtune", *words]
-    told = subprocess.run(started, input="y\n" * 100, capture_output=True, text=True, timeout=60, check=False)
-    return told.returncode, told.stdout + told.stderr
+    finished = subprocess.run(started, input="y\n" * 100, capture_output=True, text=True, timeout=60, check=False)
+    return finished.returncode, finished.stdout + finished.stderr
 
 
 @pytest.mark.parametrize("verb", ["inspect", "plan", "run", "predict", "train"])
@@ -170,9 +170,9 @@ except EOFError:
 PIPE = f"""
 import os
 from fairtune.core.pipes import own_pipes
-given, told = own_pipes()
+inbox, outbox = own_pipes()
 {ASK}
-os.write(told, repr((asked, os.read(given, 99))).encode())
+os.write(outbox, repr((asked, os.read(inbox, 99))).encode())
 """
 ROWS = f"""
 import os, sys

@@ -1,4 +1,4 @@
-"""What a checkpoint has no weights for: a head is drawn, a pooler is told, an encoder is refused."""
+"""What a checkpoint has no weights for: a head is drawn, a pooler is reported, an encoder is refused."""
 
 from __future__ import annotations
 

@@ -131,8 +131,8 @@ def test_a_saved_model_is_a_plain_transformers_model(name: str, tokenizer: Any, 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_special_tokens_are_the_tokenizers(name: str, tokenizer: Any) -> None:
     network: Any = drawn(name, tokenizer=tokenizer).network
-    for told in (network.config, network.generation_config):
-        assert (told.bos_token_id, told.eos_token_id, told.pad_token_id) == (0, 0, 1)
+    for settings in (network.config, network.generation_config):
+        assert (settings.bos_token_id, settings.eos_token_id, settings.pad_token_id) == (0, 0, 1)
     bare: Any = drawn(name).network
     assert bare.config.eos_token_id is bare.config.pad_token_id is None, "not GPT-2's 50256, which does not exist here"
     assert all(torch.equal(a, b) for a, b in zip(network.parameters(), bare.parameters(), strict=True))
@@ -196,14 +196,14 @@ def test_a_model_that_sees_ahead_is_no_language_model(name: str, tmp_path: Path)
         load_language_model(source)
 
 
-def test_other_architectures_are_told_in_one_line(tmp_path: Path) -> None:
+def test_other_architectures_are_reported_in_one_line(tmp_path: Path) -> None:
     source = saved(build("distilbert"), tmp_path)
     with pytest.raises(ModelError, match="transformers cannot load it as a language model: ") as caught:
         load_language_model(source)
     assert "\n" not in str(caught.value)
 
 
-def test_a_checkpoint_without_a_head_of_its_own_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_head_of_its_own_is_reported(tmp_path: Path) -> None:
     sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
     base = LlamaModel(LlamaConfig(**sizes, intermediate_size=48, tie_word_embeddings=False))
     with pytest.raises(ModelError, match=r"no weights for 1 tensors of LlamaForCausalLM \(lm_head.weight\)"):
@@ -252,6 +252,6 @@ def test_settings_of_generation_that_would_not_be_saved_do_not_cost_a_run_its_mo
     assert kept.network.generation_config.temperature == 0.3
 
 
-def test_damaged_settings_of_generation_are_told(tmp_path: Path) -> None:
+def test_damaged_settings_of_generation_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"its generation_config\.json cannot be used: .*nonsense"):
         load_language_model(with_generation(tmp_path, {"cache_implementation": "nonsense"}))

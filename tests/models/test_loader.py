@@ -68,14 +68,14 @@ def test_a_head_of_another_size_is_drawn_afresh(tiny_model: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "size"), [(b"version https://git-lfs.github.com/spec/v1\n", None), (None, 1000), (b"", None)]
 )
-def test_damaged_weights_are_told(model: Path, content: bytes | None, size: int | None) -> None:
+def test_damaged_weights_are_reported(model: Path, content: bytes | None, size: int | None) -> None:
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:size] if content is None else content)
     with pytest.raises(ModelError, match=r"model 'model': model\.safetensors is damaged: ."):
         load(model)
 
 
-def test_an_architecture_that_transformers_does_not_know_is_told(model: Path) -> None:
+def test_an_architecture_that_transformers_does_not_know_is_reported(model: Path) -> None:
     (model / "config.json").write_text('{"model_type": "no-such-thing"}')
     with pytest.raises(ModelError, match=r"its config\.json cannot be used: .*no-such-thing"):
         load(model)
@@ -129,7 +129,7 @@ def test_attention_layers_are_found_in_order(tiny_model: Path) -> None:
     assert (query.heads, query.weight().shape) == (4, (32, 32))
 
 
-def test_a_model_without_such_layers_is_told() -> None:
+def test_a_model_without_such_layers_is_reported() -> None:
     with pytest.raises(ModelError, match=r"Sequential: no attention layer .*MultiheadAttention"):
         attention_layers(nn.Sequential(nn.MultiheadAttention(8, 2)))
 

@@ -73,7 +73,7 @@ def test_everything_that_decides_the_model_is_in_its_identity(monkeypatch: pytes
         ("gpt-mini(size=3)", "has no setting 'size'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_what_is_allowed(spec: str | dict[str, Any], words: str) -> None:
+def test_what_is_wrong_is_reported_with_what_is_allowed(spec: str | dict[str, Any], words: str) -> None:
     with pytest.raises(ModelError) as caught:
         find_model(spec)
     assert words in str(caught.value)

@@ -96,7 +96,7 @@ def damage(folder: Path, fault: str) -> None:
         ("bad index", "model.safetensors.index.json is no index of weights"),
     ],
 )
-def test_a_folder_that_is_no_model_is_told(model: Path, fault: str, words: str) -> None:
+def test_a_folder_that_is_no_model_is_reported(model: Path, fault: str, words: str) -> None:
     damage(model, fault)
     with pytest.raises(ModelError) as caught:
         find_model(str(model))
@@ -116,7 +116,7 @@ def test_sharded_weights_are_all_counted(model: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "a/b/c"])
-def test_a_missing_folder_is_told(name: str) -> None:
+def test_a_missing_folder_is_reported(name: str) -> None:
     with pytest.raises(ModelError, match=f"model '{name}': that is missing, not a folder with a transformers model"):
         find_model(name)
 
@@ -206,7 +206,7 @@ def test_a_hub_model_in_the_cache_is_found_without_network(cache: Path) -> None:
     assert find_in_process(cache, *names) == [f"{name} {COMMIT} {COMMIT} {snapshot}" for name in names]
 
 
-def test_a_hub_model_that_is_nowhere_is_told(cache: Path) -> None:
+def test_a_hub_model_that_is_nowhere_is_reported(cache: Path) -> None:
     lines = find_in_process(cache, "org/none", "org/name@no-such-branch", "minilmm", "not a name")
     assert [line.split(" ")[0] for line in lines] == ["ModelError"] * 4, "one line each"
     for line, name in zip(lines, ("org/none", "org/name@no-such-branch", "minilmm", "not a name"), strict=True):

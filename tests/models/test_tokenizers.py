@@ -136,12 +136,12 @@ def test_bytes_alone_are_a_vocabulary_and_fewer_are_refused() -> None:
             find_tokenizer(size, PRESET, of())
 
 
-def test_no_text_is_told() -> None:
+def test_no_text_is_reported() -> None:
     with pytest.raises(DataError, match="there is no training text"):
         find_tokenizer(400, PRESET, of([], "empty"))
 
 
-def test_what_goes_wrong_while_reading_is_told_as_it_is_and_nothing_is_kept() -> None:
+def test_what_goes_wrong_while_reading_is_reported_as_it_is_and_nothing_is_kept() -> None:
     def unreadable() -> Iterator[list[str]]:
         yield STORIES
         raise DataError("shard 2 is damaged")
@@ -197,13 +197,13 @@ def test_a_folder_is_known_by_what_is_in_it(tiny_model: Path, tmp_path: Path) ->
     ("name", "words"),
     [("./nowhere", "that is missing, not a folder"), ("a/b/c", "that is missing"), ("{file}", "that is a file")],
 )
-def test_what_is_no_folder_is_told(name: str, words: str, tmp_path: Path) -> None:
+def test_what_is_no_folder_is_reported(name: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ModelError, match=words):
         find_tokenizer(name.format(file=tmp_path / "file"), PRESET, of())
 
 
-def test_a_folder_without_or_with_a_damaged_tokenizer_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_or_with_a_damaged_tokenizer_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"has no tokenizer files \(tokenizer.json"):
         find_tokenizer(str(tmp_path), PRESET, of())
     (tmp_path / "tokenizer.json").write_text("{")

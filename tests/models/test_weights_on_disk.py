@@ -94,7 +94,7 @@ def test_links_within_the_folder_and_to_it_are_followed(model: Path, tmp_path: P
     "[1]", "{}", '{"weight_map": {}}', '{"weight_map": ["a.safetensors"]}', '{"weight_map": {"x": 3}}', '{"weight_map": {"x": ""}}',
     '{"weight_map": {"x": "a.safetensors"}, "metadata": 3}', "[" * 100_000, "",
 ])  # fmt: skip
-def test_an_index_of_wrong_types_is_told(model: Path, content: str) -> None:
+def test_an_index_of_wrong_types_is_reported(model: Path, content: str) -> None:
     (model / SINGLE).rename(model / "a.safetensors")
     (model / INDEX).write_text(content)
     refused(model, rf"{INDEX} is no index of weights")

@@ -82,15 +82,17 @@ def test_the_monitor_fits_where_it_is_shown() -> None:
     assert isinstance(make_monitor(), PlainMonitor), "pytest's standard error is no terminal"
 
 
-@pytest.mark.parametrize(("value", "told"), [(4.2713, "4.271"), (434.31, "434.3"), (float("inf"), "∞"), (None, "–")])
-def test_a_perplexity_is_told_as_it_is(value: float | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "expected"), [(4.2713, "4.271"), (434.31, "434.3"), (float("inf"), "∞"), (None, "–")]
+)
+def test_a_perplexity_is_reported_as_it_is(value: float | None, expected: str) -> None:
     result = {
         "status": "finished",
         "metric": "perplexity",
         "metrics": {"test": {"perplexity": value}},
         "seconds": {"total": 12.0},
     }
-    assert outcome_text({"result": result}) == f"perplexity {told}, 12 s"
+    assert outcome_text({"result": result}) == f"perplexity {expected}, 12 s"
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -104,7 +106,7 @@ def test_a_reason_commands_nothing(plan: Plan, terminal: bool) -> None:
     monitor.update(run, "ended", {"result": {"status": "failed", "reason": ALL}})
     monitor.update(run, "refused", {"reason": ALL})
     monitor.end()
-    told = STYLE.sub("", out.getvalue())
-    assert raw_codes(told) == []
-    assert r"failed: \x1b[2J" in told
-    assert "[/x] [red] [link=http://x]y[/link] :smile:" in told
+    output = STYLE.sub("", out.getvalue())
+    assert raw_codes(output) == []
+    assert r"failed: \x1b[2J" in output
+    assert "[/x] [red] [link=http://x]y[/link] :smile:" in output

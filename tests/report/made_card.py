@@ -6,7 +6,7 @@ from typing import Any
 
 LAYERS, HEADS = 2, 2
 FORWARD, BACKWARD, FROZEN_BACKWARD = 100e6, 200e6, 183.4e6
-"""Matrix products a token; freezing queries and keys saves part of the backward pass."""
+"""Matrix products per token; freezing queries and keys saves part of the backward pass."""
 
 
 def made_card(frozen: bool, changed: bool) -> dict[str, Any]:

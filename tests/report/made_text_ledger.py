@@ -54,7 +54,7 @@ class MadeTextLedger:
         return run_folder(self.runs, STUDY, arm, seed)
 
     def score(self, arm: str, seed: int, loss: float, later: float = 0.01) -> None:
-        """Store sums by document whose loss a token is exactly this."""
+        """Store sums by document whose loss per token is exactly this."""
         splits = {"validation": loss + 0.01, "test": loss, "final": loss + later}
         generator = np.random.default_rng([seed, crc32(arm.encode())])
         write_predictions(

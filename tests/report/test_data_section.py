@@ -65,7 +65,7 @@ def test_a_study_without_a_card_says_so(ledger: MadeLedger) -> None:
         assert "This study was recorded without a data card." in text
 
 
-def test_hashes_are_told_even_without_a_card(ledger: MadeLedger) -> None:
+def test_hashes_are_reported_even_without_a_card(ledger: MadeLedger) -> None:
     change_plan(ledger, task={"hashes": {"train": "0123456789abcdef", "test": "fedcba9876543210"}})
     for text in (text for kind, text in texts(ledger).items() if kind != "json"):
         assert "0123456789ab" in text
@@ -73,7 +73,7 @@ def test_hashes_are_told_even_without_a_card(ledger: MadeLedger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (
             {"problem": "DataError: the cache cannot be used"},
@@ -82,10 +82,10 @@ def test_hashes_are_told_even_without_a_card(ledger: MadeLedger) -> None:
         ({"task": "half a card"}, "data.json is not what was written"),
     ],
 )
-def test_a_card_that_could_not_be_made_or_read_is_told(ledger: MadeLedger, content: Any, told: str) -> None:
+def test_a_card_that_could_not_be_made_or_read_is_reported(ledger: MadeLedger, content: Any, expected: str) -> None:
     keep(ledger, content)
-    assert told in texts(ledger)["html"]
-    assert told in texts(ledger)["markdown"].replace("\\", "")
+    assert expected in texts(ledger)["html"]
+    assert expected in texts(ledger)["markdown"].replace("\\", "")
 
 
 def test_a_card_of_other_data_is_not_shown(ledger: MadeLedger, card: DataCard) -> None:
@@ -105,7 +105,7 @@ def test_allowed_contamination_is_at_the_top(ledger: MadeLedger, card: DataCard)
     assert json.loads(found["json"])["data"]["notes"] != []
 
 
-def test_deduplication_is_told(ledger: MadeLedger, tmp_path: Path) -> None:
+def test_deduplication_is_reported(ledger: MadeLedger, tmp_path: Path) -> None:
     card = replace(card_of(files(tmp_path, **SMALL), dedupe=True), fingerprint="f" * 64)
     keep(ledger, card.as_json())
     assert "</code> took out 5 training rows (1 also in the test split" in texts(ledger)["html"]

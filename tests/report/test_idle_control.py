@@ -57,10 +57,12 @@ def test_arms_are_compared_with_the_observer_besides_the_baseline(tmp_path: Path
     fair = results.comparison("bpsom", "bpsom-observer")
     assert fair is not None
     assert fair.found.difference == pytest.approx(10 / 400)
-    told = {finding.arm: " ".join(finding.cautions) for finding in make_content(results).sections["findings"].findings}
-    assert told["bpsom"].startswith("Like with like: ")
-    assert "bpsom-observer" in told["bpsom"]
-    assert "Like with like" not in told["bpsom-observer"]
+    remarks = {
+        finding.arm: " ".join(finding.cautions) for finding in make_content(results).sections["findings"].findings
+    }
+    assert remarks["bpsom"].startswith("Like with like: ")
+    assert "bpsom-observer" in remarks["bpsom"]
+    assert "Like with like" not in remarks["bpsom-observer"]
 
 
 def test_an_observer_that_is_itself_the_reference_is_not_compared_with_twice(tmp_path: Path) -> None:

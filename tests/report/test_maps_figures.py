@@ -110,6 +110,6 @@ def test_passes_go_by_epoch_where_there_is_one_an_epoch(records: list[MapRecord]
     assert when(passes[0], [passes[0], passes[0]]) == "step 5"
 
 
-@pytest.mark.parametrize(("count", "told"), [(7, "7"), (9999, "9999"), (12_345, "12k"), (3_400_000, "3M")])
-def test_numbers_of_examples_are_short(count: int, told: str) -> None:
-    assert short_count(count) == told
+@pytest.mark.parametrize(("count", "expected"), [(7, "7"), (9999, "9999"), (12_345, "12k"), (3_400_000, "3M")])
+def test_numbers_of_examples_are_short(count: int, expected: str) -> None:
+    assert short_count(count) == expected

@@ -83,12 +83,12 @@ def test_the_map_is_of_the_first_finished_seed_and_says_so(maps: MapsSection, fi
     assert shown is not None
     assert (shown.seed, shown.when, shown.step, shown.best_step) == (0, "epoch 2", 10, 5)
     for kind in ("html", "markdown"):
-        told = files[kind].replace("\u00a0", " ")
-        assert "Seed 0 after its last labelling pass, epoch 2 (step 10)." in told
-        assert "The weights that are scored are of step 5, epoch 1." in told
-        assert "Each map is of one seed, an illustration" in told
-        assert "In observer the map only watches" in told
-        assert "No map is shown: none of its runs is finished." in told
+        output = files[kind].replace("\u00a0", " ")
+        assert "Seed 0 after its last labelling pass, epoch 2 (step 10)." in output
+        assert "The weights that are scored are of step 5, epoch 1." in output
+        assert "Each map is of one seed, an illustration" in output
+        assert "In observer the map only watches" in output
+        assert "No map is shown: none of its runs is finished." in output
 
 
 def test_pictures_stand_inside_the_page(files: dict[str, str]) -> None:
@@ -111,9 +111,9 @@ def test_table_cells_have_median_and_range(files: dict[str, str]) -> None:
 
 
 def test_json_has_the_passes_and_no_arrays(files: dict[str, str]) -> None:
-    told = json.loads(files["json"])["maps"]
-    assert [run["passes"][-1]["units"] for run in told["runs"]][:1] == [7]
-    assert told["arms"][0]["shown"]["records"] == []
+    answer = json.loads(files["json"])["maps"]
+    assert [run["passes"][-1]["units"] for run in answer["runs"]][:1] == [7]
+    assert answer["arms"][0]["shown"]["records"] == []
     assert "prototypes" not in files["json"]
 
 
@@ -129,9 +129,9 @@ def test_damage_leaves_the_figures_and_says_which_map_is_missing(tmp_path: Path)
     found = content.sections["maps"]
     assert found.arms[0].n == 3
     assert found.arms[0].shown is None
-    told = "\n".join(SECTION.markdown(found, content))
-    assert r"what seed 0 recorded cannot be read; \`fairtune som made/bpsom/seed-0\` says why" in told
-    assert str(tmp_path) not in told
+    output = "\n".join(SECTION.markdown(found, content))
+    assert r"what seed 0 recorded cannot be read; \`fairtune som made/bpsom/seed-0\` says why" in output
+    assert str(tmp_path) not in output
 
 
 def test_where_nothing_is_removed_no_curve_is_drawn(make_ledger: Callable[..., MadeLedger]) -> None:

@@ -128,13 +128,13 @@ def test_lengths_are_of_the_test_split(section: MistakesSection) -> None:
 
 def test_everything_is_in_page_and_markdown(files: dict[str, str]) -> None:
     for kind in ("html", "markdown"):
-        told = files[kind].replace("\u00a0", " ")
-        assert "false positives: “no” taken for “yes”" in told
-        assert "3.3 (3 to 4)" in told
-        assert "taken for “yes” by 100 % of all 6 runs; confidence 95 %" in told
-        assert "by 100 % of baseline’s runs, 33 % of arm’s" in told
-        assert "Only validation examples have kinds" in told
-        assert "second" in told
+        output = files[kind].replace("\u00a0", " ")
+        assert "false positives: “no” taken for “yes”" in output
+        assert "3.3 (3 to 4)" in output
+        assert "taken for “yes” by 100 % of all 6 runs; confidence 95 %" in output
+        assert "by 100 % of baseline’s runs, 33 % of arm’s" in output
+        assert "Only validation examples have kinds" in output
+        assert "second" in output
     assert 'aria-label="Right answers by kind and by length' in files["html"]
     assert json.loads(files["json"])["mistakes"]["hard_total"] == 2
 
@@ -153,12 +153,12 @@ def test_long_lists_are_cut_and_say_so(make_ledger: Callable[..., MadeLedger]) -
     found = read_mistakes(made.results())
     assert found is not None
     assert (len(found.hard), found.hard_total) == (SHOWN, 40)
-    told = list(mistake_lines(found, 0.95))
-    assert "Wrong in most of all 4 runs (5 of 40):" in told
+    lines = list(mistake_lines(found, 0.95))
+    assert "Wrong in most of all 4 runs (5 of 40):" in lines
 
 
 @pytest.mark.parametrize("content", [None, b"no parquet"])
-def test_without_texts_the_rest_is_told(ledger: MadeLedger, content: bytes | None) -> None:
+def test_without_texts_the_rest_is_reported(ledger: MadeLedger, content: bytes | None) -> None:
     if content is not None:
         (ledger.runs / "made" / FILE).write_bytes(content)
     found = read_mistakes(ledger.results())
@@ -169,7 +169,7 @@ def test_without_texts_the_rest_is_told(ledger: MadeLedger, content: bytes | Non
     assert found.hard[0].texts == ()
 
 
-def test_texts_of_a_part_are_told_to_be_that(ledger: MadeLedger) -> None:
+def test_texts_of_a_part_are_reported_as_that(ledger: MadeLedger) -> None:
     keep_texts(ledger, kept=50, kinds=False)
     found = read_mistakes(ledger.results())
     assert found is not None

@@ -97,7 +97,9 @@ def test_what_went_wrong_is_in_every_file(ledger: MadeLedger) -> None:
         assert "later/seed-2" in text
 
 
-def test_every_run_is_signed_and_no_folder_of_the_machine_is_told(results: Results, written: dict[str, Path]) -> None:
+def test_every_run_is_signed_and_no_folder_of_the_machine_is_reported(
+    results: Results, written: dict[str, Path]
+) -> None:
     for path in written.values():
         text = path.read_text()
         assert all(run["signature"] in text for run in results.plan["runs"])

@@ -56,7 +56,7 @@ def test_a_row_a_projection_with_the_worst_and_the_mean_of_its_heads() -> None:
     assert (first.changed, first.frozen) == (True, True)
 
 
-def test_logits_that_cannot_be_told_by_layer_leave_the_column_empty() -> None:
+def test_logits_that_cannot_be_assigned_to_layers_leave_the_column_empty() -> None:
     logits = [{**entry, "layer": entry["layer"].replace("att", "encoder_att")} for entry in ATTENTION["logits"]]
     assert {row.logit_spread for row in layer_rows({**ATTENTION, "logits": logits})} == {None}
     assert {row.logit_spread for row in layer_rows({**ATTENTION, "logits": []})} == {None}
@@ -126,7 +126,7 @@ def test_encoder_and_decoder_have_a_panel_each(ledger: MadeLedger) -> None:
     assert all(name in figure for name in ("encoder: mean", "decoder: mean", "decoder to encoder: mean"))
 
 
-def test_a_problem_with_the_attention_is_told(ledger: MadeLedger) -> None:
+def test_a_problem_with_the_attention_is_reported(ledger: MadeLedger) -> None:
     content = edit_card(ledger, "focal", attention={"problem": "attention of <unknown> layout"})
     assert "attention of &lt;unknown&gt; layout" in HtmlExporter().render(content)
     assert card(content, "focal").geometry == {}
@@ -143,10 +143,10 @@ def test_geometry_is_in_every_file_and_all_of_it_in_json(written: dict[str, Path
         text = written[kind].read_text()
         assert "5e−7" in text
         assert "|W Wᵀ − I|".replace("|", r"\|" if kind == "markdown" else "|") in text
-    told = next(c for c in json.loads(written["json"].read_text())["cards"] if c["arm"] == "oelm-freeze")
-    assert told["attention"] == ATTENTION
-    assert told["costs"]["optimizer_bytes_saved"] == 800
-    assert told["proof"] == {"tensors": 4, "runs": 3}
+    answer = next(c for c in json.loads(written["json"].read_text())["cards"] if c["arm"] == "oelm-freeze")
+    assert answer["attention"] == ATTENTION
+    assert answer["costs"]["optimizer_bytes_saved"] == 800
+    assert answer["proof"] == {"tensors": 4, "runs": 3}
 
 
 def test_the_page_names_layers_and_heads(written: dict[str, Path]) -> None:
@@ -167,10 +167,10 @@ def test_a_report_of_cards_without_attention_keeps_its_list(ledger: MadeLedger) 
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(4.8e-7, "5e−7"), (0.4931, "0.493"), (0.0, "0"), (None, "–"), (float("inf"), "–")]
+    ("value", "expected"), [(4.8e-7, "5e−7"), (0.4931, "0.493"), (0.0, "0"), (None, "–"), (float("inf"), "–")]
 )
-def test_small_errors_are_told_by_their_magnitude(value: float | None, told: str) -> None:
-    assert error_size(value) == told
+def test_small_errors_are_reported_by_their_magnitude(value: float | None, expected: str) -> None:
+    assert error_size(value) == expected
 
 
 def test_three_digits_of_the_rounded_value() -> None:

@@ -50,7 +50,7 @@ def test_best_and_final_are_two_figures(text_content: ReportContent) -> None:
     assert arm.tokens_per_second == pytest.approx(4096)
 
 
-def test_an_inferior_arm_is_told_in_perplexity_and_percent_with_its_margin(text_content: ReportContent) -> None:
+def test_an_inferior_arm_is_reported_in_perplexity_and_percent_with_its_margin(text_content: ReportContent) -> None:
     found = finding(text_content, "oelm-freeze")
     assert found.word == "inferior"
     assert re.fullmatch(
@@ -97,7 +97,7 @@ def test_differences_stand_beside_their_change_in_percent(text_files: dict[str, 
     assert "+0.740<br><small>+17.4\u00a0%</small>" in text_files["html"]
 
 
-def test_a_target_that_is_never_reached_is_told_so_and_never_zero(text_files: dict[str, str]) -> None:
+def test_a_target_that_is_never_reached_is_reported_so_and_never_zero(text_files: dict[str, str]) -> None:
     for kind in ("html", "markdown"):
         assert "not reached (0 of 3)" in text_files[kind]
         assert "120 (3 of 3)" in text_files[kind]
@@ -108,9 +108,9 @@ def test_a_target_that_is_never_reached_is_told_so_and_never_zero(text_files: di
 
 def test_without_a_target_there_is_no_such_column(make_text: MakeText) -> None:
     made = make_text({"baseline": TextArm([1.4, 1.5])})
-    told = [*files(made).values(), in_terminal(made)]
-    assert all("steps to a" not in text.replace("Steps", "steps") for text in told)
-    assert all("target loss " not in text for text in told)
+    texts = [*files(made).values(), in_terminal(made)]
+    assert all("steps to a" not in text.replace("Steps", "steps") for text in texts)
+    assert all("target loss " not in text for text in texts)
 
 
 def test_the_data_are_documents_tokens_bytes_and_words(text_files: dict[str, str]) -> None:
@@ -133,10 +133,10 @@ def test_the_table_fits_in_a_hundred_columns_with_a_line_an_arm(kept_text_ledger
     lines = {line.split()[0]: line for line in text.splitlines()[3:11]}
     assert set(lines) == set(kept_text_ledger.arms)
     assert re.search(r"3 +5\.003 ± 0\.124 +5\.053 +\+17\.4 \[\+\S+, \+\S+\] +\.\d+ +inferior", lines["oelm-freeze"])
-    told = " ".join(text.split())
-    assert "perplexity: lower is better; a token of bpe-2000 (2,000 tokens)" in told
-    assert "oelm-freeze not reached (0 of 3)" in told
-    assert "failed: oelm-random-1e-3/seed-1: the loss is nan at step 30" in told
+    output = " ".join(text.split())
+    assert "perplexity: lower is better; a token of bpe-2000 (2,000 tokens)" in output
+    assert "oelm-freeze not reached (0 of 3)" in output
+    assert "failed: oelm-random-1e-3/seed-1: the loss is nan at step 30" in output
 
 
 def test_one_run_has_figures_but_no_interval_and_no_verdict(make_text: MakeText) -> None:
@@ -155,13 +155,14 @@ def test_an_infinite_perplexity_is_shown_as_such(make_text: MakeText, arm: str) 
     losses = {"baseline": [1.45, 1.46], "oelm": [1.6, 1.61]}
     losses[arm][1] = 800.0
     made = make_text({name: TextArm(loss) for name, loss in losses.items()})
-    told = files(made)
-    assert "∞" in told["markdown"]
-    assert "∞" in told["html"]
+    written = files(made)
+    assert "∞" in written["markdown"]
+    assert "∞" in written["html"]
     assert "∞" in in_terminal(made)
-    assert f"the perplexity of {arm}/seed-1 is not a finite number" in told["markdown"]
+    assert f"the perplexity of {arm}/seed-1 is not a finite number" in written["markdown"]
     assert (
-        next(r for r in json.loads(told["json"])["rows"] if r["arm"] == arm)["summaries"]["perplexity"]["mean"] is None
+        next(r for r in json.loads(written["json"])["rows"] if r["arm"] == arm)["summaries"]["perplexity"]["mean"]
+        is None
     )
 
 
@@ -216,23 +217,23 @@ def test_missing_and_damaged_samples_are_left_out_with_a_remark(make_text: MakeT
     assert [list(found.by_arm) for found in samples.prompts] == [["baseline"]] * 2
     assert "oelm: " in samples.remarks[0]
     written = files(made)
-    assert all("seed 0" in told for told in (written["html"], written["markdown"]))
+    assert all("seed 0" in page for page in (written["html"], written["markdown"]))
     assert "Left out: oelm: " in written["markdown"]
 
 
 def test_hostile_samples_stay_text(make_text: MakeText) -> None:
     says = "</p><script>alert('x')</script>\n| a | **b** `c` <img src=x onerror=y>\x1b[2J &lt;"
-    told = files(make_text({"baseline": TextArm([1.4, 1.4], says=says)}))
-    assert "<script" not in told["html"]
-    assert "<img" not in told["html"]
-    assert "&lt;/p&gt;&lt;script&gt;" in told["html"]
-    line = next(line for line in told["markdown"].splitlines() if "alert" in line)
+    written = files(make_text({"baseline": TextArm([1.4, 1.4], says=says)}))
+    assert "<script" not in written["html"]
+    assert "<img" not in written["html"]
+    assert "&lt;/p&gt;&lt;script&gt;" in written["html"]
+    line = next(line for line in written["markdown"].splitlines() if "alert" in line)
     assert not re.search(r"(?<!\\)<", line)
     assert len(re.findall(r"(?<!\\)\|", line)) == 3
-    assert json.loads(told["json"])["samples"]["prompts"][0]["by_arm"]["baseline"] == says
+    assert json.loads(written["json"])["samples"]["prompts"][0]["by_arm"]["baseline"] == says
 
 
-def test_tables_have_as_many_cells_as_heads_and_nothing_is_told_of_the_machine(text_files: dict[str, str]) -> None:
+def test_tables_have_as_many_cells_as_heads_and_nothing_is_said_about_the_machine(text_files: dict[str, str]) -> None:
     for table in re.findall(r"(?:^\|.*\n)+", text_files["markdown"], flags=re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
     assert all("/secret/place" not in text for text in text_files.values())

@@ -79,7 +79,7 @@ def test_one_arm_is_no_ranking(make_ledger: Callable[..., MadeLedger]) -> None:
     assert content.sections["comparisons"].ranking == ()
 
 
-def test_settings_that_differ_are_told_beside_the_answer() -> None:
+def test_settings_that_differ_are_reported_beside_the_answer() -> None:
     assert settings_text(worth_of(versus(), "accuracy")) == ""
     one = worth_of(versus(confounds=(Confound("max_length", "128", "64"),)), "accuracy")
     assert settings_text(one) == "differs in max_length 128, not 64"
@@ -151,8 +151,8 @@ def test_a_method_that_is_not_installed_here_is_expected_to_cost_what_the_plan_s
 def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
     results = two_passes.results()
     content = make_content(results)
-    told = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.sections["comparisons"].left_out]
-    assert told == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
+    found = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.sections["comparisons"].left_out]
+    assert found == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
     assert content.sections["comparisons"].left_out[0].gain == pytest.approx(29 / 400)
     assert content.sections["comparisons"].left_out[1].versus.expected == 2.0
     assert content.sections["comparisons"].like_with_like == (), "what is left out is no like-with-like comparison"

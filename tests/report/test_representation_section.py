@@ -96,8 +96,8 @@ def test_every_example_is_a_dot_and_every_mistake_a_cross(vectors: MadeLedger, f
 
 
 def test_json_has_no_vectors(files: dict[str, str]) -> None:
-    told = json.loads(files["json"])["representation"]
-    assert [arm["vectors"] for arm in told["arms"]] == [None, None]
+    answer = json.loads(files["json"])["representation"]
+    assert [arm["vectors"] for arm in answer["arms"]] == [None, None]
 
 
 def test_classes_that_lie_apart_stay_apart() -> None:

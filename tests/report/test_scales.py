@@ -11,22 +11,22 @@ from fairtune.settings.metrics import METRICS
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (4.2713, "4.271"), (18.357, "18.36"), (434.31, "434.3"), (43430.2, "43,430"), (9.99996, "10.00"),
         (0.69124, "0.6912"), (0.0, "0.000"), (math.inf, "∞"), (math.nan, "–"), (None, "–"),
     ],
 )  # fmt: skip
-def test_a_perplexity_has_four_digits(value: float | None, told: str) -> None:
-    assert scale_of("perplexity").value(value) == told
+def test_a_perplexity_has_four_digits(value: float | None, expected: str) -> None:
+    assert scale_of("perplexity").value(value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [(0.4213, "+0.421"), (-0.0301, "−0.030"), (0.00001, "0.000"), (1223.917, "+1,224"), (math.inf, "–"), (None, "–")],
 )
-def test_a_difference_has_no_more_places_than_what_it_changes(value: float | None, told: str) -> None:
-    assert scale_of("perplexity").signed(value, like=4.263) == told
+def test_a_difference_has_no_more_places_than_what_it_changes(value: float | None, expected: str) -> None:
+    assert scale_of("perplexity").signed(value, like=4.263) == expected
 
 
 def test_shares_are_in_percent_and_points_whatever_stands_beside_them() -> None:
@@ -37,14 +37,14 @@ def test_shares_are_in_percent_and_points_whatever_stands_beside_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "base", "told"),
+    ("value", "base", "expected"),
     [
         (0.42, 4.27, "+9.8 %"), (-0.0013, 4.27, "−0.03 %"), (0.0, 4.0, "0.00 %"), (1224.0, 4.0, "+30,600 %"),
         (1.0, None, "–"), (1.0, 0.0, "–"), (1.0, math.inf, "–"), (None, 4.0, "–"),
     ],
 )  # fmt: skip
-def test_changes_are_shares_of_what_changes(value: float | None, base: float | None, told: str) -> None:
-    assert relative(value, base) == told
+def test_changes_are_shares_of_what_changes(value: float | None, base: float | None, expected: str) -> None:
+    assert relative(value, base) == expected
 
 
 def test_every_metric_has_a_heading_and_lower_is_better_is_said_beside_the_axis() -> None:

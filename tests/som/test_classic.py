@@ -29,7 +29,7 @@ def original(classic: ModuleType) -> ModuleType:  # noqa: ARG001 - makes the fol
     return importlib.import_module("bpsom_original")
 
 
-def told(
+def output_of(
     classic: ModuleType, asked: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> str:
     monkeypatch.setattr(sys, "argv", ["bpsom_classic.py", *asked])
@@ -42,7 +42,7 @@ def test_the_command_prints_the_score_lines(
 ) -> None:
     printed = (TRACE / "stdout.txt").read_text().lstrip("\n")
     assert (
-        told(classic, ["trace", str(TRACE)], monkeypatch, capsys) == printed + "\n"
+        output_of(classic, ["trace", str(TRACE)], monkeypatch, capsys) == printed + "\n"
     )  # the original's last line has no end
     assert printed.count("*") == 5
 
@@ -119,7 +119,7 @@ def test_a_folder_without_a_run_is_refused(
     classic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        told(classic, ["trace", str(tmp_path)], monkeypatch, capsys)
+        output_of(classic, ["trace", str(tmp_path)], monkeypatch, capsys)
     assert "has no t.prm" in capsys.readouterr().err
 
 
@@ -141,6 +141,6 @@ def test_the_parity_command_tells_units_and_accuracy(
         "--epochs",
         "3",
     ]
-    printed = told(classic, asked, monkeypatch, capsys)
+    printed = output_of(classic, asked, monkeypatch, capsys)
     assert "epoch    1:  4 units, test accuracy" in printed
     assert "of 2 unseen rows right" in printed

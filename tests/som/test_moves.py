@@ -59,7 +59,7 @@ def test_a_batch_is_what_one_by_one_gives_with_the_same_winners(radius: int, top
 def test_both_ways_are_the_same_while_the_winners_stay() -> None:
     x, y = blobs(3, examples=50)
     batch, one_by_one = (SOM(6, 2, update=way, dtype=torch.float64) for way in ("batch", "sequential"))
-    for som in (batch, one_by_one):  # a cell a cloud: no example changes sides
+    for som in (batch, one_by_one):  # one cell per cloud: no example changes sides
         som.prototypes.copy_(torch.stack([x[y == label].mean(0) for label in range(4)]))
     before = batch.winners(x).cells
     again = one_by_one.update(x, 0, 0.1)

@@ -2,10 +2,10 @@
 
 What the log prints, as worked out from it:
 
-- `Class labeling SOM` has a block of three lines a row y of the map, columns x across. First line: reliability in per cent, for
-  every cell floor(100 majority / total), without exception. Second line: the label between hyphens, blank for a cell without one.
-  Third line: how many examples of the *majority* class fell on the cell, not how many fell on it in all; the nine sum to the
-  examples whose cell has their class.
+- `Class labeling SOM` has a block of three lines for each row y of the map, columns x across. First line: reliability in per
+  cent, for every cell floor(100 majority / total), without exception. Second line: the label between hyphens, blank for a cell
+  without one. Third line: how many examples of the *majority* class fell on the cell, not how many fell on it in all; the nine
+  sum to the examples whose cell has their class.
 - `weighted reliability` is the mean of the printed reliabilities weighted by those third lines, so not the mean over all examples.
 - `SOM_ERROR` holds the reliability already: reliability/100 x (prototype after the move - activation). `ERROR` is
   (1 - alpha) BP_ERROR + alpha SOM_ERROR, or BP_ERROR where no SOM error was used (printed as 0).

@@ -46,8 +46,8 @@ def test_each_arm_is_planned_with_its_own_model(tiny_model: Path, other_model: P
         other_model
     )
     assert [(d.arm, d.setting) for d in plan.differences] == [("other", "model")]
-    told = plan.as_json()["arms"]
-    assert told["other"]["train"]["model"] != told["baseline"]["train"]["model"]
+    answer = plan.as_json()["arms"]
+    assert answer["other"]["train"]["model"] != answer["baseline"]["train"]["model"]
 
 
 def test_a_study_with_one_model_has_the_plan_it_had(tiny_model: Path, tiny_task: Any) -> None:

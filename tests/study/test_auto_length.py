@@ -117,12 +117,12 @@ def test_it_is_never_below_8(source: dict[str, Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["aut", "3", "0", "-5", "12.5", "true", "[64]", "'64'"])
 def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], value: str) -> None:
     for place in ("train", "arms.oelm"):
-        with pytest.raises(StudyError, match="allowed: a whole number, 4 or more or auto") as told:
+        with pytest.raises(StudyError, match="allowed: a whole number, 4 or more or auto") as caught:
             load_study(source, [f"{place}.max_length={value}"])
-        assert len(told.value.problems) == 1
-        assert "Longest input in tokens" in str(told.value)
+        assert len(caught.value.problems) == 1
+        assert "Longest input in tokens" in str(caught.value)
     if value == "aut":
-        assert "Did you mean 'auto'?" in str(told.value)
+        assert "Did you mean 'auto'?" in str(caught.value)
 
 
 def test_help_and_schema_say_it() -> None:

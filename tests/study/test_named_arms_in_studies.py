@@ -41,7 +41,7 @@ def problems(source: Any, *overrides: str, profile: str | None = None) -> dict[s
     with pytest.raises(StudyError) as caught:
         load_study(source, overrides, profile)
     found = {p.path: (p.where, p.message) for p in caught.value.problems}
-    assert len(found) == len(caught.value.problems), "a problem is told once"
+    assert len(found) == len(caught.value.problems), "a problem is reported once"
     return found
 
 
@@ -118,8 +118,8 @@ def test_the_plan_is_the_same_whether_methods_are_named_or_written_out(tiny_mode
 
 def test_the_audit_sees_resolved_arms() -> None:
     found = study({"baseline": {}, "baseline-fast": {"lr": 1e-4}, "oelm-freeze": {"lr": 1e-4}})
-    told = {d.arm: d.control for d in differences(found)}
-    assert told == {"baseline-fast": "baseline-fast", "oelm-freeze": "baseline-fast"}
+    controls = {d.arm: d.control for d in differences(found)}
+    assert controls == {"baseline-fast": "baseline-fast", "oelm-freeze": "baseline-fast"}
     assert differences(study(["baseline", "oelm-freeze", "oelm-random"])) == ()
 
 
@@ -181,7 +181,7 @@ def test_the_source_is_not_changed() -> None:
         ("  oelm-freeze: 3", "arms.oelm-freeze", ["found 3", "a mapping"]),
     ],
 )
-def test_a_wrong_preset_is_told_with_its_line(write: Any, line: str, path: str, words: list[str]) -> None:
+def test_a_wrong_preset_is_reported_with_its_line(write: Any, line: str, path: str, words: list[str]) -> None:
     file = write(BASE + line + "\n")
     found = problems(file)
     assert list(found) == [path]
@@ -270,7 +270,7 @@ def test_what_a_list_is_compared_to_must_be_in_it() -> None:
     assert load_study(source, ["compare.to=oelm-freeze"]).compare.to == "oelm-freeze"
 
 
-def test_all_problems_of_arms_are_told_at_once(write: Any) -> None:
+def test_all_problems_of_arms_are_reported_at_once(write: Any) -> None:
     file = write(
         BASE
         + "  oelm-freze: {lr: 1e-4}\n"
@@ -288,7 +288,7 @@ def test_all_problems_of_arms_are_told_at_once(write: Any) -> None:
     }
 
 
-def test_an_override_that_makes_a_silent_baseline_is_told_with_the_option() -> None:
+def test_an_override_that_makes_a_silent_baseline_is_reported_with_the_option() -> None:
     source = {"study": "s", "task": "t", "model": "m", "arms": ["baseline"]}
     assert problems(source, "arms.oelm-freze.lr=1")["arms.oelm-freze"][0] == "--set arms.oelm-freze.lr=1"
 

@@ -64,13 +64,13 @@ def refusal(change: dict[str, Any], overrides: tuple[str, ...] = ()) -> str:
     ],
 )
 @pytest.mark.parametrize("place", ["train", "arm"])
-def test_a_training_setting_beyond_reason_is_told_with_its_limit(
+def test_a_training_setting_beyond_reason_is_reported_with_its_limit(
     place: str, field: str, value: Any, allowed: str
 ) -> None:
     change = {"train": {field: value}} if place == "train" else {"arms": {"baseline": {field: value}}}
-    told = refusal(change)
-    assert told.startswith(f"{'train' if place == 'train' else 'arms.baseline'}.{field}: found ")
-    assert allowed in told
+    message = refusal(change)
+    assert message.startswith(f"{'train' if place == 'train' else 'arms.baseline'}.{field}: found ")
+    assert allowed in message
 
 
 def test_every_number_of_the_schema_has_an_upper_limit() -> None:
@@ -149,10 +149,10 @@ def test_the_largest_seed_is_taken_by_everything_that_gets_it() -> None:
     ],
 )
 def test_names_fit_a_file_system_and_a_terminal(change: dict[str, Any], words: str) -> None:
-    told = refusal(change)
-    assert words.split(".*")[0] in told
-    assert words.split(".*")[-1] in told
-    assert told.isprintable()
+    message = refusal(change)
+    assert words.split(".*")[0] in message
+    assert words.split(".*")[-1] in message
+    assert message.isprintable()
 
 
 def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         ({**TEXT, "model": "gpt-mini", "compare": {"target_loss": 1e300}}, "1,000,000 or less"),
     ],
 )  # fmt: skip
-def test_what_would_take_any_memory_or_time_is_told_with_its_limit(change: dict[str, Any], words: str) -> None:
+def test_what_would_take_any_memory_or_time_is_reported_with_its_limit(change: dict[str, Any], words: str) -> None:
     assert words in refusal(change)
 
 
@@ -267,7 +267,7 @@ def test_many_arms_are_planned(tiny_model: Path, tiny_task: Any) -> None:
     assert len(plan.differences) == 299, "one of the arms has the usual learning rate"
 
 
-def test_thousands_of_problems_are_told_by_the_first() -> None:
+def test_thousands_of_problems_are_reported_by_the_first() -> None:
     arms = {f"a{i}": {f"z{j}": 1 for j in range(15)} for i in range(900)}
     with pytest.raises(StudyError) as caught:
         load_study({**BASE, "arms": {"baseline": {}, **arms}})
@@ -290,9 +290,9 @@ def test_thousands_of_problems_are_told_by_the_first() -> None:
     ids=lambda value: str(value)[:30],
 )
 def test_an_override_has_the_same_limits(override: str, words: str) -> None:
-    told = refusal({}, (override,))
-    assert words in told
-    assert len(told) < 1000
+    message = refusal({}, (override,))
+    assert words in message
+    assert len(message) < 1000
 
 
 def test_a_mapping_has_the_same_limits() -> None:

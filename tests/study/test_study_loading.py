@@ -34,7 +34,7 @@ def problems(file: Path, **options: Any) -> dict[str, tuple[str, str]]:
     with pytest.raises(StudyError) as caught:
         load_study(file, **options)
     found = {p.path: (p.where, p.message) for p in caught.value.problems}
-    assert len(found) == len(caught.value.problems), "a problem is told once"
+    assert len(found) == len(caught.value.problems), "a problem is reported once"
     return found
 
 
@@ -170,7 +170,7 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_told_with_line_what_was_found_and_what_is_allowed(
+def test_a_wrong_value_is_reported_with_line_what_was_found_and_what_is_allowed(
     write: Any, lines: str, path: str, words: list[str]
 ) -> None:
     file = write(BASE + lines + "\n")
@@ -201,13 +201,13 @@ def test_a_wrong_value_is_told_with_line_what_was_found_and_what_is_allowed(
         (BASE.replace("study: s\n", ""), "study", "is missing"),
     ],
 )
-def test_missing_and_empty_parts_are_told(write: Any, text: str, path: str, words: str) -> None:
+def test_missing_and_empty_parts_are_reported(write: Any, text: str, path: str, words: str) -> None:
     found = problems(write(text))
     assert list(found) == [path]
     assert words in found[path][1]
 
 
-def test_every_problem_of_a_file_is_told_at_once_in_the_order_of_its_lines(write: Any) -> None:
+def test_every_problem_of_a_file_is_reported_at_once_in_the_order_of_its_lines(write: Any) -> None:
     file = write(
         "study: s\n"
         "task: movie-reviews\n"
@@ -222,8 +222,8 @@ def test_every_problem_of_a_file_is_told_at_once_in_the_order_of_its_lines(write
     )
     with pytest.raises(StudyError) as caught:
         load_study(file)
-    told = [(p.where.rpartition(":")[2], p.path) for p in caught.value.problems]
-    assert told == [
+    places = [(p.where.rpartition(":")[2], p.path) for p in caught.value.problems]
+    assert places == [
         ("1", "model"),
         ("3", "modle"),
         ("5", "train.batch_size"),
@@ -359,7 +359,7 @@ def test_overrides_set_nested_values_lists_and_new_places(write: Any) -> None:
         ("arms.x.methods=[orthogonal_kq]", "Did you mean 'orthogonal_qk'"),
     ],
 )
-def test_a_bad_override_is_told_with_the_option(write: Any, override: str, words: str) -> None:
+def test_a_bad_override_is_reported_with_the_option(write: Any, override: str, words: str) -> None:
     with pytest.raises(StudyError) as caught:
         load_study(write(BASE), [override])
     assert str(caught.value).startswith(f"--set {override}: ")

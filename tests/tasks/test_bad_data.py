@@ -1,4 +1,4 @@
-"""Data as users really have it: each fault is told in one sentence with its place; what can be mended silently and safely is."""
+"""Data as users really have it: each fault is named in one sentence with its place; what can be mended silently and safely is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = b"text,label\n"
 MANY = b"".join(b"text %d,%s\n" % (i, b"ab"[i % 2 : i % 2 + 1]) for i in range(30))
 
 
-def told(file: Path, **fields: Any) -> str:
+def refusal(file: Path, **fields: Any) -> str:
     """What is said of a file that cannot be used."""
     with pytest.raises(DataError) as caught:
         load(file, **fields)
@@ -31,32 +31,32 @@ def told(file: Path, **fields: Any) -> str:
     return message
 
 
-def test_a_quote_left_open_at_the_end_is_told_with_the_line_on_which_it_was_opened(tmp_path: Path) -> None:
+def test_a_quote_left_open_at_the_end_is_reported_with_the_line_on_which_it_was_opened(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY)
-    assert "a quote that is opened in the row of line 32 is not closed" in told(file)
+    assert "a quote that is opened in the row of line 32 is not closed" in refusal(file)
 
 
-def test_a_quote_left_open_in_a_large_file_is_told_without_reading_it_all(tmp_path: Path) -> None:
+def test_a_quote_left_open_in_a_large_file_is_reported_without_reading_it_all(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY * 30_000)
     assert file.stat().st_size > 1.5 * LONGEST
-    assert "a quote that is opened in the row of line 32 is not closed" in told(file)
+    assert "a quote that is opened in the row of line 32 is not closed" in refusal(file)
 
 
-def test_a_quote_that_ends_in_another_row_is_told_with_both_places(tmp_path: Path) -> None:
+def test_a_quote_that_ends_in_another_row_is_reported_with_both_places(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"opened,a\n' + MANY + b'a "quoted" word,b\n')
-    assert "row that began on line 32" in told(file)
+    assert "row that began on line 32" in refusal(file)
     file.write_bytes(HEADER + b'"opened,a\nsecond "",b\nthird",a\nfourth,b\n')
     task = load(file, validation=str(file), test=str(file))
     assert task.splits["train"].texts[0] == ('opened,a\nsecond ",b\nthird',), "a text may go over lines"
 
 
-def test_a_ragged_row_is_told_with_row_and_line(tmp_path: Path) -> None:
+def test_a_ragged_row_is_reported_with_row_and_line(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + b'"over two\nlines",a\n' + b"ok,b\n" + b"one,too many,a\n")
-    assert "row 3 (line 5) has 3 fields, the header has 2; quote texts that contain the separator" in told(file)
+    assert "row 3 (line 5) has 3 fields, the header has 2; quote texts that contain the separator" in refusal(file)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".txt", ".csv.gz", ".jsonl.gz"])
@@ -94,7 +94,7 @@ def test_a_long_text_that_is_no_mistake_is_read(tmp_path: Path) -> None:
 def test_labels_of_several_types_are_refused(tmp_path: Path, values: list[Any], words: list[str]) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text("".join(json.dumps({"text": f"t{i}", "label": v}) + "\n" for i, v in enumerate(values * 10)))
-    message = told(file, validation=str(file), test=str(file))
+    message = refusal(file, validation=str(file), test=str(file))
     assert all(word in message for word in words), message
 
 
@@ -102,7 +102,7 @@ def test_a_csv_file_with_numbers_and_words_as_labels_is_refused_unless_they_are_
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + b"one,0\ntwo,1\nthree,n/a\n" * 5)
     other = {"validation": str(file), "test": str(file)}
-    message = told(file, **other)
+    message = refusal(file, **other)
     assert "column 'label' has labels of several types: a number (row 1), a text (row 3)" in message
     assert "list them all under `labels`" in message
     assert load(file, **other, labels=["0", "1", "n/a"]).labels == ("0", "1", "n/a")
@@ -118,7 +118,7 @@ def test_numbers_written_in_two_ways_are_one_class(tmp_path: Path) -> None:
 def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + b"".join(b"text %d,label %d\n" % (i, i) for i in range(3000)))
-    assert "column 'label' has more than 1,000 different labels (label " in told(
+    assert "column 'label' has more than 1,000 different labels (label " in refusal(
         file, validation=str(file), test=str(file)
     )
     file.write_bytes(HEADER + b"".join(b"text %d,label %d\n" % (i, i % 1000) for i in range(3000)))
@@ -126,28 +126,28 @@ def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "cp1252"])
-def test_another_encoding_is_told_with_what_to_do(tmp_path: Path, encoding: str) -> None:
+def test_another_encoding_is_reported_with_what_to_do(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes("text,label\nein schönes “Buch”,a\n".replace("“Buch”", "Buch").encode(encoding))
-    message = told(file)
+    message = refusal(file)
     assert "is not UTF-8" in message
     assert "save it as UTF-8" in message
 
 
-def test_half_a_character_is_told(tmp_path: Path) -> None:
+def test_half_a_character_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text('{"text": "fine", "label": 1}\n{"text": "cut \\ud83d", "label": 0}\n' * 5)
-    message = told(file)
+    message = refusal(file)
     assert "row 2: column 'text' holds half a character" in message
 
 
 def test_json_too_deep_is_no_crash(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text('{"text": "fine", "label": 1}\n' + "[" * 200_000 + "\n")
-    assert "line 2 is not JSON" in told(file)
+    assert "line 2 is not JSON" in refusal(file)
 
 
-def test_a_nul_byte_is_told_or_kept_but_no_crash(tmp_path: Path) -> None:
+def test_a_nul_byte_is_reported_or_kept_but_no_crash(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b"a\0b,a\n")
     task = load(file, validation=str(file), test=str(file))
@@ -167,7 +167,7 @@ def test_a_folder_of_shards_is_one_file(tmp_path: Path) -> None:
     assert parts.fingerprint == whole.fingerprint
     assert {name: split.ids for name, split in parts.splits.items()} == {n: s.ids for n, s in whole.splits.items()}
     write_rows(folder / "part-9.csv", ROWS)
-    assert "files of several formats (.csv, .jsonl); keep one kind" in told(folder)
+    assert "files of several formats (.csv, .jsonl); keep one kind" in refusal(folder)
 
 
 def test_a_damaged_shard_is_named(tmp_path: Path) -> None:

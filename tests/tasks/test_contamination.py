@@ -50,10 +50,10 @@ def leaking(folder: Path, leaked: int) -> dict[str, Any]:
 def test_more_than_a_tenth_is_refused_with_what_to_do(tmp_path: Path, plan: Any) -> None:
     with pytest.raises(DataError) as caught:
         plan(leaking(tmp_path, 3))
-    told = str(caught.value)
-    assert "3 of the 20 test texts (15.0 %) are in the training split" in told
-    assert all(way in told for way in ("dedupe: true", "another task", "allow_contamination: true"))
-    assert "\n" not in told
+    message = str(caught.value)
+    assert "3 of the 20 test texts (15.0 %) are in the training split" in message
+    assert all(way in message for way in ("dedupe: true", "another task", "allow_contamination: true"))
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("leaked", [0, 2])

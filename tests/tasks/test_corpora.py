@@ -140,14 +140,14 @@ def test_a_split_with_a_file_of_its_own_is_that_file(tmp_path: Path) -> None:
         (b'{"text": "a"', "line 1 is not JSON"),
     ],
 )
-def test_bad_text_is_told(tmp_path: Path, content: bytes, message: str) -> None:
+def test_bad_text_is_reported(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(content)
     with pytest.raises(DataError, match=message):
         all_of(load(file, validation=str(file), test=str(file)))
 
 
-def test_bad_sources_are_told(tmp_path: Path) -> None:
+def test_bad_sources_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone\.txt: there is no such file"):
         load(tmp_path / "gone.txt")
     with pytest.raises(DataError, match=r"unknown format '\.pdf'"):
@@ -205,7 +205,7 @@ def test_a_training_split_alone_holds_out_a_small_share_of_its_beginning(
     assert not set(train) & {*held["validation"], *held["test"]}
 
 
-def test_a_mirror_without_a_split_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_without_a_split_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         DataError, match=r"mirror lacks tinystories/validation\.jsonl\.gz .*in that folder: train\.jsonl"
     ):
@@ -327,7 +327,7 @@ def test_without_network_and_mirror_the_ways_out_are_named(read: Read) -> None:
     assert "\n" not in error
 
 
-def test_a_hub_without_the_column_or_the_split_is_told(tmp_path: Path, read: Read) -> None:
+def test_a_hub_without_the_column_or_the_split_is_reported(tmp_path: Path, read: Read) -> None:
     publish(tmp_path / "hub", TINYSTORIES, {"train": [["a"]]})
     publish(tmp_path / "hub", OPENWEBTEXT, {"train": [["a"]]}, column="story")
     with local_hub(tmp_path / "hub", []) as endpoint:

@@ -97,7 +97,7 @@ def test_clean_data_has_no_warnings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("split", "rows", "told"),
+    ("split", "rows", "expected"),
     [
         ("test", [*distinct("test", 19), distinct("train", 4)[3]], "1 of 20 test texts (5.0 %) is also in the training split, all"),
         ("test", [*distinct("test", 19), distinct("validation", 1)[0]], "also in the validation split"),
@@ -110,9 +110,11 @@ def test_clean_data_has_no_warnings(tmp_path: Path) -> None:
         ("test", distinct("test", 20, GERMAN), "Training texts seem to be in en, test texts in de"),
     ],
 )  # fmt: skip
-def test_each_warning_is_given_alone_when_its_cause_is_there(tmp_path: Path, split: str, rows: Any, told: str) -> None:
+def test_each_warning_is_given_alone_when_its_cause_is_there(
+    tmp_path: Path, split: str, rows: Any, expected: str
+) -> None:
     (warning,) = card_of(clean(tmp_path, **{split: rows})).warnings
-    assert told in warning
+    assert expected in warning
     assert warning.count(". ") >= 1 or "; " in warning, "what was seen, and what to do"
 
 

@@ -134,11 +134,11 @@ def test_nothing_is_shared_repeated_or_disputed_afterwards(tmp_path: Path, seed:
     assert not repeated(train.normal).any()
     assert rows(task, "test") == made["test"]
     assert {*lone} <= set(rows(task, "train")) <= set(made["train"])
-    told: dict[str, set[str]] = {}
+    labels_of: dict[str, set[str]] = {}
     for text, label in made["train"]:
-        told.setdefault(normal_form(text), set()).add(label)
+        labels_of.setdefault(normal_form(text), set()).add(label)
     elsewhere = {normal_form(text) for text, _ in made["validation"] + made["test"]}
-    wanted = {text for text, labels in told.items() if len(labels) == 1 and text not in elsewhere}
+    wanted = {text for text, labels in labels_of.items() if len(labels) == 1 and text not in elsewhere}
     assert sorted(normal_form(text) for text, _ in rows(task, "train")) == sorted(wanted)
     drop, removal = find_duplicates(before)
     assert removal.train == int(drop["train"].sum()) == len(before.splits["train"]) - len(train)

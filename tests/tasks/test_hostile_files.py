@@ -95,7 +95,7 @@ def test_parquet_from_a_pipe_is_refused() -> None:
     os.close(writer)
 
 
-def test_bytes_of_a_pipe_that_are_not_utf8_are_told_without_reading_it_again() -> None:
+def test_bytes_of_a_pipe_that_are_not_utf8_are_reported_without_reading_it_again() -> None:
     reader, writer = os.pipe()
     os.write(writer, b"fine\n\xff\n")
     os.close(writer)
@@ -174,16 +174,16 @@ def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("read", [as_task, as_training])
 @pytest.mark.parametrize(
-    ("label", "told"),
+    ("label", "expected"),
     [
         ("cut \ud83d", "row 2: column 'label' holds half a character"),
         ("x" * 5000, "row 2: .* label of 5,000 characters"),
     ],
 )
-def test_labels_that_no_class_is_called_are_refused(read: Read, label: str, told: str, tmp_path: Path) -> None:
+def test_labels_that_no_class_is_called_are_refused(read: Read, label: str, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text(lines({"text": "a", "label": "fine"}, {"text": "b", "label": label}))
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=expected) as caught:
         read(file)
     assert len(str(caught.value)) < 500
 
@@ -205,12 +205,12 @@ def test_numbers_beyond_all_bounds_are_refused_or_read(value: str, column: str, 
         try:
             read(file)
         except DataError as error:
-            told = str(error)
-            assert len(told) < 1500, told
+            message = str(error)
+            assert len(message) < 1500, message
 
 
 @pytest.mark.parametrize("read", EVERYBODY)
-def test_a_hundred_thousand_columns_are_told_in_a_sentence(read: Read, tmp_path: Path) -> None:
+def test_a_hundred_thousand_columns_are_reported_in_a_sentence(read: Read, tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text(",".join(f"c{i}" for i in range(100_000)) + "\n")
     with pytest.raises(DataError) as caught:

@@ -113,7 +113,7 @@ def test_another_commit_in_the_cache_is_not_taken_for_the_pinned_one(tmp_path: P
     assert f"the hub did not give nyu-mll/glue (sst2) at bcdcba79 (in its place is {other})" in read("sst2")["error"]
 
 
-def test_a_hub_without_the_commit_or_the_columns_is_told(tmp_path: Path, read: Read) -> None:
+def test_a_hub_without_the_commit_or_the_columns_is_reported(tmp_path: Path, read: Read) -> None:
     with local_hub(tmp_path / "hub", []) as endpoint:
         error = read("sst2", endpoint)["error"]
         assert "the hub did not give nyu-mll/glue (sst2)" in error

@@ -43,11 +43,11 @@ def test_kinds_of_a_column_are_kept_as_texts_and_need_not_be_there(files: dict[s
 
 
 def test_kinds_change_neither_identity_nor_fingerprint(files: dict[str, str]) -> None:
-    plain, told = load_task(files), load_task({**files, "kinds": "sort"})
-    assert plain.fingerprint == told.fingerprint
-    assert plain.facts().hashes == told.facts().hashes
+    plain, with_kinds = load_task(files), load_task({**files, "kinds": "sort"})
+    assert plain.fingerprint == with_kinds.fingerprint
+    assert plain.facts().hashes == with_kinds.facts().hashes
     assert plain.kinds is None
-    assert told.kinds is not None
+    assert with_kinds.kinds is not None
 
 
 def test_other_kinds_of_the_same_texts_are_found_after_taking_out_duplicates(files: dict[str, str]) -> None:

@@ -160,7 +160,7 @@ def test_a_large_split_is_sampled_and_says_so(tiny_model: Path) -> None:
     assert again.examples.tolist() == counts.examples.tolist()
 
 
-def test_nothing_is_told_of_texts_longer_than_the_model(
+def test_nothing_is_said_about_texts_longer_than_the_model(
     tiny_model: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert token_counts([split(3000, 5, name="long")], tokenizer_folder(tiny_model)).longest == 3002

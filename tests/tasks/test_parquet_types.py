@@ -149,8 +149,8 @@ def test_every_type_is_read_or_refused_in_a_sentence_that_names_the_column(kind:
     except pa.ArrowException as error:
         pytest.skip(f"this version of pyarrow does not write it: {error}")
     for role, use in ROLES.items():
-        told = refusal(use, file)
-        assert told is None or (told.startswith(str(file)) and "'odd'" in told and "\n" not in told), role
+        message = refusal(use, file)
+        assert message is None or (message.startswith(str(file)) and "'odd'" in message and "\n" not in message), role
 
 
 @pytest.mark.parametrize("kind", TEXTS)
@@ -174,8 +174,8 @@ def test_numbers_are_labels(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_what_is_not_one_value_is_refused_with_its_type_and_what_to_do(kind: str, role: str, tmp_path: Path) -> None:
     file = written(tmp_path, OTHERS[kind]())
-    told = kind.split()[0] if role in ("as_text", "as_label", "as_kind", "as_documents") else ""
-    with pytest.raises(DataError, match=f"'odd' has .*the Parquet type {told}.* write it as texts"):
+    type_name = kind.split()[0] if role in ("as_text", "as_label", "as_kind", "as_documents") else ""
+    with pytest.raises(DataError, match=f"'odd' has .*the Parquet type {type_name}.* write it as texts"):
         ROLES[role](file)
 
 
@@ -237,7 +237,7 @@ def cut_where(file: Path) -> Iterator[bytes]:
     yield b"PAR1" + whole[-8:]
 
 
-def test_a_file_that_is_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path, TEXTS["string"]())
     for content in list(cut_where(file)):
         file.write_bytes(content)

@@ -285,13 +285,13 @@ def test_no_mirror_and_no_hub_says_that_the_mirror_is_not_set(monkeypatch: pytes
         load_task("sst2")
 
 
-def test_a_mirror_that_is_no_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_that_is_no_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match=r"FAIRTUNE_MIRROR: .*nowhere is not a folder; name one with sst2/train"):
         load_task("sst2")
 
 
-def test_a_label_out_of_range_and_a_missing_column_are_told(mirror: Path) -> None:
+def test_a_label_out_of_range_and_a_missing_column_are_reported(mirror: Path) -> None:
     make_sst2(mirror)
     write_split(mirror, "sst2", "validation", [{"sentence": "a", "label": 0}, {"sentence": "b", "label": 2}])
     with pytest.raises(DataError, match=r"validation.jsonl.gz: label '2' occurs 1 times.*labels given: 0, 1"):

@@ -223,7 +223,7 @@ def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("fault", ["cut off", "damaged"])
-def test_a_broken_gzip_file_is_told(tmp_path: Path, kind: str, fault: str) -> None:
+def test_a_broken_gzip_file_is_reported(tmp_path: Path, kind: str, fault: str) -> None:
     generator = np.random.default_rng(0)
     rows = [{"text": " ".join(map(str, generator.integers(0, 10**9, 20))), "label": i % 2} for i in range(400)]
     file = write_rows(tmp_path / f"d.{kind}.gz", rows)
@@ -270,13 +270,13 @@ def test_f1_of_three_classes_is_refused(tmp_path: Path) -> None:
         load(file, validation=str(file), test=str(file), metric="f1")
 
 
-def test_too_few_rows_to_hold_out_are_told(tmp_path: Path) -> None:
+def test_too_few_rows_to_hold_out_are_reported(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "d.csv", [{"text": "t", "label": "a"}, {"text": "t", "label": "b"}])
     with pytest.raises(DataError, match=r"too few rows \(2\) to hold out a .* split; give it a file"):
         load(file)
 
 
-def test_a_file_that_cannot_be_opened_is_told() -> None:
+def test_a_file_that_cannot_be_opened_is_reported() -> None:
     with pytest.raises(DataError, match=r"no such file|cannot be read"):
         load(Path("/proc/1/mem.csv"))
 

@@ -216,7 +216,7 @@ def test_few_titles_are_enough_or_refused(count: int) -> None:
         ),
     ],
 )
-def test_bad_input_is_told(titles: list[str], arguments: dict[str, object], message: str) -> None:
+def test_bad_input_is_reported(titles: list[str], arguments: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         make_titles(titles, **arguments)  # type: ignore[arg-type]
 

@@ -74,7 +74,7 @@ def test_latex_as_it_would_be_printed(latex: str, text: str) -> None:
         ('@article{a, title = "Never closed}', "here: line 1: the quotation mark that opens here is never closed"),
     ],
 )
-def test_what_does_not_end_is_told(text: str, message: str) -> None:
+def test_what_does_not_end_is_reported(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         list(bibtex_fields(text, "title", "here"))
 
@@ -137,13 +137,13 @@ def test_files_are_read_one_after_the_other(tmp_path: Path) -> None:
         ("a.doc", b"x", r"a.doc: unknown format '.doc'; allowed: .bib, .bibtex, .csv"),
     ],
 )
-def test_faults_are_told(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_faults_are_reported(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_titles([tmp_path / name])
 
 
-def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "titles.bib", ["x"])
     with pytest.raises(DataError, match=r"titel\.bib: there is no such file\. Did you mean .*titles\.bib"):
         read_titles([tmp_path / "titel.bib"])

@@ -186,7 +186,7 @@ def test_blocks_are_rows_of_the_stream_without_the_rest() -> None:
     assert np.array_equal(rows.ravel(), found.stream[: rows.size])
 
 
-def test_a_text_shorter_than_a_block_is_told() -> None:
+def test_a_text_shorter_than_a_block_is_reported() -> None:
     found = made([["a b"]])
     with pytest.raises(
         DataError, match=r"task 'made', train split: \d tokens are less than one block of 512; give more"
@@ -195,13 +195,13 @@ def test_a_text_shorter_than_a_block_is_told() -> None:
     assert len(list(found.windows(512))) == 1, "it can be scored all the same"
 
 
-def test_a_tokenizer_without_eos_is_told() -> None:
+def test_a_tokenizer_without_eos_is_reported() -> None:
     with pytest.raises(DataError, match=r"task 'made', train split: the tokenizer has no end-of-text token \(EOS\)"):
         made([STORIES], tokenizer=byte_level(eos=None))
 
 
 @pytest.mark.parametrize("chunks", [[], [[]], [["", "  \n", "\t"]]])
-def test_an_empty_corpus_is_told_and_not_kept(chunks: list[list[str]], tmp_path: Path) -> None:
+def test_an_empty_corpus_is_reported_and_not_kept(chunks: list[list[str]], tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"task 'made', train split: there is no text in it \(memory\)"):
         made(chunks)
     assert [path.suffix for path in (tmp_path / "cache" / "blocks").iterdir()] == [".lock"]

@@ -60,18 +60,18 @@ def test_one_text_is_not_trained_on_pairs(tmp_path: Path) -> None:
     ("other", "words"),
     [("ssst2", "Did you mean 'sst2'"), ("tinystories", "is text for language models"), ("xnli", "needs a language")],
 )
-def test_a_task_that_cannot_be_trained_on_is_told(other: str, words: str) -> None:
+def test_a_task_that_cannot_be_trained_on_is_reported(other: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
         load_task("sst2", train_on=other)
 
 
-def test_what_the_other_lacks_is_told(tmp_path: Path) -> None:
+def test_what_the_other_lacks_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mirror" / "xnli" / "de" / "train.jsonl.gz").unlink()
     with pytest.raises(DataError, match=r"task 'xnli/de/translate-train': the mirror lacks xnli/de/train\.jsonl\.gz"):
         load_task("mnli", train_on="xnli/de/translate-train")
 
 
-def test_an_unknown_name_is_told_of_train_on_and_not_of_the_task() -> None:
+def test_an_unknown_name_is_reported_for_train_on_and_not_for_the_task() -> None:
     with pytest.raises(
         DataError, match=r"^train_on: task 'movie-review': not in the catalogue.*Did you mean 'movie-reviews'"
     ):

@@ -69,10 +69,10 @@ class MapRecord:
     """A map after one labelling pass, before that pass's pruning.
 
     Args:
-        labels: a class a cell, -1 where it has none.
+        labels: one class per cell, -1 where it has none.
         reliability: share of a cell's examples that have its label.
         counts: examples on each cell by class.
-        units: numbers of the hidden units before any pruning, one a column of the prototypes.
+        units: numbers of the hidden units before any pruning, one per column of the prototypes.
         histogram: examples by unit and twentieth of the activations from 0 to 1.
         removed: numbers of the units that this pass's pruning removed.
     """
@@ -114,8 +114,8 @@ class UnitsScore:
 
 def map_passes(events: Events) -> list[MapPass]:
     """The labelling passes that a run's events tell of, in their order."""
-    told = (event for event in events if event.get("event") == EVENT and event.get("name") == NAME)
-    return sorted((_pass(int(e["step"]), int(e["epoch"]), e) for e in told), key=lambda one: one.step)
+    matching = (event for event in events if event.get("event") == EVENT and event.get("name") == NAME)
+    return sorted((_pass(int(e["step"]), int(e["epoch"]), e) for e in matching), key=lambda one: one.step)
 
 
 def read_maps(folder: RunFolder) -> list[MapRecord]:
@@ -153,19 +153,19 @@ def units_and_scores(events: Sequence[dict[str, Any]], metric: str) -> list[Unit
     return sorted(found, key=lambda one: one.step)
 
 
-def _pass(step: int, epoch: int, told: dict[str, Any]) -> MapPass:
+def _pass(step: int, epoch: int, figures: dict[str, Any]) -> MapPass:
     known = [field.name for field in fields(MapPass) if field.name not in ("step", "epoch")]
-    return MapPass(step, epoch, **{name: told.get(name) for name in known})
+    return MapPass(step, epoch, **{name: figures.get(name) for name in known})
 
 
 def _map(folder: RunFolder, record: MethodRecord) -> MapRecord:
     try:
-        told, arrays = record.figures, record.arrays
-        grid = Grid(int(told["columns"]), int(told["rows"]), told["topology"])
-        classes = tuple(str(name) for name in told["classes"])
+        facts, arrays = record.figures, record.arrays
+        grid = Grid(int(facts["columns"]), int(facts["rows"]), facts["topology"])
+        classes = tuple(str(name) for name in facts["classes"])
         _require_shapes(arrays, grid.cells, len(classes))
         names = [field.name for field in fields(MapRecord)][3:]
-        figures = _pass(record.step, record.epoch, told)
+        figures = _pass(record.step, record.epoch, facts)
         return MapRecord(figures, grid, classes, **{name: arrays[name] for name in names})
     except (KeyError, TypeError, ValueError, ModelError) as error:
         raise LedgerError(

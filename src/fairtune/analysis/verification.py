@@ -81,30 +81,32 @@ def _study_files(home: Path) -> Iterator[str]:
         except FileNotFoundError:
             continue  # of language models there is no card
         except (OSError, ValueError) as error:
-            told = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
-            yield f"{file} {told}."
+            reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+            yield f"{file} {reason}."
     if (home / EXAMPLES).exists() and about_examples(home / EXAMPLES) is None:
         yield f"{home / EXAMPLES} is not what was written; running the study again writes it anew."
 
 
 def _figures(folder: RunFolder, state: RunState) -> str | None:
     """Whether what a run's result says follows from its predictions."""
-    for split, told in state.result.get("metrics", {}).items():
+    for split, recorded in state.result.get("metrics", {}).items():
         try:
             found = metrics_of(read_predictions(folder.predictions, split))
         except LedgerError as error:
             return str(error)
-        wrong = [name for name, value in found.items() if name in told and not _alike(told[name], value)]
+        wrong = [name for name, value in found.items() if name in recorded and not _alike(recorded[name], value)]
         if wrong:
-            return f"result.json says {wrong[0]} is {told[wrong[0]]} on {split}, its predictions say {found[wrong[0]]}"
+            return (
+                f"result.json says {wrong[0]} is {recorded[wrong[0]]} on {split}, its predictions say {found[wrong[0]]}"
+            )
     return None
 
 
-def _alike(told: float | None, found: float | None) -> bool:
+def _alike(recorded: float | None, found: float | None) -> bool:
     """Whether two figures are the same; JSON has no word for what is not a finite number."""
-    if told is None or found is None or not math.isfinite(found):
-        return told is None and (found is None or not math.isfinite(found))
-    return math.isclose(told, found, rel_tol=CLOSE, abs_tol=CLOSE)
+    if recorded is None or found is None or not math.isfinite(found):
+        return recorded is None and (found is None or not math.isfinite(found))
+    return math.isclose(recorded, found, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
 def _settings(folder: RunFolder, planned: dict[str, Any] | None) -> str | None:

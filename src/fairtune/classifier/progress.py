@@ -185,15 +185,15 @@ def row_progress() -> Iterator[Callable[[int], None]]:
 
 
 class RowCount:
-    """Rows, and what is told of them every so many seconds."""
+    """Counts rows, and reports them every so many seconds."""
 
     def __init__(self, tell: Callable[[int, float], None], seconds: float) -> None:
         self._tell, self._seconds, self._done = tell, seconds, 0
-        self._began = self._told = time.monotonic()
+        self._began = self._last = time.monotonic()
 
     def add(self, rows: int) -> None:
         self._done += rows
         now = time.monotonic()
-        if now - self._told >= self._seconds:
-            self._told = now
+        if now - self._last >= self._seconds:
+            self._last = now
             self._tell(self._done, self._done / max(1e-9, now - self._began))

@@ -67,7 +67,7 @@ class RowOutput:
                 f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.kind]}; write a .csv or .tsv file with "
                 "-o FILE, or leave --safe-csv out."
             )
-        self._safe, self._shown = safe, self.file is None and sys.stdout.isatty()
+        self._safe, self._to_terminal = safe, self.file is None and sys.stdout.isatty()
         self.rows, self.kept = 0, self.file
         self._writer: RowWriter | None = None
 
@@ -88,7 +88,9 @@ class RowOutput:
             handle = sys.stdout.buffer
         self._handle = handle
         parquet = self.kind == "parquet"
-        self._writer = _ParquetWriter(handle) if parquet else _TextWriter(handle, self.kind, self._safe, self._shown)
+        self._writer = (
+            _ParquetWriter(handle) if parquet else _TextWriter(handle, self.kind, self._safe, self._to_terminal)
+        )
         return self
 
     def write(self, records: RowBatch, added: Columns) -> None:
@@ -157,12 +159,12 @@ class _TextWriter:
 
     Args:
         safe: whether cells are guarded that a spreadsheet would take for formulas.
-        shown: whether a terminal gets them, which must not obey what is in a text; a file or a pipe gets the data as they are.
+        to_terminal: whether a terminal gets them, which must not obey what is in a text; a file or a pipe gets the data as is.
     """
 
-    def __init__(self, handle: IO[bytes], kind: str, safe: bool = False, shown: bool = False) -> None:
+    def __init__(self, handle: IO[bytes], kind: str, safe: bool = False, to_terminal: bool = False) -> None:
         self._handle, self._kind = handle, kind
-        self._safe, self._shown = safe, shown
+        self._safe, self._to_terminal = safe, to_terminal
         self._columns: list[str] | None = None
 
     def write(self, records: RowBatch, added: Columns) -> None:
@@ -172,11 +174,11 @@ class _TextWriter:
                 text.write(json.dumps(finite(row), ensure_ascii=False, default=_as_json) + "\n")
         else:
             self._table(text, records, added)
-        self._handle.write(self._as_shown(text.getvalue()).encode("utf-8", "backslashreplace"))
+        self._handle.write(self._for_terminal(text.getvalue()).encode("utf-8", "backslashreplace"))
         self._handle.flush()
 
-    def _as_shown(self, text: str) -> str:
-        if not self._shown:
+    def _for_terminal(self, text: str) -> str:
+        if not self._to_terminal:
             return text
         return printable_json(text) if self._kind == "jsonl" else printable(text, LINES)
 

@@ -49,7 +49,7 @@ def tell(text: str) -> None:
 
 
 def answers(verb: Callable[P, None]) -> Callable[P, None]:
-    """A verb whose user's mistakes are told in a sentence, with exit code 2, and whose interruption says how to go on."""
+    """A verb whose user's mistakes are reported in a sentence, with exit code 2, and whose interruption says how to go on."""
 
     @functools.wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:

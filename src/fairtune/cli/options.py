@@ -93,6 +93,6 @@ def _study(methods: Sequence[Any] = (), task: Any = "any") -> dict[str, Any]:
 
 
 def _as_option_problem(problem: Problem, entries: Sequence[tuple[str, Any]]) -> Problem:
-    """A problem of that study, told of the option that caused it."""
+    """A problem of that study as a problem of the option that caused it."""
     found = METHOD.fullmatch(problem.path)
     return Problem(entries[int(found[1])][0], found[2], problem.message) if found else problem

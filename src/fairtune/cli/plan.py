@@ -69,8 +69,8 @@ def _show(plan: Plan) -> None:
         out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them")
     for plugin in plan.plugins:
         out.print(f"  plugin {plugin.label} ({plugin.origin})", soft_wrap=True)
-    for told in plan.lengths:
-        out.print(f"  length {told}", soft_wrap=True)
+    for line in plan.lengths:
+        out.print(f"  length {line}", soft_wrap=True)
     out.print(
         f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n"
     )

@@ -108,7 +108,7 @@ def predict(
     """Predict every row of a file or a stream; its columns are kept, `predicted` and `confidence` are added.
 
     Rows are answered some at a time, so a file may be larger than memory. OUT has its name when it is whole; after Ctrl-C or a
-    bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are told with their intervals.
+    bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are given with their intervals.
     """
     from fairtune.classifier.row_output import RowOutput, quiet_standard_output
     from fairtune.tasks.reading.reader import RowReader
@@ -199,10 +199,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     speed = f"{facts['rows_per_second']:,.0f} per second on {facts['device']}"
     lines = [f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {speed}{where}"]
     figures = {figure["metric"]: figure for figure in facts["figures"]}
-    shown = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
-    if shown:
-        shown_text = ", ".join(figure_text(figure, facts["classes"]) for figure in shown)
-        lines.append(f"against '{facts['label']}': {shown_text} (95 %, n = {shown[0]['n']:,})")
+    scores = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
+    if scores:
+        text = ", ".join(figure_text(figure, facts["classes"]) for figure in scores)
+        lines.append(f"against '{facts['label']}': {text} (95 %, n = {scores[0]['n']:,})")
     if facts["unknown_labels"]:
         names = list(facts["unknown_labels"])
         more = " ..." if len(names) > MOST_SHOWN else ""

@@ -39,12 +39,12 @@ def som(run: RunName, out: Out = None, runs: Runs = Path("runs"), as_json: AsJso
     folder, page = open_run(run, runs)
     written = page.write(out or folder.path / "maps")
     if as_json:
-        told = {
+        answer = {
             "run": page.name, "status": page.run.status, "metric": page.metric, "best_step": page.best_step,
             "passes": [asdict(one) for one in page.run.passes], "scores": [asdict(one) for one in page.run.scores],
             "files": {name: str(path) for name, path in written.items()},
         }  # fmt: skip
-        print_json(told)
+        print_json(answer)
         return
     _show(page, written)
 

@@ -62,8 +62,8 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
     found = study_status(runs, study)
     if as_json:
         facts = [{name: value for name, value in asdict(run).items() if name in TOLD} for run in found.runs]
-        told = [{"position": position, **run} for position, run in enumerate(facts)]
-        print_json({"study": study, "runs": told})
+        numbered = [{"position": position, **run} for position, run in enumerate(facts)]
+        print_json({"study": study, "runs": numbered})
         return
     scale = None if found.metric is None else scale_of(found.metric)
     table = Table(box=None, padding=(0, 2, 0, 0))

@@ -25,7 +25,7 @@ FIGURES = ("accuracy", "macro_f1", "f1", "mcc")
 def facts_of(
     classifier: TextClassifier, rows: Labelled, tested: Labelled | None, place: Path, seconds: float, notes: list[str]
 ) -> dict[str, Any]:
-    """Everything that is told, as plain data."""
+    """Everything that is reported, as plain data."""
     provenance = classifier._provenance
     found = None if tested is None else classifier.errors(tested.texts, tested.labels)
     leak = _leak(rows, tested)

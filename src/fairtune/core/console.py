@@ -47,9 +47,9 @@ def _has_codes(text: str) -> bool:
 
 def _written_out(text: Text) -> Text:
     """A text without its codes, in one style, since they change where the parts of several begin."""
-    shown = text.blank_copy(printable(text.plain, LINES))
-    shown.style = text.style
-    return shown
+    safe = text.blank_copy(printable(text.plain, LINES))
+    safe.style = text.style
+    return safe
 
 
 class _PrintableRecord(logging.LogRecord):

@@ -35,17 +35,17 @@ def plain(text: str) -> str:
 
 def code(text: str) -> str:
     """Text as code within a line, whatever is in it."""
-    shown = one_line(text) or " "
-    fence = "`" * (_longest_run(shown) + 1)
-    edge = " " if "`" in (shown[0], shown[-1]) else ""
-    return f"{fence}{edge}{shown}{edge}{fence}"
+    line = one_line(text) or " "
+    fence = "`" * (_longest_run(line) + 1)
+    edge = " " if "`" in (line[0], line[-1]) else ""
+    return f"{fence}{edge}{line}{edge}{fence}"
 
 
 def fenced(lines: Iterable[str], language: str = "") -> list[str]:
     """Lines as a block of code that none of them can end."""
-    shown = [printable(line) for line in lines]
-    fence = "`" * max(3, 1 + max(map(_longest_run, shown), default=0))
-    return [f"{fence}{language}", *shown, fence]
+    safe = [printable(line) for line in lines]
+    fence = "`" * max(3, 1 + max(map(_longest_run, safe), default=0))
+    return [f"{fence}{language}", *safe, fence]
 
 
 def one_line(text: str) -> str:

@@ -15,10 +15,10 @@ def own_pipes() -> tuple[int, int]:
     What a library then reads is empty, so that a question it asks cannot be answered by a message; what it prints goes to
     standard error, never among the messages.
     """
-    given, told = os.dup(0), os.dup(1)
+    inbox, outbox = os.dup(0), os.dup(1)
     _empty(0)
     os.dup2(2, 1)
-    return given, told
+    return inbox, outbox
 
 
 @contextmanager

@@ -43,8 +43,8 @@ def with_printable_texts(value: T) -> T:
 
 def _each(value: Any) -> Any:
     if isinstance(value, str):
-        shown = printable(value, LINES)
-        return value if shown == value else shown
+        safe = printable(value, LINES)
+        return value if safe == value else safe
     if isinstance(value, dict):
         made: Any = {_each(key): _each(one) for key, one in value.items()}
         changed = any(a is not b for a, b in zip([*value, *value.values()], [*made, *made.values()], strict=False))

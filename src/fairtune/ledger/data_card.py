@@ -53,13 +53,13 @@ class Removal:
 
     def reasons(self) -> str:
         """The counts of the training split in words; empty if there are none."""
-        told = {
+        counts = {
             "also in the test split": self.in_test,
             "also in the validation split": self.in_validation,
             "with contradictory labels": self.contradictory,
             "repeated": self.repeated,
         }
-        return one_of(f"{count:,} {reason}" for reason, count in told.items() if count)
+        return one_of(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ def card_view(facts: dict[str, Any]) -> Group:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="cyan")
     grid.add_column(overflow="fold")
-    for name, told in _lines(facts):
-        grid.add_row(f"  {name}", Text(shown(told)))
+    for name, text in _lines(facts):
+        grid.add_row(f"  {name}", Text(shown(text)))
     model = facts["model"]
     title = Text.assemble((shown(model["name"]), "bold"), f"  {facts['architecture']}, {model['identity'][:12]}")
     rows = layer_rows(facts["attention"])
@@ -96,17 +96,17 @@ def _attention(facts: dict[str, Any]) -> str:
 
 def _memory(costs: dict[str, Any]) -> str:
     saved = [costs[f"{kind}_bytes_saved"] for kind in ("gradient", "optimizer")]
-    told = f"{megabytes(costs['gradient_bytes'])} MB of gradients, {megabytes(costs['optimizer_bytes'])} MB of AdamW's state"
-    return told + (f"; freezing saves {megabytes(sum(saved))} MB" if any(saved) else "")
+    text = f"{megabytes(costs['gradient_bytes'])} MB of gradients, {megabytes(costs['optimizer_bytes'])} MB of AdamW's state"
+    return text + (f"; freezing saves {megabytes(sum(saved))} MB" if any(saved) else "")
 
 
 def _products(costs: dict[str, Any], origin: Origin) -> str:
     now, before = costs["flops_per_token"], costs["checkpoint_flops_per_token"]
-    told = f"{millions(now['forward'])} MFLOP a token forward, {millions(now['backward'])} backward"
+    text = f"{millions(now['forward'])} MFLOP a token forward, {millions(now['backward'])} backward"
     return (
-        told
+        text
         if now == before
-        else f"{told} ({origin.named}: {millions(before['forward'])}, {millions(before['backward'])})"
+        else f"{text} ({origin.named}: {millions(before['forward'])}, {millions(before['backward'])})"
     )
 
 
@@ -125,9 +125,9 @@ def _logits(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         hint = "." if _origin(facts) is FRESH else " Or name another task with --task."
         yield "logits", f"not measured, nor matrix products. {probe['problem']}{hint}"
     elif summary.get("logit_spread") is not None:
-        told = f"spread {significant(summary['logit_spread'])}"
-        told += f", in {_origin(facts).named} {significant(summary['checkpoint_logit_spread'])}"
-        yield "logits", f"{told} ({probe['batch'][0]} examples of {probe['task']}, {probe['batch'][1]} tokens wide)"
+        text = f"spread {significant(summary['logit_spread'])}"
+        text += f", in {_origin(facts).named} {significant(summary['checkpoint_logit_spread'])}"
+        yield "logits", f"{text} ({probe['batch'][0]} examples of {probe['task']}, {probe['batch'][1]} tokens wide)"
 
 
 def _layers(rows: list[LayerRow], origin: Origin) -> Table:

@@ -48,14 +48,14 @@ class HtmlExporter:
             metric=scale_of(header.metric).heading,
             origin=origin_of(header.from_scratch),
         )
-        shown = [(section, found) for section in SECTIONS if (found := content.sections[section.name]) is not None]
+        present = [(section, found) for section in SECTIONS if (found := content.sections[section.name]) is not None]
         texts = [
             environment.from_string(section.template()).render(content=found, **section.names(found, content)).strip()
-            for section, found in shown
+            for section, found in present
         ]
         page = environment.get_template("page.html.j2").render(
             sections=[Markup(text) for text in texts if text],  # made of templates, which escape what is put in them
-            pictures=any(section.pictures for section, _ in shown),
+            pictures=any(section.pictures for section, _ in present),
         )
         return printable(page, LINES)
 

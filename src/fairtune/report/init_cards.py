@@ -61,7 +61,7 @@ class CardSummary:
 
     Args:
         attention: each layer's and head's geometry and the spread of attention logits, or why they are not known.
-        costs: bytes of gradients and optimizer state, and matrix products a token.
+        costs: bytes of gradients and optimizer state, and matrix products per token.
         proof: None if nothing is frozen, or no run says.
     """
 

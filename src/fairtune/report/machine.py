@@ -21,7 +21,7 @@ def describe_machine(runs: list[RunRecord]) -> Machine:
     values = {name: Counter(facts.get(name, "not recorded") for facts in flat) for name in names}
     return Machine(
         facts={name: next(iter(counts)) for name, counts in values.items() if len(counts) == 1},
-        differing=tuple(f"{name}: {_told(counts)}" for name, counts in values.items() if len(counts) > 1),
+        differing=tuple(f"{name}: {_counted(counts)}" for name, counts in values.items() if len(counts) > 1),
         load_before=_range([_load(e.get("load")) for e in captured.values()]),
         load_after=_range([_load(e.get("load_after")) for e in captured.values()]),
         busy=tuple(reason for name, e in captured.items() if (reason := _busy(name, e)) is not None),
@@ -46,7 +46,7 @@ def _flat(environment: dict[str, Any]) -> dict[str, str]:
     return {**facts, "gpus": ", ".join(gpus)} if gpus else facts
 
 
-def _told(counts: Counter[str]) -> str:
+def _counted(counts: Counter[str]) -> str:
     return "; ".join(f"{value} in {count} run{'s' if count > 1 else ''}" for value, count in counts.most_common())
 
 

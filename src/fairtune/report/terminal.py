@@ -120,8 +120,8 @@ def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, s
     yield "tokens a second, median", _by_arm({row.arm: whole(row.tokens_per_second) for row in rows})
 
 
-def _by_arm(told: dict[str, str]) -> str:
-    return "; ".join(f"{arm} {text}" for arm, text in told.items())
+def _by_arm(texts: dict[str, str]) -> str:
+    return "; ".join(f"{arm} {text}" for arm, text in texts.items())
 
 
 def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
@@ -138,9 +138,9 @@ def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
 
 def _cost_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
     """Measured beside expected, of arms that make more passes than the reference."""
-    told = {row.arm: cost_text(row.versus) for row in rows if row.versus and expected_text(row.versus)}
-    if told:
-        yield "time a step against the reference", _by_arm(told)
+    costs = {row.arm: cost_text(row.versus) for row in rows if row.versus and expected_text(row.versus)}
+    if costs:
+        yield "time a step against the reference", _by_arm(costs)
 
 
 def _fair_notes(header: Header, fair: Iterable[Versus]) -> Iterable[tuple[str, str]]:

@@ -72,7 +72,7 @@ def allowed_text(fragment: Fragment, found: Any = None) -> str:
     """What a place allows, in words.
 
     Args:
-        found: what stands there; limits that are far away are told only to whom they stop.
+        found: what stands there; limits that are far away are named only where they are exceeded.
     """
     fragment = _resolved(fragment)
     if "title" in fragment and fragment["title"].startswith("a "):

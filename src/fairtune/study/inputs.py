@@ -103,17 +103,17 @@ def _classification(study: Study) -> PlanInputs:
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
     models: dict[str, ModelSource] = {}
-    tokenizer, told = None, []
+    tokenizer, reasons = None, []
     for arms in _sharing_a_model(study):
         model = named_model(study, arms[0])
         if study.tokenizer is not None or model.preset is not None:
             model, tokenizer = tokenized(study, model, text)
         study, model, lengths = resolve_lengths(study, data, model, tokenizer, arms)
         models |= dict.fromkeys(arms, model)
-        told += [line if len(arms) == len(study.arms) else f"{model.name}: {line}" for line in lengths]
+        reasons += [line if len(arms) == len(study.arms) else f"{model.name}: {line}" for line in lengths]
     facts, in_order = data.facts(), {arm: models[arm] for arm in study.arms}
     examples = dict.fromkeys(study.arms, facts.rows["train"])
-    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(told))
+    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons))
 
 
 def _sharing_a_model(study: Study) -> list[list[str]]:
@@ -172,7 +172,7 @@ def resolve_lengths(
     words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
     train, heldout = train_counts(task, words), heldout_counts(task, words)
     length = auto_length(train, model.positions)
-    return _with_length(study, chosen, length), model, (_told(length, train, heldout),)
+    return _with_length(study, chosen, length), model, (_length_reason(length, train, heldout),)
 
 
 def block_lengths(study: Study, model: ModelSource) -> tuple[Study, tuple[str, ...]]:
@@ -194,7 +194,7 @@ def _with_length(study: Study, arms: list[str], length: int) -> Study:
     return study.model_copy(update={"arms": {**study.arms, **changed}})
 
 
-def _told(length: int, train: Counts, heldout: Counts) -> str:
+def _length_reason(length: int, train: Counts, heldout: Counts) -> str:
     """Why this length. Held-out examples may be longer, as SST-2's are: then many of those that are reported are cut."""
     examples = f"{train.n:,} {'sampled ' if train.sampled else ''}training examples"
     others = f"and {_percent(1 - heldout.cut(length))} of {heldout.n:,} of validation and test"

@@ -1,4 +1,4 @@
-"""Problems of a study file, told so that the user can mend them: where, what was found, what is allowed."""
+"""Problems of a study file, worded so that the user can mend them: where, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment
 from fairtune.study.yaml_tree import Path
 
 MOST_TOLD = 100
-"""Problems that are told of one study; whoever has more than that has another problem."""
+"""Problems that are reported for one study; whoever has more than that has another problem."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,16 @@ def problems_of(errors: list[ErrorDetails], origins: Origins) -> list[Problem]:
 
     A list is not too short because its entries are wrong.
     """
-    told: dict[object, tuple[Path, ErrorDetails]] = {}
+    kept: dict[object, tuple[Path, ErrorDetails]] = {}
     for number, error in enumerate(errors[: 10 * MOST_TOLD]):
         path, choice = _place(error)
         key = number if choice is None else choice
-        if key not in told or len(path) < len(told[key][0]):
-            told[key] = (path, error)
-    inside = {path[:length] for path, _ in told.values() for length in range(len(path))}
-    real = [(path, error) for path, error in told.values() if error["type"] != "too_short" or path not in inside]
+        if key not in kept or len(path) < len(kept[key][0]):
+            kept[key] = (path, error)
+    inside = {path[:length] for path, _ in kept.values() for length in range(len(path))}
+    real = [(path, error) for path, error in kept.values() if error["type"] != "too_short" or path not in inside]
     found = [_problem(path, error, origins) for path, error in real[:MOST_TOLD]]
-    if len(told) > MOST_TOLD:
+    if len(kept) > MOST_TOLD:
         found.append(Problem(origins.default, "", f"and more; the first {MOST_TOLD} problems are told"))
     return found
 

@@ -84,7 +84,7 @@ def _read_names(written: Written) -> None:
 
 
 def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
-    unfit = [Problem(origins.of(path), dotted(path), told) for path, told in islice(faults(data), MOST_TOLD)]
+    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_TOLD)]
     if unfit:
         raise StudyError(unfit)
     problems = [*reference_problems(data, origins), *arm_problems(data, origins)]

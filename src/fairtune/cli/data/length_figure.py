@@ -72,8 +72,8 @@ def _draw_coverage(axes: Axes, lengths: Lengths) -> None:
     for length in CHOICES:
         beyond, cut = length in lengths.beyond, train.cut(length)
         axes.plot([length, length], [0, 100], color=GREY, linewidth=0.7, alpha=0.6, zorder=1)
-        told = "beyond" if beyond else percent(cut, 0 if cut >= 0.1 or cut == 0 else 1)
-        _top(axes, length, told, color=GREY if beyond else "black", fontweight="normal" if beyond else "bold")
+        text = "beyond" if beyond else percent(cut, 0 if cut >= 0.1 or cut == 0 else 1)
+        _top(axes, length, text, color=GREY if beyond else "black", fontweight="normal" if beyond else "bold")
     share = 100 * lengths.coverage
     axes.plot([low, lengths.covering, lengths.covering], [share, share, 0], color=VERMILION, linewidth=1.4, zorder=3)
     axes.plot([lengths.covering], [share], "o", color=VERMILION, markersize=6, zorder=4)
@@ -138,7 +138,7 @@ def _coverage_axes(axes: Axes, low: int, high: int) -> None:
 
 
 def _draw_costs(axes: Axes, lengths: Lengths) -> None:
-    """Bars of both ways to make batches, a pair a choice."""
+    """Bars of both ways to make batches, one pair per choice."""
     places = range(len(lengths.choices))
     counted = all(choice.grouped.flops is not None for choice in lengths.choices)
     for aside, way, colour, name in (
@@ -149,8 +149,8 @@ def _draw_costs(axes: Axes, lengths: Lengths) -> None:
         values = [float(ratio.flops if counted else ratio.tokens) for ratio in ratios]
         axes.barh([place + aside for place in places], values, 0.38, color=colour, label=name, linewidth=0)
         for place, value in zip(places, values, strict=True):
-            told = f"{value:.2f} ×" if value < 9.95 else f"{value:.0f} ×"
-            axes.annotate(told, (value, place + aside), (3, 0), textcoords="offset points", va="center", fontsize=7.5)
+            text = f"{value:.2f} ×" if value < 9.95 else f"{value:.0f} ×"
+            axes.annotate(text, (value, place + aside), (3, 0), textcoords="offset points", va="center", fontsize=7.5)
     labels = [
         f"{choice.max_length:,} ({percent(lengths.coverage)})"
         if choice.max_length == lengths.covering

@@ -24,7 +24,7 @@ from fairtune.tasks.tokens.counts import Counts
 ROWS, BAR = 16, 46
 """Most rows of the histogram, and columns of its longest bar."""
 MUCH = 1.5
-"""Held-out examples that are truncated so many times as often are told of."""
+"""Held-out examples that are truncated so many times as often are mentioned."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
 WIDTHS = (1, 2, 3, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 

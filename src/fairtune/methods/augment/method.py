@@ -145,7 +145,7 @@ class Augment(Method):
 
     def begin(self, data: TrainingData) -> None:  # noqa: ARG002
         if not self.config.idle:
-            self._augmenter.find()  # what is wrong with a function is told before the first step
+            self._augmenter.find()  # what is wrong with a function is reported before the first step
 
     def texts(self, texts: Sequence[Texts], epoch: int) -> Sequence[Texts]:
         return self._augmenter.texts(texts, epoch)

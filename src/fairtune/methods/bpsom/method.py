@@ -63,7 +63,7 @@ class BPSOM(Method):
         head.radius, head.rate = radius_at(left, self.config.radius), rate_at(left, self.config.som_lr)
         head.loss_scale = step.scale
         head.watch()
-        with _told(step.step + 1):
+        with _failing_at(step.step + 1):
             return proceed()
 
     def after_step(self, moment: Moment) -> None:
@@ -97,7 +97,7 @@ class BPSOM(Method):
         head, start = self._head or active_head(moment.model), time.perf_counter()
         som = head.som
         assert som is not None, "the method always has a map"
-        with _told(moment.step):
+        with _failing_at(moment.step):
             labelling = _labelling_pass(moment, head)
         self._passes += 1
         keep, std = self._kept(labelling, moment), labelling.std
@@ -168,7 +168,7 @@ def _labelling_pass(moment: Moment, head: BPSOMHead) -> Labelling:
 
 
 @contextmanager
-def _told(step: int) -> Iterator[None]:
+def _failing_at(step: int) -> Iterator[None]:
     """What a map refuses fails the run, with the step at which it was."""
     try:
         yield

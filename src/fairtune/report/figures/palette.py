@@ -39,7 +39,7 @@ Colours = npt.NDArray[np.float64]
 
 
 def class_colours(classes: int) -> Colours:
-    """A colour a class, [classes, 3]; from the eighth on they come again, darker, and letters tell them apart."""
+    """One colour per class, [classes, 3]; from the eighth on they come again, darker, and letters tell them apart."""
     rounds = np.arange(classes) // len(CLASSES)
     colours = np.array([to_rgb(CLASSES[place % len(CLASSES)]) for place in range(classes)])
     darker: Colours = colours * (DARKER**rounds)[:, None]
@@ -47,7 +47,7 @@ def class_colours(classes: int) -> Colours:
 
 
 def class_letters(classes: Sequence[str]) -> list[str]:
-    """A short sign a class: first letters where they differ, else A, B, C ..., or numbers where letters run out."""
+    """One short sign per class: first letters where they differ, else A, B, C ..., or numbers where letters run out."""
     first = [name.strip()[:1].upper() for name in classes]
     if len(set(first)) == len(first) and all(letter.isalpha() for letter in first):
         return first

@@ -113,7 +113,7 @@ def measure_lengths(
     heldout = heldout_counts(task, tokenizer)
     covering = train.covering(coverage)
     usable = [length for length in CHOICES if model.positions is None or length <= model.positions]
-    shown = sorted({*usable, min(covering, model.positions or covering)})
+    limits = sorted({*usable, min(covering, model.positions or covering)})
     products = model_products(tokenizer.folder)
     unit = grouped_cost(train, REFERENCE, products)
 
@@ -136,7 +136,7 @@ def measure_lengths(
         heldout=heldout,
         coverage=coverage,
         covering=covering,
-        choices=tuple(map(choice, shown)),
+        choices=tuple(map(choice, limits)),
         beyond=tuple(length for length in CHOICES if length not in usable),
     )
 

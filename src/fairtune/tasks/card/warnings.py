@@ -89,9 +89,9 @@ def _languages(card: DataCard) -> Iterator[str]:
     for name, split in card.splits.items():
         shares = split.languages.shares
         if len(shares) > 1:
-            shown = one_of(f"{code} {as_percent(share)}" for code, share in shares.items())
+            listed = one_of(f"{code} {as_percent(share)}" for code, share in shares.items())
             yield (
-                f"The {NAMES[name]} split seems to hold several languages ({shown} of {split.languages.sampled:,} sampled texts). "
+                f"The {NAMES[name]} split seems to hold several languages ({listed} of {split.languages.sampled:,} sampled texts). "
                 "A model and a tokenizer made for one of them do worse on the others; use a multilingual model, or one language."
             )
     main = {name: next(iter(split.languages.shares), None) for name, split in card.splits.items()}

@@ -32,7 +32,7 @@ def require_file(file: Path) -> None:
 
 @contextmanager
 def explain_errors(file: Path | str) -> Iterator[None]:
-    """What can be wrong with any file, told of this one; a name in words is a stream, which cannot be looked at again."""
+    """What can be wrong with any file, said of this one; a name in words is a stream, which cannot be looked at again."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -64,10 +64,10 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
     """Refuse data that lacks a column."""
     for column in wanted:
         if column not in found:
-            shown = one_of(name[:COLUMN_SHOWN] for name in found[:COLUMNS_SHOWN])
+            names = one_of(name[:COLUMN_SHOWN] for name in found[:COLUMNS_SHOWN])
             more = f" and {len(found) - COLUMNS_SHOWN:,} more" if len(found) > COLUMNS_SHOWN else ""
             near = nearest(column, found[:COLUMNS_COMPARED])
-            error = NoColumnError(f"{where}: no column '{column}'; columns: {shown}{more}.{near}")
+            error = NoColumnError(f"{where}: no column '{column}'; columns: {names}{more}.{near}")
             error.from_start = from_start
             raise error
 

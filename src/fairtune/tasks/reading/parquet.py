@@ -1,6 +1,6 @@
 """Parquet files: read by one thread, a few rows at a time, so that a damaged file can neither hang nor fill the memory.
 
-Whatever goes wrong with one is told in a sentence: Arrow raises a different error for each of the many ways.
+Whatever goes wrong with one is reported in a sentence: Arrow raises a different error for each of the many ways.
 """
 
 from __future__ import annotations

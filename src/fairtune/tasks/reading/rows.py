@@ -85,9 +85,9 @@ class Rows:
             found.append(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
         missing = self.numbers[np.concatenate(found)]
         if len(missing):
-            shown = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
+            places = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
             raise DataError(
-                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(self)} rows (rows {shown}); "
+                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(self)} rows (rows {places}); "
                 "fill or remove them."
             )
 

@@ -278,6 +278,6 @@ def _whole(tokenizer: Any) -> Any:
 
 
 def _dtype(tokenizer: Any) -> np.dtype[Any]:
-    """Two bytes a token where the vocabulary fits, else four; the lowest byte first."""
+    """Two bytes per token where the vocabulary fits, else four; the lowest byte first."""
     largest = max(tokenizer.get_vocab().values())
     return np.dtype("<u2" if largest < 1 << 16 else "<u4")

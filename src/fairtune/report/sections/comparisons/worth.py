@@ -3,7 +3,7 @@
 The rule, in this order:
 
 - *no verdict*, *not separable*: not shown, and what is missing.
-- *worse*, *inferior*: no; time that it saves is told.
+- *worse*, *inferior*: no; time that it saves is stated.
 - *better*: yes, with the change in time.
 - *not inferior*: yes if it is clearly cheaper, else no.
 

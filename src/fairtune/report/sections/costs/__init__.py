@@ -77,8 +77,8 @@ def timing_notes(header: Header, machine: Machine) -> tuple[str, ...]:
         notes.append(f"Load average {low:.2f} to {high:.2f} before runs{after}.")
     if machine.busy:
         runs = "1 run" if len(machine.busy) == 1 else f"{len(machine.busy)} runs"
-        told = "; ".join(machine.busy[:3]) + (f"; and {len(machine.busy) - 3} more" if len(machine.busy) > 3 else "")
-        notes.append(f"Do not trust these times: {runs} began on a busy machine ({told}).")
+        reasons = "; ".join(machine.busy[:3]) + (f"; and {len(machine.busy) - 3} more" if len(machine.busy) > 3 else "")
+        notes.append(f"Do not trust these times: {runs} began on a busy machine ({reasons}).")
     return tuple(notes)
 
 

@@ -74,7 +74,7 @@ LARGEST = 30.0
 
 
 def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve]) -> str:
-    """Validation score and training loss over steps, a thin line a seed, a thick one for the arm's mean."""
+    """Validation score and training loss over steps, one thin line per seed, a thick one for the arm's mean."""
     scale = scale_of(header.metric)
     with drawing():
         figure = new_figure(6.8, 3.2 + 0.19 * max(0, math.ceil(len(rows) / 3) - 2))

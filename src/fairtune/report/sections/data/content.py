@@ -69,7 +69,7 @@ def read_data(results: Results) -> DataSection:
 
 
 def split_rows(card: DataCard) -> list[Row]:
-    """A row a fact, a column a split."""
+    """One row per fact, one column per split."""
     splits = [card.splits[name] for name in TITLES]
     return [(name, *(tell(split) for split in splits)) for name, tell in _facts(splits)]
 
@@ -111,10 +111,10 @@ def _lengths(found: TextLengths) -> str:
 
 def _languages(split: SplitCard) -> str:
     found = split.languages
-    told = [f"{code} {as_percent(share)}" for code, share in found.shares.items()]
+    parts = [f"{code} {as_percent(share)}" for code, share in found.shares.items()]
     if found.uncertain:
-        told.append(f"other or uncertain {as_percent(found.uncertain)}")
-    return one_of(told) or DASH
+        parts.append(f"other or uncertain {as_percent(found.uncertain)}")
+    return one_of(parts) or DASH
 
 
 def overlap_heads(card: DataCard) -> Row:
@@ -172,7 +172,7 @@ def without_card(data: DataSection) -> str:
 
 
 def text_rows(data: DataSection) -> list[Row]:
-    """A row a fact, a column a split."""
+    """One row per fact, one column per split."""
     facts: dict[str, Callable[[dict[str, int]], str]] = {
         "documents": lambda found: whole(found.get("documents")),
         "tokens": lambda found: whole(found.get("tokens")),

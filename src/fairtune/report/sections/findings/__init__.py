@@ -35,7 +35,7 @@ def gather(evidence: Evidence) -> ReportHead:
     }
     return ReportHead(
         findings(evidence.header, evidence.rows, evidence.like_with_like),
-        {told: count for told, count in counts.items() if count},
+        {trouble: count for trouble, count in counts.items() if count},
         tuple(evidence.results.plan.get("notes") or ()),
     )
 

@@ -44,15 +44,15 @@ def _reference_text(header: Header, row: ArmRow) -> str:
     summary, scale = row.summaries[header.metric], scale_of(header.metric)
     if summary.n == 0:
         return "the reference of all comparisons; no run of it is finished."
-    told = f"the reference of all comparisons: {header.metric_title} {scale.value(summary.mean)}"
+    text = f"the reference of all comparisons: {header.metric_title} {scale.value(summary.mean)}"
     if not scale.plain:
-        told += " %" if scale.unit == "%" else f" ({scale.unit})"
+        text += " %" if scale.unit == "%" else f" ({scale.unit})"
     if summary.n == 1:
-        return f"{told} in its one finished run; an interval takes two."
+        return f"{text} in its one finished run; an interval takes two."
     if summary.low is None:
-        return f"{told} (n = {summary.n}); there is no interval, since not every run's is a finite number."
+        return f"{text} (n = {summary.n}); there is no interval, since not every run's is a finite number."
     interval = low_to_high(summary.low, summary.high, scale.value)
-    return f"{told} ({confidence(header.confidence)} interval {interval}, n = {summary.n})."
+    return f"{text} ({confidence(header.confidence)} interval {interval}, n = {summary.n})."
 
 
 def versus_text(header: Header, versus: Versus) -> str:
@@ -60,8 +60,8 @@ def versus_text(header: Header, versus: Versus) -> str:
     note, scale = versus.note, scale_of(header.metric)
     if versus.word == NONE or versus.difference is None:
         return f"no verdict against {versus.reference}: {note}."
-    told = _in_its_unit(header, versus, scale) if scale.plain else _in_points(header, versus, scale)
-    return f"{told} {note[0].upper()}{note[1:]}." if note else told
+    text = _in_its_unit(header, versus, scale) if scale.plain else _in_points(header, versus, scale)
+    return f"{text} {note[0].upper()}{note[1:]}." if note else text
 
 
 def _in_points(header: Header, versus: Versus, scale: Scale) -> str:
@@ -110,8 +110,8 @@ def margin_text(header: Header) -> str:
 
 def _confounds_text(row: ArmRow, versus: Versus) -> str:
     also = "also " if row.methods else ""
-    told = " and ".join(f"{c.setting} ({c.value}, not {c.reference_value})" for c in versus.confounds)
-    return f"It differs from {versus.reference} {also}in {told}."
+    differences = " and ".join(f"{c.setting} ({c.value}, not {c.reference_value})" for c in versus.confounds)
+    return f"It differs from {versus.reference} {also}in {differences}."
 
 
 def _control_text(header: Header, row: ArmRow, fair: Sequence[Versus]) -> str:

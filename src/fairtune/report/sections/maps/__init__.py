@@ -37,8 +37,8 @@ def markdown(maps: MapsSection, report: ReportContent) -> Iterator[str]:
         heads, [[plain(arm.arm), str(arm.n), *(_cell(arm, c) for c in REPORT_COLUMNS)] for arm in maps.arms]
     )
     yield ""
-    told = (shown_text(arm) if arm.shown else f"No map is shown: {arm.problem}." for arm in maps.arms)
-    yield from items(f"**{plain(arm.arm)}**: {plain(text)}" for arm, text in zip(maps.arms, told, strict=True))
+    texts = (shown_text(arm) if arm.shown else f"No map is shown: {arm.problem}." for arm in maps.arms)
+    yield from items(f"**{plain(arm.arm)}**: {plain(text)}" for arm, text in zip(maps.arms, texts, strict=True))
     yield ""
     command = code(f"fairtune som {report.header.study}/ARM/seed-N")
     yield f"The maps are in the HTML page; all pictures of a run: {command}."

@@ -207,7 +207,7 @@ HELD = 3
 
 
 def animated(records: Sequence[MapRecord], title: str) -> bytes:
-    """A frame a labelling pass, for ever."""
+    """One frame per labelling pass, in an endless loop."""
     passes, chosen = [record.figures for record in records], spread_out(records, MOST_FRAMES)
     first = records[0]
     figure = map_figure(first.grid, COMBINED_WIDTH, beside=KEY_WIDTH, above=0.55 + 0.2 * key_rows(first))

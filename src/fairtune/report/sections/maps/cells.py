@@ -80,7 +80,7 @@ def draw_cells(
     """Fill the cells; an empty one is white and hatched, a small one grey.
 
     Args:
-        colours: one a cell, [cells, 3 or 4].
+        colours: one per cell, [cells, 3 or 4].
         line: width of the lines between cells.
         hatched: False where cells are too small for it.
     """
@@ -179,7 +179,7 @@ def key_rows(record: MapRecord) -> int:
 
 
 def class_key(figure: Figure, record: MapRecord, hatched: bool = True) -> None:
-    """Below the map: a patch and a letter a class, and what an empty cell looks like."""
+    """Below the map: a patch and a letter for each class, and what an empty cell looks like."""
     colours, letters = class_colours(len(record.classes)), class_letters(record.classes)
     handles = [
         Patch(facecolor=colour, edgecolor="none", label=f"{letter} = {_short(name)}")
@@ -196,8 +196,8 @@ def reliability_key(axes: Axes, record: MapRecord) -> None:
     """How strong a class's colour is from chance to full agreement, with a line at the threshold; of many classes a few."""
     classes, bars = len(record.classes), min(MOST_BARS, len(record.classes))
     levels = np.linspace(1, 1 / max(2, classes), 60)
-    shown = faded(class_colours(bars)[None, :, :], strength(levels, classes)[:, None].repeat(bars, axis=1))
-    axes.imshow(shown, aspect="auto", extent=(-0.5, bars - 0.5, 100 * levels[-1], 100), interpolation="nearest")
+    image = faded(class_colours(bars)[None, :, :], strength(levels, classes)[:, None].repeat(bars, axis=1))
+    axes.imshow(image, aspect="auto", extent=(-0.5, bars - 0.5, 100 * levels[-1], 100), interpolation="nearest")
     axes.set_xticks(range(bars), class_letters(record.classes)[:bars], fontsize=7.5)
     axes.set_ylabel("reliability (%)", fontsize=8)
     axes.yaxis.set_label_position("right")

@@ -14,7 +14,7 @@ from fairtune.report.content import RunSpread, spread_of
 
 
 def when(one: MapPass, passes: Sequence[MapPass]) -> str:
-    """`epoch 3`, or `step 150` for a run that does not label its map once an epoch."""
+    """`epoch 3`, or `step 150` for a run that does not label its map once per epoch."""
     epochs = [other.epoch for other in passes]
     once = 0 not in epochs and len(set(epochs)) == len(epochs)
     return f"epoch {one.epoch}" if once else f"step {one.step:,}"
@@ -22,8 +22,8 @@ def when(one: MapPass, passes: Sequence[MapPass]) -> str:
 
 def used(one: MapPass) -> str:
     """`SOM use 76.6 %`; of a map that only watches it would have been."""
-    told = DASH if one.use is None else f"{100 * one.use:.1f} %"
-    return f"would use {told}" if one.watches_only else f"SOM use {told}"
+    percentage = DASH if one.use is None else f"{100 * one.use:.1f} %"
+    return f"would use {percentage}" if one.watches_only else f"SOM use {percentage}"
 
 
 def units_left(one: MapPass) -> str:
@@ -180,7 +180,7 @@ def _arm(results: Results, arm: str, runs: list[RunMaps]) -> ArmMaps:
     }
     figures["seconds"] = spread_of(_seconds(run) for run in ended)
     figures["best_units"] = spread_of(_best_units(run, best.get(run.seed)) for run in ended)
-    shown, problem = _shown(results, ended[0]) if ended else (None, "none of its runs is finished")
+    shown, problem = _maps_to_show(results, ended[0]) if ended else (None, "none of its runs is finished")
     last = runs[0].passes[-1]
     return ArmMaps(arm, len(ended), runs[0].watches_only, last.units_at_start, figures, shown, problem)
 
@@ -197,7 +197,7 @@ def _best_units(run: RunMaps, best_step: int | None) -> int | None:
     return run.passes[0].units_at_start if found is None else found.units
 
 
-def _shown(results: Results, run: RunMaps) -> tuple[ShownMaps | None, str | None]:
+def _maps_to_show(results: Results, run: RunMaps) -> tuple[ShownMaps | None, str | None]:
     record = next(one for one in results.finished(run.arm) if one.seed == run.seed)
     try:
         records = tuple(read_maps(record.folder))

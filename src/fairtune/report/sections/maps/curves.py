@@ -16,12 +16,12 @@ from fairtune.report.scales import scale_of
 from fairtune.report.sections.maps.content import RunMaps
 
 MARKERS = "osD^vP*X"
-"""A mark an arm, beside its colour."""
+"""One mark per arm, beside its colour."""
 Points = list[tuple[int, float]]
 
 
 def use_curve(runs: Sequence[RunMaps], places: Mapping[str, int]) -> Figure:
-    """A thin line a seed, a thick one for the median over finished seeds.
+    """One thin line per seed, a thick one for the median over finished seeds.
 
     Args:
         places: of each arm among all arms of the study, which fixes its colour.
@@ -66,10 +66,10 @@ def _draw_use(axes: Axes, arm: str, place: int, runs: Sequence[RunMaps]) -> None
     for line in lines.values():
         axes.plot([x for x, _ in line], [y for _, y in line], linewidth=0.7, alpha=0.5, **style)
     chosen = median_line([lines[run.seed] for run in ended or runs])
-    told = f"{arm}, would have been" if runs[0].watches_only else arm
+    name = f"{arm}, would have been" if runs[0].watches_only else arm
     axes.plot(
         [x for x, _ in chosen], [y for _, y in chosen], linewidth=1.8, marker=mark, markersize=4.5,
-        label=f"{told} (n = {len(ended)})" if ended else f"{told} (not finished)", **style,
+        label=f"{name} (n = {len(ended)})" if ended else f"{name} (not finished)", **style,
     )  # fmt: skip
 
 
@@ -122,8 +122,8 @@ def _draw_pruning(axes: Axes, arm: str, place: int, runs: Sequence[RunMaps], fac
     numbers: dict[tuple[int, float], list[str]] = {}
     for one in middle if len(middle) <= MOST_NUMBERED else (middle[0], middle[-1]):
         numbers.setdefault((one.units, factor * one.score), []).append(str(one.epoch if by_epoch else one.step))
-    for where, told in numbers.items():
-        axes.annotate(", ".join(told), where, xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+    for where, numbered in numbers.items():
+        axes.annotate(", ".join(numbered), where, xytext=(5, 4), textcoords="offset points", fontsize=7.5)
 
 
 def _range(runs: Sequence[RunMaps]) -> tuple[int, int]:

@@ -115,8 +115,8 @@ def open_run(run: str | Path, runs: Path) -> tuple[RunFolder, RunPage]:
     if not passes:
         raise LedgerError(_without(folder, name, state.status))
     metric = str(state.result.get("metric") or read_study(study)["task"]["metric"])
-    told = RunMaps(folder.arm, folder.seed, state.status, tuple(passes), tuple(units_and_scores(events, metric)))
-    return folder, RunPage(name, told, tuple(read_maps(folder)), metric, state.result.get("best_step"))
+    found = RunMaps(folder.arm, folder.seed, state.status, tuple(passes), tuple(units_and_scores(events, metric)))
+    return folder, RunPage(name, found, tuple(read_maps(folder)), metric, state.result.get("best_step"))
 
 
 def _without(folder: RunFolder, name: str, status: str) -> str:

@@ -86,9 +86,9 @@ def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
     axes.set(xlim=(-0.1, across * step_x), ylim=(down * step_y - 0.28 * width, -0.28 * width), aspect="equal")
     axes.set_axis_off()
     gone = sum(plane.gone is not None for plane in planes)
-    told = f"; {gone} removed units last (×, with when; their last plane)" if gone else ""
+    removed = f"; {gone} removed units last (×, with when; their last plane)" if gone else ""
     axes.set_title(
-        f"Component planes, {title}: activation of each hidden unit; pale: no example falls there{told}", loc="left"
+        f"Component planes, {title}: activation of each hidden unit; pale: no example falls there{removed}", loc="left"
     )
     shade_bar(figure, axes, shades, "activation in the prototype", inches=3.5)
     return figure
@@ -97,7 +97,7 @@ def component_planes(records: Sequence[MapRecord], title: str) -> Figure:
 def _draw_squares(
     axes: Axes, planes: Sequence[Plane], grid: Grid, moves: npt.NDArray[np.float64], shades: ScalarMappable
 ) -> None:
-    """A small picture a plane: fifty thousand squares would take many seconds."""
+    """One small picture per plane: fifty thousand squares would take many seconds."""
     for plane, (x, y) in zip(planes, moves, strict=True):
         picture = _colours(plane, shades).reshape(grid.columns, grid.rows, 3).transpose(1, 0, 2)
         axes.imshow(picture, extent=(x, x + grid.columns, y + grid.rows, y), interpolation="nearest")
@@ -120,8 +120,8 @@ def _colours(plane: Plane, shades: ScalarMappable) -> npt.NDArray[np.float64]:
 
 def _name(axes: Axes, planes: Sequence[Plane], moves: npt.NDArray[np.float64], width: float, font: float) -> None:
     for plane, (x, y) in zip(planes, moves, strict=True):
-        told, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)
-        axes.text(x + width / 2, y - 0.04 * width, told, ha="center", va="bottom", fontsize=font, color=ink)
+        name, ink = (str(plane.unit), "black") if plane.gone is None else (f"× {plane.unit}, {plane.gone}", VERMILION)
+        axes.text(x + width / 2, y - 0.04 * width, name, ha="center", va="bottom", fontsize=font, color=ink)
 
 
 MOST_LABELLED = 140
@@ -134,9 +134,9 @@ def activation_histograms(record: MapRecord, title: str) -> Figure:
     rows = len(order)
     figure = new_figure(8.6, max(3.2, min(13.0, 0.09 * rows + 1.6)))
     left, right = figure.subplots(1, 2, width_ratios=(3, 1), sharey=True)
-    shown = _draw_shares(left, record, order)
+    image = _draw_shares(left, record, order)
     _draw_deviations(right, record, order)
-    shade_bar(figure, right, shown, "examples (%)", ticks=TICKS, inches=4)
+    shade_bar(figure, right, image, "examples (%)", ticks=TICKS, inches=4)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
     font = max(4.2, min(8.0, 72 * (figure.get_figheight() - 1.2) / rows * 0.72))
@@ -146,22 +146,22 @@ def activation_histograms(record: MapRecord, title: str) -> Figure:
     left.set_ylim(rows - 0.5, -0.5)
     left.tick_params(axis="y", length=0)
     left.set_ylabel("hidden unit")
-    shown_as = f"Activations of hidden units over the training examples, {title}; those that vary most first"
-    figure.suptitle(shown_as, x=0.01, ha="left", fontsize=9.5)
+    heading = f"Activations of hidden units over the training examples, {title}; those that vary most first"
+    figure.suptitle(heading, x=0.01, ha="left", fontsize=9.5)
     return figure
 
 
 def _draw_shares(axes: Axes, record: MapRecord, order: npt.NDArray[np.int64]) -> AxesImage:
     counts = record.histogram[order].astype(np.float64)
     shares = 100 * counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    shown = axes.imshow(
+    image = axes.imshow(
         shares, aspect="auto", extent=(0, 1, len(order) - 0.5, -0.5), cmap="Greys", norm=PowerNorm(0.5, 0, 100),
         interpolation="nearest",
     )  # fmt: skip
     rows = np.arange(len(order))
     axes.plot(record.mean[order], rows, "o", color=VERMILION, markersize=2.8)
     axes.set(xlim=(0, 1), xlabel="activation; ● mean")
-    return shown
+    return image
 
 
 def _draw_deviations(axes: Axes, record: MapRecord, order: npt.NDArray[np.int64]) -> None:

@@ -68,7 +68,7 @@ class ArmMistakes:
 
 @dataclass(frozen=True)
 class MistakesSection:
-    """All that is told of mistakes.
+    """All that is reported about mistakes.
 
     Args:
         examples: of the test split.
@@ -105,7 +105,7 @@ def read_mistakes(results: Results) -> MistakesSection | None:
     answers = {arm: found for arm, found in answers.items() if found.ids == first.ids}
     labels, texts = tuple(map(str, results.plan["task"]["labels"])), read_texts(results.folder)
     everyone = together(list(answers.values()))
-    hard = _shown(everyone, everyone.share_right < 0.5, 1 - everyone.share_right, labels, texts)
+    hard = _plainest(everyone, everyone.share_right < 0.5, 1 - everyone.share_right, labels, texts)
     confidence, kinds = results.confidence, None
     for split in ("test", "validation"):
         scored = {arm: found for arm in answers if (found := _answers(results, arm, split)) is not None}
@@ -150,8 +150,8 @@ def _arm(arm: str, own: Answers, other: Answers | None, labels: tuple[str, ...],
         confusion=tuple(tuple(row) for row in confusion(own, len(labels)).tolist()),
         false_positives=_count((own.labels == 0) & (own.predicted == 1)) if two else None,
         false_negatives=_count((own.labels == 1) & (own.predicted == 0)) if two else None,
-        gained=_shown(other, gained, ahead, labels, texts, own) if other is not None else (),
-        lost=_shown(own, lost, -ahead, labels, texts, other) if other is not None else (),
+        gained=_plainest(other, gained, ahead, labels, texts, own) if other is not None else (),
+        lost=_plainest(own, lost, -ahead, labels, texts, other) if other is not None else (),
         gains=None if other is None else int(gained.sum()),
         losses=None if other is None else int(lost.sum()),
     )
@@ -162,14 +162,14 @@ def _count(found: Mask) -> RunCount:
     return RunCount(float(each.mean()), int(each.min()), int(each.max()))
 
 
-def _shown(
+def _plainest(
     wrong: Answers, chosen: Mask, plain: Floats, labels: tuple[str, ...], texts: KeptTexts, other: Answers | None = None
 ) -> tuple[ShownExample, ...]:
     """The plainest of some examples, which most runs got wrong; among equals the most confident.
 
     Args:
         plain: how plain each is.
-        other: the runs of another arm, to be told of beside them.
+        other: the runs of another arm, to be reported beside them.
     """
     sure = _confidence(wrong)
     order = [int(i) for i in np.lexsort((-sure, -plain)) if chosen[i]][:SHOWN]

@@ -1,4 +1,4 @@
-"""The figure of right answers by kind and by length: dots with intervals, an arm a colour and a mark."""
+"""The figure of right answers by kind and by length: dots with intervals, a colour and a mark for each arm."""
 
 from __future__ import annotations
 

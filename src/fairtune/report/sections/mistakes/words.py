@@ -74,13 +74,13 @@ def share_text(found: Share) -> str:
 
 def groups_text(groups: Groups, of: str, level: float) -> str:
     """What a table of groups shows."""
-    told = (
+    text = (
         f"Accuracy (%) by {of} on the {groups.split} split, the mean over runs, with Wilson's {confidence(level)} interval for n "
         "examples; the luck of seeds is not in it."
     )
     if groups.split == "validation":
-        told += " Only validation examples have kinds; checkpoints were selected on them, so that these figures flatter a little."
-    return told
+        text += " Only validation examples have kinds; checkpoints were selected on them, so that these figures flatter a little."
+    return text
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _percent(value: float) -> str:
 
 
 def matrix(section: MistakesSection, arm: ArmMistakes) -> list[list[str]] | None:
-    """The confusion matrix, a row a true class; None of very many classes."""
+    """The confusion matrix, one row per true class; None of very many classes."""
     if len(section.labels) > MOST_CLASSES:
         return None
     return [
@@ -186,5 +186,5 @@ def _list(found: ExampleList) -> Iterator[str]:
     yield ""
     yield f"{plain(found.title)}{more}:"
     yield ""
-    told = [f"{' / '.join(one.texts) or one.id}: {example_text(found, one)}" for one in shown]
-    yield from items(map(plain, told))
+    lines = [f"{' / '.join(one.texts) or one.id}: {example_text(found, one)}" for one in shown]
+    yield from items(map(plain, lines))

@@ -156,10 +156,10 @@ def _examples(arm: ArmRepresentation) -> str:
 
 def representation_remarks(section: RepresentationSection) -> list[str]:
     """Arms of which there is no picture."""
-    told = [f"No picture of {arm}: {problem}." for arm, problem in section.problems.items()]
+    remarks = [f"No picture of {arm}: {problem}." for arm, problem in section.problems.items()]
     if section.left_out:
-        told.append(f"Kept but not drawn, to keep the page small: {', '.join(section.left_out)}.")
-    return told
+        remarks.append(f"Kept but not drawn, to keep the page small: {', '.join(section.left_out)}.")
+    return remarks
 
 
 def class_key(labels: tuple[str, ...]) -> list[tuple[str, str]]:

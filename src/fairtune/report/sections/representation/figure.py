@@ -76,7 +76,7 @@ STEPS = 500
 
 
 def on_a_plane(states: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Two coordinates an example; the same every time on the same machine.
+    """Two coordinates per example; the same every time on the same machine.
 
     One thread: sums of several threads come in another order every time, which t-SNE does not forgive.
     """

@@ -110,8 +110,8 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
         symlog_if_wide(axes, ends, least=1.0 if header.margin is None else by * header.margin)
     level = f"{confidence(header.confidence)} interval"
     better = f"{level}; lower is better" if scale.lower_is_better else level
-    told = f", % ({better})" if scale.plain else f" (points), {level}"
-    axes.set_title(f"difference to {header.reference}{told}", loc="left")
+    unit = f", % ({better})" if scale.plain else f" (points), {level}"
+    axes.set_title(f"difference to {header.reference}{unit}", loc="left")
 
 
 def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:

@@ -66,8 +66,8 @@ def _head(header: Header, metric: str) -> str:
     """A metric with what it counts: perplexity (a token, bpe-2000)."""
     scale = scale_of(metric)
     named = [header.text.tokenizer] if header.text is not None and METRICS[metric].of_tokens else []
-    told = ", ".join(([scale.unit] if scale.unit else []) + named)
-    return plain(f"{scale.title} ({told})" if told else scale.title)
+    details = ", ".join(([scale.unit] if scale.unit else []) + named)
+    return plain(f"{scale.title} ({details})" if details else scale.title)
 
 
 def _text_result_cells(header: Header, row: ArmRow) -> list[str]:

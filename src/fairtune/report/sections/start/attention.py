@@ -1,4 +1,4 @@
-"""The attention part of a card as tables: a row a projection, and maps of every head."""
+"""The attention part of a card as tables: one row per projection, and maps of every head."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LayerRow:
 
     Args:
         orthogonality_error: the worst head's; so is the direction error.
-        logit_spread: the layer's, the mean over its heads; None where logits cannot be told by layer.
+        logit_spread: the layer's, the mean over its heads; None where logits cannot be assigned to layers.
     """
 
     block: int
@@ -84,7 +84,7 @@ def _layer_row(entry: dict[str, Any], logits: dict[str, Any]) -> LayerRow:
 
 
 def _logits_by_layer(attention: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Logits by the name of their layer: told in the order of the model, if each layer has its own."""
+    """Logits by the name of their layer, matched in the order of the model, if each layer has its own."""
     names = list(dict.fromkeys(entry["layer"] for entry in attention.get("layers") or []))
     logits = attention.get("logits") or []
     if len(names) != len(logits) or any(not entry["layer"].startswith("attentions.") for entry in logits):

@@ -27,7 +27,7 @@ Heads = list[list[float]]
 
 
 def spread_svg(cards: Sequence[CardSummary], arms: Sequence[str], from_scratch: bool) -> str | None:
-    """A line over the layers, a dot a head; None if no arm has measured logits.
+    """A line over the layers, one dot per head; None if no arm has measured logits.
 
     Arms that start with the same logits share a line; those with the checkpoint's own share its dashed one.
     """
