@@ -157,7 +157,7 @@ def compare(file: Path, peers: list[str], rounds: int, scratch: Path) -> None:
     for peer in peers[1:]:
         for name, what in (("total", "reading and tokenising"), ("tokenise", "tokenising alone")):
             ratios = [theirs[name] / ours[name] for ours, theirs in zip(found[peers[0]], found[peer], strict=True)]
-            print(f"{what}: {peers[0]} has {statistics.median(ratios):.2f}x the rows a second of {peer} "
+            print(f"{what}: {peers[0]} has {statistics.median(ratios):.2f}x the rows per second of {peer} "
                   f"({min(ratios):.2f} to {max(ratios):.2f}, n = {len(ratios)})")  # fmt: skip
 
 

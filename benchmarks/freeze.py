@@ -147,7 +147,7 @@ def measure(name: str, blocks: int, tokens: int) -> None:
     pair, frozen = copy.deepcopy(baseline.model), copy.deepcopy(baseline.model)
     card = orthogonalize_qk(frozen, init="keep", batch=small)
     bound, share = card.costs["speedup_bound"], 1 - card.parameters.trainable_share
-    print(f"{name}: {tokens} tokens a step, {100 * share:.1f} % of parameters frozen, bound {bound:.3f}x", flush=True)
+    print(f"{name}: {tokens} tokens per step, {100 * share:.1f} % of parameters frozen, bound {bound:.3f}x", flush=True)
     seconds = compare(baseline, Trainee(frozen, baseline.batch), blocks, f"{name}, frozen")
     show("whole steps", seconds[..., 0], bound)
     show("forward and backward", seconds[..., 1], bound)

@@ -239,7 +239,7 @@ def speed(blocks: int) -> None:
         process.terminate()
     losses = ", ".join(f"{PEERS[peer]} {loss:.5f}" for peer, loss in first.items())
     print(
-        f"speed: GPT-2 256 x 4, {VOCABULARY} tokens, {BATCH} x {LENGTH} tokens a step, {blocks} blocks of {STEPS} steps"
+        f"speed: GPT-2 256 x 4, {VOCABULARY} tokens, {BATCH} x {LENGTH} tokens per step, {blocks} blocks of {STEPS} steps"
     )
     print(f"  loss of the first step: {losses}")
     if max(first.values()) - min(first.values()) > 1e-4 * first["fairtune"]:
@@ -393,7 +393,7 @@ def frozen(blocks: int) -> None:
     card = orthogonalize_qk(changed, init="keep", batch=batch)
     bound, share = card.costs["speedup_bound"], 1 - card.parameters.trainable_share
     print(
-        f"freeze: GPT-2 256 x 4, {ids.numel()} tokens a step, {100 * share:.1f} % of parameters frozen, bound {bound:.3f}x",
+        f"freeze: GPT-2 256 x 4, {ids.numel()} tokens per step, {100 * share:.1f} % of parameters frozen, bound {bound:.3f}x",
         flush=True,
     )
     pair = LanguageTrainee(copy.deepcopy(model), batch)

@@ -125,7 +125,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as second:
         baseline: Any = ready(folder, [])
         print(
-            f"{chosen.model}: batches of {chosen.batch_size} texts of {chosen.words} words, {4 * blocks} steps a line"
+            f"{chosen.model}: batches of {chosen.batch_size} texts of {chosen.words} words, {4 * blocks} steps per line"
         )
         measure("A/A", ready(second, []), baseline, blocks)
         for name in chosen.methods:

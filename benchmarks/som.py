@@ -121,7 +121,7 @@ def show_pairs(title: str, seconds: Any) -> None:
     """The first side over the second, pair by pair."""
     import numpy as np
 
-    print(f"  {title}, n = {len(seconds)}, {1000 * np.median(seconds[:, 1, 0]):.0f} ms a step")
+    print(f"  {title}, n = {len(seconds)}, {1000 * np.median(seconds[:, 1, 0]):.0f} ms per step")
     for kind, of_kind in (("by the clock", seconds[..., 0]), ("processor", seconds[..., 1])):
         ratios = of_kind[:, 0] / of_kind[:, 1]
         draws = np.random.default_rng(0).choice(ratios, (RESAMPLES, len(ratios)))

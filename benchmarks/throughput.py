@@ -214,7 +214,7 @@ def show(found: dict[str, list[dict[str, float]]]) -> None:
     forward = [row["evaluated_tokens_per_second"] / row["forward_tokens_per_second"] for row in mine]
     print(f"padding: {100 * statistics.mean(row['padding'] for row in mine):.2f} % of tokens")
     print(f"correlation of adjacent batch lengths: {statistics.mean(row['neighbours'] for row in mine):.3f}")
-    print(f"evaluation against training's forward pass, tokens a second: {statistics.median(forward):.2f}x")
+    print(f"evaluation against training's forward pass, tokens per second: {statistics.median(forward):.2f}x")
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def test_the_table_says_what_each_choice_cuts_and_costs(task: str, model: str) -
     text = output_of(task, "--model", model)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100
-    assert "made with tiny-bert: tokens an example, special tokens included" in lines[0]
+    assert "made with tiny-bert: tokens per example, special tokens included" in lines[0]
     training = next(line.split() for line in lines if line.startswith("training"))
     assert training == ["training", "100", "52", "77", "92", "97", "101", "102"]
     rows = {line.split()[0]: line.split() for line in lines if re.match(r" +\d+ +[\d<]+.* %", line)}

@@ -90,8 +90,8 @@ def test_prints_totals_bound_and_a_row_a_projection(tiny_model: Path, task: str)
     assert "4,224 are frozen (" in text
     assert "freezing saves 0.1 MB" in text
     assert "4 differ (bert.encoder.layer.0.attention.self.query.weight and 3 more)" in text
-    assert "MFLOP a token forward" in text
-    assert "times as fast a step as training all of the checkpoint" in text
+    assert "MFLOP per token forward" in text
+    assert "times as fast per step as training all of the checkpoint" in text
     assert "8 examples of toy" in text
     rows = [line.split() for line in lines if line.split()[1:2] in (["query"], ["key"])]
     assert [row[:2] for row in rows] == [["0", "query"], ["0", "key"], ["1", "query"], ["1", "key"]]

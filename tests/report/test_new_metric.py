@@ -60,7 +60,7 @@ def test_a_study_is_decided_and_reported_by_it(tmp_path: Path) -> None:
 
 def test_one_of_language_models_is_computed_from_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Metric(
-        "nats a word", "language_model", lower_is_better=True, shown="plain",
+        "nats per word", "language_model", lower_is_better=True, shown="plain",
         from_totals=from_sums(lambda sums: sums.nll / sums.words),
     )  # fmt: skip
     monkeypatch.setitem(METRICS, "nats_per_word", entry)

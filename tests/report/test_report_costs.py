@@ -51,7 +51,7 @@ def test_sizes_come_from_card_and_result(content: ReportContent) -> None:
 def test_a_ratio_that_beats_its_bound_in_every_seed_is_flagged(content: ReportContent) -> None:
     assert versus(content, "oelm-freeze").beats_bound
     (caution,) = cautions(content)
-    assert "oelm-freeze took 0.880 of baseline's time a step (0.880 to 0.880 over 3 seeds)" in caution
+    assert "oelm-freeze took 0.880 of baseline's time per step (0.880 to 0.880 over 3 seeds)" in caution
     assert "matrix products allow 0.945 at the lowest" in caution
     assert "padding" in caution
     assert "crossover" in caution

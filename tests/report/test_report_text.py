@@ -85,7 +85,7 @@ def test_the_tokenizer_stands_in_the_head_and_beside_the_figures(text_files: dic
     assert "tokenizer bpe-2000 (2,000 tokens)" in text_files["markdown"]
     assert "perplexity (a token, bpe-2000), best" in text_files["markdown"]
     assert "tokenizer <b>bpe-2000 (2,000 tokens)</b>" in text_files["html"]
-    assert "perplexity a token of bpe-2000<br>(lower is better)" in text_files["html"]
+    assert "perplexity per token of bpe-2000<br>(lower is better)" in text_files["html"]
     for kind in ("html", "markdown"):
         assert "cannot be compared with these" in text_files[kind]
         assert "gpt-mini" in text_files[kind]
@@ -115,7 +115,7 @@ def test_without_a_target_there_is_no_such_column(make_text: MakeText) -> None:
 
 def test_the_data_are_documents_tokens_bytes_and_words(text_files: dict[str, str]) -> None:
     assert "| tokens | 500,000 | 12,500 | 15,000 |" in text_files["markdown"]
-    assert "| tokens a byte | 0.250 | 0.250 | 0.250 |" in text_files["markdown"]
+    assert "| tokens per byte | 0.250 | 0.250 | 0.250 |" in text_files["markdown"]
     assert "blocks of 128 tokens" in text_files["html"]
     assert "2,000 training, 50 validation, 60 test documents" in text_files["html"]
 
@@ -134,7 +134,7 @@ def test_the_table_fits_in_a_hundred_columns_with_a_line_an_arm(kept_text_ledger
     assert set(lines) == set(kept_text_ledger.arms)
     assert re.search(r"3 +5\.003 ± 0\.124 +5\.053 +\+17\.4 \[\+\S+, \+\S+\] +\.\d+ +inferior", lines["oelm-freeze"])
     output = " ".join(text.split())
-    assert "perplexity: lower is better; a token of bpe-2000 (2,000 tokens)" in output
+    assert "perplexity: lower is better; per token of bpe-2000 (2,000 tokens)" in output
     assert "oelm-freeze not reached (0 of 3)" in output
     assert "failed: oelm-random-1e-3/seed-1: the loss is nan at step 30" in output
 

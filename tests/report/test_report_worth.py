@@ -34,7 +34,7 @@ def versus(
 @pytest.mark.parametrize(
     ("found", "answer"),
     [
-        (versus(BETTER, [1.90, 1.93, 1.97]), "yes, at +93 % time a step"),
+        (versus(BETTER, [1.90, 1.93, 1.97]), "yes, at +93 % time per step"),
         (versus(BETTER, [0.80, 0.85, 0.90]), "yes, and it saves 15 % of a step's time"),
         (versus(BETTER, [0.97, 1.10, 1.20]), "yes, at no clear change in time"),
         (versus(BETTER, [1.01, 1.01]), "yes, at no clear change in time"),
@@ -125,7 +125,7 @@ def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -
     buffer = io.StringIO()
     Console(file=buffer, width=100).print(verdict_table(two_passes.results()))
     shown = " ".join(buffer.getvalue().split())
-    assert "time a step against the reference: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
+    assert "time per step against the reference: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
     assert "one ×" not in shown, "an arm without more passes stays as it was"
 
 

@@ -102,7 +102,7 @@ def _memory(costs: dict[str, Any]) -> str:
 
 def _products(costs: dict[str, Any], origin: Origin) -> str:
     now, before = costs["flops_per_token"], costs["checkpoint_flops_per_token"]
-    text = f"{millions(now['forward'])} MFLOP a token forward, {millions(now['backward'])} backward"
+    text = f"{millions(now['forward'])} MFLOP per token forward, {millions(now['backward'])} backward"
     return (
         text
         if now == before
@@ -114,7 +114,7 @@ def _bound(speedup: float, origin: Origin) -> str:
     if speedup == 1:
         return f"no faster a step than training all of {origin.named}: no matrix product is saved"
     return (
-        f"at most {ratio(speedup)} times as fast a step as training all of {origin.named} "
+        f"at most {ratio(speedup)} times as fast per step as training all of {origin.named} "
         f"(a ratio of step times of {ratio(1 / speedup)}), by matrix products alone"
     )
 

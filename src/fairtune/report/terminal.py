@@ -111,13 +111,13 @@ def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, s
         return
     yield (
         header.metric_title,
-        f"lower is better; a token of {tokenizer_text(header.text)}. best: the weights that did best on validation; "
+        f"lower is better; per token of {tokenizer_text(header.text)}. best: the weights that did best on validation; "
         "final: those of the last step; both on the test split. The difference is that of best.",
     )
     if header.text.target_loss is not None:
         steps = {row.arm: steps_text(list((row.steps_to_target or {}).values())) or DASH for row in rows}
         yield f"steps to a validation loss of {header.text.target_loss:g}", _by_arm(steps)
-    yield "tokens a second, median", _by_arm({row.arm: whole(row.tokens_per_second) for row in rows})
+    yield "tokens per second, median", _by_arm({row.arm: whole(row.tokens_per_second) for row in rows})
 
 
 def _by_arm(texts: dict[str, str]) -> str:
@@ -140,7 +140,7 @@ def _cost_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
     """Measured beside expected, of arms that make more passes than the reference."""
     costs = {row.arm: cost_text(row.versus) for row in rows if row.versus and expected_text(row.versus)}
     if costs:
-        yield "time a step against the reference", _by_arm(costs)
+        yield "time per step against the reference", _by_arm(costs)
 
 
 def _fair_notes(header: Header, fair: Iterable[Versus]) -> Iterable[tuple[str, str]]:

@@ -139,7 +139,7 @@ METRICS: dict[str, Metric] = {
         "MCC", "classify", lower_is_better=False, shown="x100", from_totals=_mcc, from_predictions=_sklearn_mcc
     ),
     "perplexity": Metric(
-        "perplexity", "language_model", lower_is_better=True, shown="plain", unit="a token", of_tokens=True,
+        "perplexity", "language_model", lower_is_better=True, shown="plain", unit="per token", of_tokens=True,
         from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)),
     ),
     "word_perplexity": Metric(
@@ -151,7 +151,7 @@ METRICS: dict[str, Metric] = {
         from_totals=from_sums(lambda sums: sums.nll / np.log(2) / sums.bytes),
     ),
     "loss": Metric(
-        "loss", "language_model", lower_is_better=True, shown="plain", unit="nats a token", of_tokens=True,
+        "loss", "language_model", lower_is_better=True, shown="plain", unit="nats per token", of_tokens=True,
         from_totals=from_sums(lambda sums: sums.nll / sums.tokens),
     ),
     "token_accuracy": Metric(

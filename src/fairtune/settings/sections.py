@@ -157,7 +157,7 @@ class Execution(Section):
     """Where and how runs happen; nothing here changes a result, so nothing here is part of a run's signature."""
 
     devices: Devices = Field(
-        ("auto",), description="Where runs happen, one worker a device; auto takes every GPU there is."
+        ("auto",), description="Where runs happen, one worker per device; auto takes every GPU there is."
     )
     checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
     save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")

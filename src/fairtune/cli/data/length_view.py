@@ -33,7 +33,7 @@ def length_view(lengths: Lengths) -> Group:
     """The answer of `fairtune data lengths`; fits in 100 columns."""
     parts: list[RenderableType] = [
         Text.assemble(
-            (lengths.task, "bold"), " with ", (lengths.model, "bold"), ": tokens an example, special tokens included"
+            (lengths.task, "bold"), " with ", (lengths.model, "bold"), ": tokens per example, special tokens included"
         ),
         "",
         _percentiles(lengths),

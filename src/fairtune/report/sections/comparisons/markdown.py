@@ -74,7 +74,7 @@ def worth_lines(header: Header, ranking: Sequence[Worth], left_out: Sequence[Wor
         "n",
         gain_heading(header),
         f"{confidence(header.confidence)} interval",
-        "time a step",
+        "time per step",
         "verdict",
         "worth it?",
     ]

@@ -75,7 +75,9 @@ def _at(change: float | None) -> str:
         return "at a time that too few runs show"
     if change == 0:
         return "at no clear change in time"
-    return f"at +{_percent(change)} time a step" if change > 0 else f"and it saves {_percent(change)} of a step's time"
+    return (
+        f"at +{_percent(change)} time per step" if change > 0 else f"and it saves {_percent(change)} of a step's time"
+    )
 
 
 def _percent(change: float) -> str:

@@ -24,7 +24,7 @@ from fairtune.report.machine import Machine
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons.worth import expected_text
 
-TIME_HEADS = ("arm", "n", "seconds a step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP a token")
+TIME_HEADS = ("arm", "n", "seconds per step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP per token")
 SIZE_HEADS = (
     "arm", "n", "trainable", "frozen", "trainable %", "gradients and optimizer state saved (MB)", "peak memory (GB)",
 )  # fmt: skip
@@ -113,7 +113,7 @@ def _caution(versus: Versus, seen: RunSpread) -> str:
         else f"({ratio(seen.low)} to {ratio(seen.high)} over {seen.n} seeds), even in its slowest run"
     )
     return (
-        f"Faster than its bound allows: {versus.arm} took {ratio(seen.median)} of {versus.reference}'s time a step {runs}, and "
+        f"Faster than its bound allows: {versus.arm} took {ratio(seen.median)} of {versus.reference}'s time per step {runs}, and "
         f"matrix products allow {ratio(versus.bound)} at the lowest. So something besides them differed: other work on a "
         "shared machine, padding of the batches, or updates that the optimizer saved. Do not report it as the method's "
         "speed-up; time both arms again on an idle machine, in crossover order, with more seeds and steps."

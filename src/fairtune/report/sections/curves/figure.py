@@ -84,7 +84,7 @@ def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve]) 
             _draw_curves(left, place, row.arm, own, lambda curve: curve.score, scale.factor)
             _draw_curves(right, place, row.arm, own, lambda curve: curve.loss, 1)
         left.set_title(f"validation {scale.axis}", loc="left")
-        right.set_title("training loss" if header.text is None else "training loss (nats a token)", loc="left")
+        right.set_title("training loss" if header.text is None else "training loss (nats per token)", loc="left")
         for axes in (left, right):
             axes.set_xlabel("optimizer step")
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))

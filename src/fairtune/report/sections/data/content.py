@@ -178,8 +178,8 @@ def text_rows(data: DataSection) -> list[Row]:
         "tokens": lambda found: whole(found.get("tokens")),
         "bytes": lambda found: whole(found.get("bytes")),
         "words": lambda found: whole(found.get("words")),
-        "tokens a byte": lambda found: _ratio(found.get("tokens"), found.get("bytes")),
-        "tokens a word": lambda found: _ratio(found.get("tokens"), found.get("words")),
+        "tokens per byte": lambda found: _ratio(found.get("tokens"), found.get("bytes")),
+        "tokens per word": lambda found: _ratio(found.get("tokens"), found.get("words")),
     }
     rows = [(name, *(tell(data.text.get(split, {})) for split in TITLES)) for name, tell in facts.items()]
     hashes = [("hash", *(data.hashes.get(split, DASH)[:HASH] for split in TITLES))] if data.hashes else []

@@ -63,7 +63,7 @@ COLUMNS = (
     MapColumn("labelled", "cells labelled (%)", "cells\nlabelled %", share),
     MapColumn("quantisation_error", "quantisation error", "quantis.\nerror", significant),
     MapColumn("topographic_error", "topographic error", "topogr.\nerror", significant),
-    MapColumn("seconds", "labelling (s a pass)", "labelling\ns a pass", significant),
+    MapColumn("seconds", "labelling (s per pass)", "labelling\ns per pass", significant),
 )
 BEST_UNITS = MapColumn("best_units", "units in the scored model", "", units)
 REPORT_COLUMNS = (*COLUMNS[:3], BEST_UNITS, *COLUMNS[3:])

@@ -35,7 +35,7 @@ def reading_notes(header: Header) -> tuple[str, ...]:
 
 def _examples_notes(header: Header) -> Iterator[str]:
     yield (
-        "n is the number of finished runs, one a seed. Figures are recomputed from stored predictions on the test "
+        "n is the number of finished runs, one per seed. Figures are recomputed from stored predictions on the test "
         f"split ({header.rows.get('test', 0):,} examples); the best checkpoint was selected on the validation split."
     )
 
@@ -44,7 +44,7 @@ def _text_notes(header: Header, text: TextFacts) -> Iterator[str]:
     test = text.counts.get("test") or {}
     size = f"{whole(test.get('documents'))} documents, {whole(test.get('tokens'))} tokens"
     yield (
-        "n is the number of finished runs, one a seed. Every token of the test split "
+        "n is the number of finished runs, one per seed. Every token of the test split "
         f"({size}, the end of each document being one) is scored once, in fp32; figures are recomputed from stored sums "
         "by document."
     )
@@ -55,7 +55,7 @@ def _text_notes(header: Header, text: TextFacts) -> Iterator[str]:
     if scale_of(header.metric).lower_is_better:
         yield f"A lower {header.metric_title} is better: a difference above zero is a loss of quality."
     yield (
-        f"Perplexity, loss and accuracy are a token of {text.tokenizer}; a model with another tokenizer counts other "
+        f"Perplexity, loss and accuracy are per token of {text.tokenizer}; a model with another tokenizer counts other "
         "tokens, so its perplexity cannot be compared with these. Word perplexity (words are what stands between spaces) "
         "and bits per byte can, on the same text."
     )

@@ -58,7 +58,7 @@ def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
     others = list(dict.fromkeys(name for row in rows for name in row.summaries if name != header.metric))
     target = header.text.target_loss if header.text is not None else None
     stated = [] if target is None else [f"steps to a validation loss of {target:g}"]
-    heads = ["arm", "n", *(_head(header, name) for name in others), *stated, "tokens a second"]
+    heads = ["arm", "n", *(_head(header, name) for name in others), *stated, "tokens per second"]
     yield from table(heads, [_other_cells(row, others) for row in rows])
 
 
