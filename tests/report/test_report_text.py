@@ -83,7 +83,7 @@ def test_nothing_of_a_classifier_is_said(text_files: dict[str, str]) -> None:
 
 def test_the_tokenizer_stands_in_the_head_and_beside_the_figures(text_files: dict[str, str]) -> None:
     assert "tokenizer bpe-2000 (2,000 tokens)" in text_files["markdown"]
-    assert "perplexity (a token, bpe-2000), best" in text_files["markdown"]
+    assert "perplexity (per token, bpe-2000), best" in text_files["markdown"]
     assert "tokenizer <b>bpe-2000 (2,000 tokens)</b>" in text_files["html"]
     assert "perplexity per token of bpe-2000<br>(lower is better)" in text_files["html"]
     for kind in ("html", "markdown"):

@@ -63,7 +63,7 @@ def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
 
 
 def _head(header: Header, metric: str) -> str:
-    """A metric with what it counts: perplexity (a token, bpe-2000)."""
+    """A metric with what it counts: perplexity (per token, bpe-2000)."""
     scale = scale_of(metric)
     named = [header.text.tokenizer] if header.text is not None and METRICS[metric].of_tokens else []
     details = ", ".join(([scale.unit] if scale.unit else []) + named)
