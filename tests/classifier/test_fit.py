@@ -260,7 +260,7 @@ def test_a_fit_that_fails_leaves_what_was_fitted(small_model: Path) -> None:
 
 
 def test_equal_texts_are_never_on_both_sides_and_every_class_is_on_each() -> None:
-    from fairtune.classifier.validation_split import hold_out
+    from fairtune.classifier.training_data import hold_out
 
     texts = [(f" Text {i % 40}".upper() if i % 3 else f"text {i % 40}",) for i in range(120)]
     labels = np.array([i % 40 % 4 for i in range(120)])

@@ -15,14 +15,17 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.tasks import load_task
-from fairtune.tasks.card.length_costs import (
+from fairtune.tasks.card.lengths import (
     BATCH_SIZE,
+    COVERAGE,
+    Lengths,
     Products,
+    auto_length,
     grouped_cost,
+    measure_lengths,
     model_products,
     padded_cost,
 )
-from fairtune.tasks.card.lengths import COVERAGE, Lengths, auto_length, measure_lengths
 from fairtune.tasks.task import Split, Task
 from fairtune.tasks.tokens.counts import count_of, token_counts
 from fairtune.tasks.tokens.encoded_splits import training_batches

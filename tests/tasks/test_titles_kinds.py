@@ -10,6 +10,7 @@ import pytest
 
 from fairtune.tasks.titles import kinds
 from fairtune.tasks.titles.corruption import Draws, kind
+from fairtune.tasks.titles.noise import dress
 from fairtune.tasks.titles.phrases import (
     MADE,
     RULES,
@@ -17,7 +18,6 @@ from fairtune.tasks.titles.phrases import (
     WORDS,
     say,
 )
-from fairtune.tasks.titles.typography import dress
 from fairtune.tasks.titles.vocabulary import SECTIONS
 
 TITLE = "Robust Estimation of Turbulence in Frozen Rivers: Experience with Non-Linear Systems (Part Two)"

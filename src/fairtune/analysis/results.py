@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.ablations import left_out_pairs
 from fairtune.analysis.records import RunRecord, difference_of, steps_text, steps_to_loss
 from fairtune.analysis.resampling import scored
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
-from fairtune.analysis.verdicts import Verdict, judge
+from fairtune.analysis.verdicts import Verdict, judge, left_out_pairs
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_study, require_study, run_folder, run_folders

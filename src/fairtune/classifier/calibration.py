@@ -13,8 +13,7 @@ from scipy.special import log_softmax, softmax
 from torch import Tensor, nn
 
 from fairtune.classifier.errors import UnusableModelError
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import head_parameters
+from fairtune.models.model_parts import evaluating, head_parameters
 from fairtune.tasks.task import Labels
 
 COLDEST, HOTTEST = 0.05, 20.0

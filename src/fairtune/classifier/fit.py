@@ -41,8 +41,7 @@ from fairtune.core.errors import ModelError, RunFailure, Stopped
 from fairtune.execution.job import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import require_rows
+from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import explain_failure, read_config

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import require_rows
+from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
 from fairtune.tasks.tokens.encoder import Piece

@@ -13,7 +13,7 @@ from fairtune.core.errors import DataError, ModelError, RunFailure
 from fairtune.execution.start import build_start
 from fairtune.methods.config import MethodUse
 from fairtune.models.attention import attention_layers
-from fairtune.models.evaluation_mode import Batch
+from fairtune.models.model_parts import Batch
 from fairtune.models.sources import ModelSource, with_vocabulary
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask

@@ -15,10 +15,10 @@ from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention_geometry import CheckpointFacts, describe_attention, take_checkpoint_facts
 from fairtune.models.declarations import Declarations, Digests
-from fairtune.models.evaluation_mode import Batch
 from fairtune.models.flops import describe_costs
 from fairtune.models.init_card import digests_outside, make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
+from fairtune.models.model_parts import Batch
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import explain_failure

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
 from fairtune.models.attention import AttentionLayer, Projection, attention_layers
-from fairtune.models.evaluation_mode import Batch, measuring
 from fairtune.models.flops import Flops, count_flops
+from fairtune.models.model_parts import Batch, measuring
 
 Weights = Mapping[tuple[int, int], Tensor]
 

@@ -18,8 +18,7 @@ from transformers.modeling_outputs import SequenceClassifierOutputWithPast
 from transformers.utils.generic import can_return_tuple
 
 from fairtune.core.errors import ModelError
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import base_model
+from fairtune.models.model_parts import base_model, evaluating
 
 Attention = Literal["causal", "bidirectional"]
 PROBE = 4

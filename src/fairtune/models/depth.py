@@ -15,8 +15,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import ModelError
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import base_model
+from fairtune.models.model_parts import base_model, evaluating
 
 Key = tuple[str, int]
 """A layer: where its list hangs, and its number there."""

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from fairtune.models.evaluation_mode import Batch, cuda_of, measuring
+from fairtune.models.model_parts import Batch, cuda_of, measuring
 
 MOMENTS = 2
 """Tensors that AdamW keeps for each trainable one."""

@@ -1,14 +1,18 @@
-"""The parts of a transformers model: its base model, the head outside of it, and its token embeddings."""
+"""The parts of a transformers model: its base model, the head outside of it, its token embeddings; and its modes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from accelerate.utils import extract_model_from_parallel
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.utils import logging as transformers_logging
 
 from fairtune.core.errors import ModelError
 
@@ -82,3 +86,43 @@ def _embeddings(model: Any) -> nn.Module | None:
     if not isinstance(found, nn.Module) or not any(isinstance(part, nn.Embedding) for part in found.modules()):
         return None  # patches of an image, frames of a sound
     return found
+
+
+Batch = Mapping[str, Tensor]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Afterwards each module has its own mode back, since a frozen part may not train while others do."""
+    before = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in before:
+            module.training = training
+
+
+@contextmanager
+def measuring(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and eager attention for a while."""
+    settable: Any = model
+    before, training = getattr(model.config, "_attn_implementation", None), model.training
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    model.eval()
+    try:
+        if before not in (None, "eager"):
+            settable.set_attn_implementation("eager")
+        yield
+    finally:
+        if before not in (None, "eager"):
+            settable.set_attn_implementation(before)
+        transformers_logging.set_verbosity(verbosity)
+        model.train(training)
+
+
+def cuda_of(model: nn.Module) -> list[torch.device]:
+    """The device whose generator must be kept, where the model is on a GPU."""
+    device = next(model.parameters()).device
+    return [device] if device.type == "cuda" else []

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.analysis.ablations import left_out_method
 from fairtune.analysis.results import Comparison, Results, RunRecord
+from fairtune.analysis.verdicts import left_out_method
 from fairtune.core.numbers import setting
 from fairtune.report.content import (
     ArmRow,

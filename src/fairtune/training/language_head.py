@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import evaluating
 
 
 @dataclass(frozen=True)

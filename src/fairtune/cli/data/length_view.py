@@ -9,13 +9,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.tasks.card.length_costs import BATCH_SIZE, CostRatio
 from fairtune.tasks.card.lengths import (
+    BATCH_SIZE,
     CHOICES,
     COVERAGE,
     PERCENTILES,
     REFERENCE,
     Choice,
+    CostRatio,
     Lengths,
     auto_length,
 )

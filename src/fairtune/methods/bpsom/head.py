@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from fairtune.core.errors import ModelError
 from fairtune.core.grid import Topology
 from fairtune.core.seeding import derive
-from fairtune.models.evaluation_mode import evaluating
+from fairtune.models.model_parts import evaluating
 from fairtune.som.labels import Labelling
 from fairtune.som.som import SOM
 

@@ -19,8 +19,7 @@ from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_
 from fairtune.methods.bpsom.pruning import copies_of, prune, resize, units_to_keep
 from fairtune.methods.bpsom.tanh_head import folded
 from fairtune.models.declarations import Declared
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import head_modules
+from fairtune.models.model_parts import evaluating, head_modules
 from fairtune.models.parameters import count_parameters
 from fairtune.som.distances import ROWS_AT_ONCE
 from fairtune.som.labels import Labelling

@@ -18,9 +18,8 @@ from fairtune.core.files import write_json
 from fairtune.core.version import __version__
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.models.causal_classifier import LastTokenClassifier, sees_ahead
-from fairtune.models.evaluation_mode import evaluating
 from fairtune.models.folder_safety import CONFIG, check_folder, read_settings
-from fairtune.models.model_parts import base_model
+from fairtune.models.model_parts import base_model, evaluating
 from fairtune.models.transformers_files import (
     draw_empty,
     draw_network,

@@ -8,8 +8,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, same_answers
-from fairtune.models.evaluation_mode import evaluating
-from fairtune.models.model_parts import base_model
+from fairtune.models.model_parts import base_model, evaluating
 from fairtune.models.transformers_files import Unloadable, draw_empty
 
 LAYOUTS = (

@@ -16,8 +16,8 @@ from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.method import OrthogonalQK
 from fairtune.models.attention import Projection, attention_layers
 from fairtune.models.attention_geometry import describe_attention, take_checkpoint_facts
-from fairtune.models.evaluation_mode import Batch
 from fairtune.models.flops import describe_costs
+from fairtune.models.model_parts import Batch
 from fairtune.models.parameters import ParameterCount, count_parameters
 
 

@@ -15,7 +15,7 @@ from fairtune.tasks.titles.corruption import (
     Draws,
     Kind,
 )
-from fairtune.tasks.titles.typography import dress
+from fairtune.tasks.titles.noise import dress
 from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 
 ROOMS = tuple(module.__name__ for module in (cuts, lines, noise))
