@@ -186,11 +186,11 @@ def installed(folder: Path, entry_points: str, module: Path | None = None) -> Pa
 
 
 def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -> None:
-    points = "[fairtune.methods]\nlookahead = fairtune_example.lookahead\n"
+    points = "[fairtune.methods]\nlookahead = fairtune_example.lookahead\n[fairtune.tasks]\nweather = fairtune_example.weather\n"
     path = installed(tmp_path / "site", points, EXAMPLE / "fairtune_example")
     source = yaml.safe_load(study.read_text())
     arms = {"baseline": {}, "mine": {"methods": ["nothing", {"lookahead": {"every": 1}}]}}
-    study.write_text(yaml.safe_dump(source | {"arms": arms}))
+    study.write_text(yaml.safe_dump(source | {"arms": arms, "task": "weather"}))
 
     ran = fairtune("run", study, "--runs", "runs", folder=tmp_path, path=path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -200,6 +200,11 @@ def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -
     assert "|plugin:mine@" in recorded["signature"]
     assert "|plugin:fairtune-example@0.1.0|" in recorded["signature"]
     assert {"fairtune-example", None} == {one.get("distribution") for one in recorded["settings"]["plugins"]}
+
+    assert recorded["settings"]["task"]["name"] == "weather"
+    plain = json.loads((run.parents[1] / "baseline" / "seed-0" / "plan.json").read_text())
+    assert "|plugin:fairtune-example@0.1.0|" in plain["signature"], "its task is everybody's"
+    assert "|plugin:mine@" not in plain["signature"]
 
     shown = fairtune("methods", folder=tmp_path, path=path)
     assert "fairtune-example 0.1.0" in " ".join(shown.stdout.split())

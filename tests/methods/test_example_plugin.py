@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import fairtune.tasks
 from fairtune.testing import (
     ToyStudy,
     check_composition,
@@ -45,7 +44,6 @@ def test_its_method_composes_with_all_others(study: ToyStudy) -> None:
     check_composition(study, "lookahead")
 
 
-@pytest.mark.skipif(not hasattr(fairtune.tasks, "register_task"), reason="tasks cannot be registered yet")
 def test_its_task_is_trained_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLE)
     check_task(make_toy(tmp_path, plugins=["fairtune_example.weather"], task="weather"))
