@@ -14,6 +14,7 @@ from fairtune.core.errors import Stopped
 from fairtune.core.locks import is_locked, try_lock, wait_for_lock
 from fairtune.ledger.folders import lock
 
+ROOT = Path(__file__).parents[2]
 HOLDER = """
 import sys, pathlib
 from fairtune.core.locks import try_lock
@@ -85,11 +86,14 @@ def test_everything_imports_and_a_study_runs_where_fcntl_and_affinity_are_missin
         import fairtune
         from fairtune.cli.app import app
         from typer.testing import CliRunner
+        sys.path.insert(0, {str(ROOT)!r})
+        from tests.conftest import performing_here
 
         task = {tiny_task.as_study()!r}  # type: ignore[attr-defined]
         study = dict(study="here", task=task, model={str(tiny_model)!r}, seeds=1, arms=["baseline"],
                      train=dict(steps=2, batch_size=4, max_length=16, lr=1e-3))
-        results = fairtune.run_study(study, runs={str(tmp_path / "runs")!r}, progress=False)
+        with performing_here():  # a worker would be another process, which has the modules
+            results = fairtune.run_study(study, runs={str(tmp_path / "runs")!r}, progress=False)
         assert not results.failures, results.failures
         out = {str(tmp_path / "trained")!r}
         for words in (["train", task["train"], "--model", {str(tiny_model)!r}, "--epochs", "1", "-o", out],

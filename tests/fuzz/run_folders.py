@@ -38,7 +38,7 @@ def _look(runs: Path, file: Path, closed: bool, seed: int) -> None:
         assert len(refresh_index(runs)) >= len(results.runs) - 1, "one run hides others"
 
 
-@target("run folders", 70)
+@target("run folders", 45)
 def run_folders(seed: int, folder: Path) -> Outcome | None:
     dice, runs = random.Random(seed), folder / "runs"
     shutil.copytree(made.ledger(), runs, copy_function=shutil.copy2)
