@@ -5,6 +5,7 @@ There is no list to keep: the moment a test, or its file, asks for one of these,
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from importlib.abc import MetaPathFinder
@@ -29,5 +30,6 @@ def _refuse_process(*_: Any, **__: Any) -> NoReturn:
 
 def be_quick() -> None:
     """From now on."""
+    platform.platform()  # remembered from here on; it asks a process, and pytest's workers ask it
     sys.meta_path.insert(0, _Refuse())
     subprocess.Popen.__init__ = _refuse_process  # type: ignore[method-assign, assignment]
