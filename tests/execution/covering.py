@@ -15,7 +15,7 @@ def has_state(name: str) -> bool:
     return getattr(importlib.import_module(module), implementation).state_dict is not Method.state_dict
 
 
-def covering_arms(uses: dict[str, Any]) -> dict[str, list[Any]]:
+def resumed_arms(uses: dict[str, Any]) -> dict[str, list[Any]]:
     """Arms by name: each method with state alone, the others in as few arms as they fit into together.
 
     Args:

@@ -21,9 +21,9 @@ from fairtune.methods.registry import registered
 from fairtune.testing import check_resume, check_state, toy_use
 from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
-from tests.execution.covering import covering_arms, has_state
+from tests.execution.covering import has_state, resumed_arms
 
-ARMS = {"baseline": [], **covering_arms({name: toy_use(name) for name in registered()})}
+ARMS = {"baseline": [], **resumed_arms({name: toy_use(name) for name in registered()})}
 KILLED = -signal.SIGKILL
 Wholes = Callable[..., Job]
 

@@ -236,7 +236,8 @@ def _import(module: str, file: Path, plugin: Plugin) -> None:
             f"plug-in {plugin.name} ({plugin.origin}): there is no module '{error.name}'{_line(error, file)}."
         ) from None
     except (Exception, SystemExit) as error:
-        lines = str(error).strip().splitlines()
+        text = error.msg if isinstance(error, SyntaxError) else str(error)  # whose text has the line already
+        lines = text.strip().splitlines()
         reason = f"{type(error).__name__}: {lines[0].removesuffix('.')}" if lines else type(error).__name__
         raise PluginError(
             f"plug-in {plugin.name} ({plugin.origin}): importing it raised {reason}{_line(error, file)}."
