@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="only tests without torch, figures and processes, for `make quick`"
     )
+    parser.addoption("--forks", type=int, default=0, metavar="N", help="in N processes, for `make test`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.quick import be_quick
 
         be_quick()
+    if processes := config.getoption("--forks"):
+        from tests.forks import Forks
+
+        config.pluginmanager.register(Forks(processes))
 
 
 def pytest_collection_finish() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.made_plugin import ADDS, install
 
 from fairtune.core.errors import FairtuneError
 from fairtune.core.plugins import PluginError, load_module, plugin_of, take_plugins
@@ -18,22 +19,6 @@ from fairtune.methods.registry import method_plugin, registered
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import ToyStudy, toy_source
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
-ADDS = '''
-from fairtune.methods.config import MethodConfig
-from fairtune.methods.base import Method
-from fairtune.methods.registry import register
-
-class Config(MethodConfig):
-    """A method that does nothing."""
-
-class Nothing(Method):
-    pass
-
-register("{name}", Config, __name__ + ":Nothing")
-'''
-
 
 pytestmark = pytest.mark.usefixtures("forgotten_plugins")
 
@@ -174,38 +159,8 @@ def fairtune(*words: str | Path, folder: Path, path: Path | None = None) -> subp
     )
 
 
-def installed(folder: Path, entry_points: str, module: Path | None = None) -> Path:
-    """A folder for PYTHONPATH that holds a package as an installer would leave it."""
-    info = folder / "fairtune_example-0.1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fairtune-example\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text(entry_points)
-    if module is not None:
-        (folder / module.name).symlink_to(module)
-    return folder
-
-
-def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -> None:
-    points = "[fairtune.methods]\nlookahead = fairtune_example.lookahead\n[fairtune.tasks]\nweather = fairtune_example.weather\n"
-    path = installed(tmp_path / "site", points, EXAMPLE / "fairtune_example")
-    source = yaml.safe_load(study.read_text())
-    arms = {"baseline": {}, "mine": {"methods": ["nothing", {"lookahead": {"every": 1}}]}}
-    study.write_text(yaml.safe_dump(source | {"arms": arms, "task": "weather"}))
-
-    ran = fairtune("run", study, "--runs", "runs", folder=tmp_path, path=path)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    run = tmp_path / "runs" / "toy" / "mine" / "seed-0"
-    assert json.loads((run / "result.json").read_text())["status"] == "finished"
-    recorded = json.loads((run / "plan.json").read_text())
-    assert "|plugin:mine@" in recorded["signature"]
-    assert "|plugin:fairtune-example@0.1.0|" in recorded["signature"]
-    assert {"fairtune-example", None} == {one.get("distribution") for one in recorded["settings"]["plugins"]}
-
-    assert recorded["settings"]["task"]["name"] == "weather"
-    plain = json.loads((run.parents[1] / "baseline" / "seed-0" / "plan.json").read_text())
-    assert "|plugin:fairtune-example@0.1.0|" in plain["signature"], "its task is everybody's"
-    assert "|plugin:mine@" not in plain["signature"]
-
+def test_an_installed_plugin_is_listed_with_its_version(tmp_path: Path) -> None:
+    path = install(tmp_path / "site", "[fairtune.methods]\nlookahead = fairtune_example.lookahead\n")
     shown = fairtune("methods", folder=tmp_path, path=path)
     assert "fairtune-example 0.1.0" in " ".join(shown.stdout.split())
     facts = json.loads(fairtune("methods", "lookahead", "--json", folder=tmp_path, path=path).stdout)
@@ -223,7 +178,7 @@ def test_an_installed_plugin_runs_in_real_workers(study: Path, tmp_path: Path) -
     ],
 )
 def test_an_installed_plugin_that_is_broken_is_one_sentence(tmp_path: Path, points: str, expected: str) -> None:
-    path = installed(tmp_path / "site", f"[fairtune.methods]\n{points}\n", EXAMPLE / "fairtune_example")
+    path = install(tmp_path / "site", f"[fairtune.methods]\n{points}\n")
     refused = fairtune("methods", folder=tmp_path, path=path)
     assert refused.returncode == 2
     assert "Traceback" not in refused.stderr

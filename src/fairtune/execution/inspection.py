@@ -59,7 +59,7 @@ def inspect_model(
     settings = {"seed": 0, "methods": [use.as_json() for use in methods]}
     start = build_start(settings, source, probe.labels, probe.batch)
     try:
-        card = start.describe(probe.batch)
+        card = start.describe()
     except RunFailure as failure:
         raise ModelError(f"model '{source.name}': {failure}") from None
     return {

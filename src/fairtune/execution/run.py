@@ -191,7 +191,7 @@ def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], N
     check_stop()
     batch = objective.probe()
     start = build_start(settings, source, labels, batch, tokenizer)
-    card = start.describe(batch)
+    card = start.describe()
     frozen = frozen_fingerprint(start.model)
     for note in start.notes:
         log.write("warning", 0, text=note)

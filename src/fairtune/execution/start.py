@@ -13,7 +13,7 @@ from fairtune.core.errors import ModelError
 from fairtune.core.seeding import derive, seed_all
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.attention_geometry import CheckpointFacts, describe_attention, take_checkpoint_facts
+from fairtune.models.attention_geometry import CheckpointFacts, describe_attention, measure_pass, take_checkpoint_facts
 from fairtune.models.declarations import Declarations, Digests
 from fairtune.models.flops import describe_costs
 from fairtune.models.init_card import digests_outside, make_init_card
@@ -34,6 +34,7 @@ class Start:
         before: what is remembered of the network before the methods changed it.
         declared: which tensors each method says that it changes.
         outside: what is remembered of tensors that no file can prove.
+        batch: the real one that was measured on, if any.
     """
 
     model: nn.Module
@@ -42,13 +43,14 @@ class Start:
     before: CheckpointFacts
     declared: Declarations
     outside: Digests
+    batch: Batch | None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the run's results must know of its start."""
         return self.loaded.notes
 
-    def describe(self, batch: Batch | None = None) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The card: tensors against the checkpoint's, the attention's geometry, what training costs.
 
         Raises:
@@ -58,11 +60,12 @@ class Start:
         if not self.methods:
             card.require_untouched()
         card.require_declared(self.declared)
+        measured = measure_pass(self.model, self.batch) if self.methods else self.before.measured
         return {
             **card.as_json(),
             "notes": list(self.notes),
-            "attention": describe_attention(self.model, self.before, batch),
-            "costs": describe_costs(self.model, self.before.flops, batch),
+            "attention": describe_attention(self.model, self.before, measured),
+            "costs": describe_costs(self.model, self.before.measured.flops, measured.flops),
         }
 
 
@@ -97,7 +100,7 @@ def build_start(
     for use, method in zip(uses, methods, strict=True):
         model = method.prepare(model)
         declared = declared.with_method(use.name, method.changes(model), loaded.from_checkpoint)
-    return Start(model, methods, loaded, before, declared, outside)
+    return Start(model, methods, loaded, before, declared, outside, batch)
 
 
 def _tokenizer(source: ModelSource, folder: Path | None, padding: bool) -> Any:

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 import time
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -110,7 +111,9 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+@cache
 def _version(package: str) -> str | None:
+    """Of the package that this process would import, or has imported."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

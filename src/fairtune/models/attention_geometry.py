@@ -31,6 +31,14 @@ class LogitSpread:
 
 
 @dataclass(frozen=True)
+class PassFacts:
+    """What was measured while a real batch went through a model; without a batch, nothing."""
+
+    spread: tuple[LogitSpread, ...] = ()
+    flops: Flops | None = None
+
+
+@dataclass(frozen=True)
 class CheckpointFacts:
     """What is remembered of a model as the checkpoint gave it, before any method touched it.
 
@@ -40,8 +48,7 @@ class CheckpointFacts:
     """
 
     weights: Weights
-    spread: tuple[LogitSpread, ...]
-    flops: Flops | None
+    measured: PassFacts
     problem: str | None = None
 
 
@@ -51,18 +58,26 @@ def take_checkpoint_facts(model: nn.Module, batch: Batch | None = None) -> Check
     Args:
         batch: a real one, with labels; without it neither logits nor matrix products are measured.
     """
-    spread = logit_spread(model, batch) if batch is not None else ()
-    flops = count_flops(model, batch) if batch is not None else None
+    measured = measure_pass(model, batch)
     try:
         layers = attention_layers(model)
     except ModelError as error:
-        return CheckpointFacts({}, spread, flops, str(error))
+        return CheckpointFacts({}, measured, str(error))
     weights = {key: projection.weight().cpu() for key, projection in _queries_and_keys(layers)}
-    return CheckpointFacts(weights, spread, flops)
+    return CheckpointFacts(weights, measured)
 
 
-def describe_attention(model: nn.Module, before: CheckpointFacts, batch: Batch | None = None) -> dict[str, Any]:
+def measure_pass(model: nn.Module, batch: Batch | None) -> PassFacts:
+    if batch is None:
+        return PassFacts()
+    return PassFacts(logit_spread(model, batch), count_flops(model, batch))
+
+
+def describe_attention(model: nn.Module, before: CheckpointFacts, measured: PassFacts) -> dict[str, Any]:
     """The attention part of the init card: every layer's and head's Q and K now, against the checkpoint's.
+
+    Args:
+        measured: on the model as it is now.
 
     Returns:
         `layers` (one entry per projection, with a list over heads for each figure), `logits` (spread now and before), and
@@ -76,9 +91,8 @@ def describe_attention(model: nn.Module, before: CheckpointFacts, batch: Batch |
         _entry(layers[number], projection, before.weights[number, place])
         for (number, place), projection in _queries_and_keys(layers)
     ]
-    now = logit_spread(model, batch) if batch is not None else ()
-    then = {spread.layer: spread.heads for spread in before.spread}
-    logits = [{"layer": s.layer, "spread": s.heads, "checkpoint": then.get(s.layer)} for s in now]
+    then = {spread.layer: spread.heads for spread in before.measured.spread}
+    logits = [{"layer": s.layer, "spread": s.heads, "checkpoint": then.get(s.layer)} for s in measured.spread]
     return {"layers": entries, "logits": logits, "summary": _summary(entries, logits)}
 
 

@@ -43,11 +43,11 @@ def count_flops(model: nn.Module, batch: Batch) -> Flops:
     return Flops(counts[0], counts[1], batch["input_ids"].numel())
 
 
-def describe_costs(model: nn.Module, before: Flops | None, batch: Batch | None = None) -> dict[str, Any]:
+def describe_costs(model: nn.Module, before: Flops | None, now: Flops | None) -> dict[str, Any]:
     """Bytes that frozen parameters save, and from the matrix products the bound on the speed-up of forward and backward.
 
     Args:
-        before: operations before any method touched the model; without them, or without a batch, there is no bound.
+        before: operations before any method touched the model; without them, or without those of now, there is no bound.
     """
     frozen = sum(p.numel() * p.element_size() for p in model.parameters() if not p.requires_grad)
     trained = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
@@ -57,8 +57,7 @@ def describe_costs(model: nn.Module, before: Flops | None, batch: Batch | None =
         "optimizer_bytes": MOMENTS * trained,
         "optimizer_bytes_saved": MOMENTS * frozen,
     }
-    if batch is not None and before is not None:
-        now = count_flops(model, batch)
+    if before is not None and now is not None:
         costs |= {
             "flops_per_token": _per_token(now),
             "checkpoint_flops_per_token": _per_token(before),

@@ -15,7 +15,7 @@ from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.methods.orthogonal_qk.method import OrthogonalQK
 from fairtune.models.attention import Projection, attention_layers
-from fairtune.models.attention_geometry import describe_attention, take_checkpoint_facts
+from fairtune.models.attention_geometry import describe_attention, measure_pass, take_checkpoint_facts
 from fairtune.models.flops import describe_costs
 from fairtune.models.model_parts import Batch
 from fairtune.models.parameters import ParameterCount, count_parameters
@@ -99,10 +99,11 @@ def orthogonalize_qk(
         raise FairtuneError(f"orthogonalize_qk: {reasons}.") from None
     before = take_checkpoint_facts(model, batch)
     OrthogonalQK(config, seed).prepare(model)
+    measured = measure_pass(model, batch)
     return OrthogonalCard(
         count_parameters(model),
-        describe_attention(model, before, batch),
-        describe_costs(model, before.flops, batch),
+        describe_attention(model, before, measured),
+        describe_costs(model, before.measured.flops, measured.flops),
         _digests(model),
     )
 
