@@ -80,7 +80,8 @@ def _relay(session: pytest.Session, children: dict[int, int]) -> None:
                 try:
                     name, content = pickle.load(key.fileobj)  # type: ignore[arg-type]
                 except (EOFError, pickle.UnpicklingError):
-                    raise session.Failed(f"a process ended in {running.get(key.data, 'its first test')}") from None
+                    session.shouldfail = f"a process ended in {running.get(key.data, 'its first test')}"
+                    break
                 match name:
                     case "start":
                         running[key.data] = content["nodeid"]
@@ -136,6 +137,8 @@ def _work(session: pytest.Session, files: list[list[pytest.Item]], todo: int, pi
             test = following
         sender.send("done")
         code = 0
+    except KeyboardInterrupt:
+        pass  # the parent was interrupted too, and says so
     except BaseException:
         config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
         traceback.print_exc()
