@@ -119,12 +119,17 @@ def performed_here() -> Iterator[None]:
         yield
 
 
+def forget_plugins() -> None:
+    """Know none, as a new process does."""
+    for plugin in plugins.loaded_plugins():
+        plugins._forget(plugins._root(plugin.module))
+
+
 @pytest.fixture
 def forgotten_plugins() -> Iterator[None]:
     """What a test loads as a plug-in is unknown again after it."""
     yield
-    for plugin in plugins.loaded_plugins():
-        plugins._forget(plugins._root(plugin.module))
+    forget_plugins()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,9 +36,9 @@ def study_of(model: Path, task: Any, arms: dict[str, list[Any]]) -> dict[str, An
     }
 
 
-def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = "arm") -> RunFolder:
-    """A finished run of one arm in a runs folder."""
-    plan = make_plan(load_study(study_of(model, task, {arm: methods})))
+def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = "arm", **others: Any) -> RunFolder:
+    """A finished run of one arm in a runs folder; its study may have other fields too."""
+    plan = make_plan(load_study(study_of(model, task, {arm: methods}) | others))
     record_plan(plan, runs / "toy")
     job = make_job(plan, plan.runs[0], runs)
     job.run.write_plan(job.plan)

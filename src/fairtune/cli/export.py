@@ -41,6 +41,17 @@ NewFolder = Annotated[
 ]
 
 
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        help="A Python file that the run's methods come from, if it is not installed; it is run.",
+        show_default=False,
+    ),
+]
+
+
 @answers
 def export(
     run: RunName,
@@ -84,11 +95,13 @@ def export(
 
 
 @answers
-def restore(delta: DeltaFolder, out: NewFolder, model: Checkpoint = None, as_json: AsJson = False) -> None:
+def restore(
+    delta: DeltaFolder, out: NewFolder, model: Checkpoint = None, plugins: Plugins = None, as_json: AsJson = False
+) -> None:
     """Rebuild the whole model of a delta, and prove that each tensor is the run's, bit for bit."""
     from fairtune.export.restoration import restore_delta
 
-    done = restore_delta(delta, out, model)
+    done = restore_delta(delta, out, model, plugins or ())
     if as_json:
         print_json(done.as_json())
         return

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from fairtune.core.errors import LedgerError, ModelError
 from fairtune.core.files import read_json, read_sealed
+from fairtune.core.plugins import take_plugins
 from fairtune.core.version import __version__
 from fairtune.export.new_folder import new_folder, require_new
 from fairtune.export.recipe import (
@@ -72,11 +73,18 @@ class FinishedRun:
 
     def checkpoint_folder(self) -> str | None:
         """The folder that the study's plan recorded for a checkpoint that is neither embedded nor the hub's."""
-        file = self.folder.path.parent.parent / "plans" / f"{self.plan['plan']}.json"
-        model = (read_json(file) or {}).get("model")
+        model = self._study_plan().get("model")
         if not isinstance(model, dict) or model.get("hub_id") or model.get("name") == "minilm":
             return None
         return model.get("folder")
+
+    def plugins(self) -> list[dict[str, Any]]:
+        """The plug-ins that this run's methods or its task come from, with the places that the study's plan recorded."""
+        used = {plugin["module"] for plugin in self.plan["settings"].get("plugins", [])}
+        return [plugin for plugin in self._study_plan().get("plugins", []) if plugin["module"] in used]
+
+    def _study_plan(self) -> dict[str, Any]:
+        return read_json(self.folder.path.parent.parent / "plans" / f"{self.plan['plan']}.json") or {}
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,7 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
             f"a delta is taken against a checkpoint with its own. {WHOLE}"
         )
     labels = _labels(found)
+    take_plugins(found.plugins())
     source = _checkpoint(found, model)
     tensors, count, frozen = _changed(found, source, labels)
     with new_folder(place) as aside:

@@ -167,7 +167,7 @@ def _require_buildable(file: Path, settings: dict[str, Any]) -> None:
     except (ValidationError, PydanticCustomError) as error:
         reason = describe_fault(error) if isinstance(error, ValidationError) else str(error)
         raise LedgerError(
-            f"{file}: this fairtune ({__version__}) cannot build the run's methods {shown(methods)}: {reason}."
+            f"{file}: this fairtune ({__version__}) cannot build the run's methods {shown(methods)}: {reason}.{_advice(settings)}"
         ) from None
     for position, earlier, claim in conflicts(uses):
         raise LedgerError(
@@ -175,6 +175,19 @@ def _require_buildable(file: Path, settings: dict[str, Any]) -> None:
         )
     for position, reason in clashes(uses):
         raise LedgerError(f"{file} is damaged: method '{uses[position].name}': {reason}.")
+
+
+def _advice(settings: dict[str, Any]) -> str:
+    """What to do where methods come from plug-ins that are not here."""
+    plugins = settings.get("plugins")
+    modules = (
+        [plugin.get("module") for plugin in plugins if isinstance(plugin, dict)] if isinstance(plugins, list) else []
+    )
+    if not modules:
+        return ""
+    return (
+        f" The run had the plug-ins {', '.join(map(shown, modules))}: install them, or give their files with --plugin."
+    )
 
 
 def _version(content: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ The start comes out of the checkpoint, the methods and the seed, so it needs no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import LedgerError, ModelError, RunFailure
+from fairtune.core.plugins import load_module
 from fairtune.core.seeding import random_state, restore_random_state
 from fairtune.core.version import __version__
 from fairtune.execution.start import build_start, plain_model
@@ -49,19 +50,25 @@ class Restored:
         return asdict(self)
 
 
-def restore_delta(delta: str | Path, out: str | Path, model: str | None = None) -> Restored:
+def restore_delta(
+    delta: str | Path, out: str | Path, model: str | None = None, plugins: Sequence[str | Path] = ()
+) -> Restored:
     """Write the whole model of a delta, as `save_pretrained` had written it for the run.
 
     Args:
         delta: the folder with recipe.json and delta.safetensors.
         out: a folder that does not exist yet.
         model: where the checkpoint is, if not where its name says.
+        plugins: files of plug-ins that the run's methods come from, where those are not installed. Their code is run; that it
+            is what the run had is proved by the tensors.
 
     Raises:
         FairtuneError: the delta is damaged, the checkpoint is not the run's, or a tensor would differ from the run's.
     """
     folder, place = Path(delta), Path(out)
     require_new(place)
+    for plugin in map(Path, plugins):
+        load_module(plugin.name, plugin.absolute().parent)
     recipe = read_recipe(folder)
     tensors = _read_tensors(folder, recipe)
     wanted = recipe.checkpoint
