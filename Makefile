@@ -12,15 +12,15 @@ HASHES ?= yes
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
 
-# A file's tests stay together, so that what they share is made once; in their order, since the longest come early. Three processes, as
-# those whose tests start processes wait for them. What was compiled is kept, whatever the shell says: many processes import it.
+# Three processes on two cores, as those whose tests start others wait for them; see tests/forks.py. What was compiled is kept,
+# whatever the shell says: many processes import it.
 test quick: export PYTHONDONTWRITEBYTECODE =
 test: setup
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --forks 3
 
 # Between two edits: what needs neither torch nor figures nor processes, see tests/quick.py.
 quick: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile --quick
+	$(BIN)/python -m pytest --forks 2 --quick
 
 lint: setup
 	$(BIN)/ruff check .
