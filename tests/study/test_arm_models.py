@@ -71,6 +71,25 @@ def test_an_arm_without_methods_and_with_another_model_is_no_control(
     assert {d.arm: d.control for d in plan.differences} == {"trick": "other", "other": "other"}
 
 
+def test_models_are_told_apart_by_what_they_are_not_by_their_names(
+    tiny_model: Path, other_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    """Plan, audit and results go by one rule: two models of one name differ, one model in two folders does not."""
+    for folder, model in (("first", tiny_model), ("second", other_model), ("third", tiny_model)):
+        shutil.copytree(model, tmp_path / folder / "bert")
+    arms: dict[str, Any] = {
+        "baseline": {"model": str(tmp_path / "first" / "bert")},
+        "trick": {"model": str(tmp_path / "second" / "bert"), "methods": ["bitfit"]},
+        "same": {"model": str(tmp_path / "third" / "bert"), "methods": ["bitfit"]},
+    }
+    plan = make_plan(load_study(study(tiny_model, tiny_task, arms)))
+    assert [(d.arm, d.setting) for d in plan.differences] == [("trick", "model")]
+    assert plan.controls == {"baseline": None, "trick": None, "same": "baseline"}
+    found = {arm: facts["train"]["model"] for arm, facts in plan.as_json()["arms"].items()}
+    assert found["baseline"] == found["same"] == f"bert@{plan.models['same'].identity[:8]}"
+    assert found["trick"] == f"bert@{plan.models['trick'].identity[:8]}"
+
+
 def test_automatic_lengths_are_those_of_each_model(tiny_model: Path, other_model: Path, tiny_task: Any) -> None:
     source = study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})
     plan = make_plan(load_study(source, ["train.max_length=auto"]))

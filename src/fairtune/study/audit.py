@@ -6,21 +6,43 @@ the effect of its methods, which is the arm in which they only look on, else one
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
+from fairtune.models.sources import ModelSource
 from fairtune.study.schema import Study
 
 
 @dataclass(frozen=True)
 class ArmSettings:
-    """An arm as far as its control depends on it."""
+    """An arm as far as its control depends on it.
+
+    Args:
+        settings: of its training; and its model, in a study that has several: a setting like any other in which arms may differ.
+    """
 
     settings: Mapping[str, Any]
     methods: Sequence[MethodUse]
+
+
+def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, ArmSettings]:
+    """Each arm's settings, by which the plan, its audit and the results tell whether two arms are alike.
+
+    Args:
+        models: what each arm starts from. The same one may go by two names, and two by the same.
+    """
+    names = {model.identity: model.name for model in models.values()}
+    counts = Counter(names.values())
+    labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
+    found = {}
+    for arm in study.arms:
+        own = {"model": labels[models[arm].identity]} if len(labels) > 1 else {}
+        found[arm] = ArmSettings({**own, **study.settings(arm).model_dump(mode="json")}, study.methods(arm))
+    return found
 
 
 def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, str | None]:
@@ -69,29 +91,17 @@ class Difference:
         return f"{found}; no arm without methods has these settings, so method and setting cannot be told apart"
 
 
-def differences(study: Study) -> tuple[Difference, ...]:
+def find_differences(arms: Mapping[str, ArmSettings], reference: str) -> tuple[Difference, ...]:
     """All differences from the reference arm that are not methods."""
-    reference, controls = study.compare.to, controls_of(study)
-    base = _settings(study, reference)
+    controls, base = find_controls(arms, reference), arms[reference].settings
     found = []
-    for arm in study.arms:
-        own = _settings(study, arm)
-        control = controls[arm] if study.methods(arm) else arm
-        changed = [setting for setting, value in own.items() if value != base[setting]]
-        found += [Difference(arm, reference, setting, own[setting], base[setting], control) for setting in changed]
+    for arm, own in arms.items():
+        control = controls[arm] if own.methods else arm
+        changed = [setting for setting, value in own.settings.items() if value != base[setting]]
+        found += [
+            Difference(arm, reference, setting, own.settings[setting], base[setting], control) for setting in changed
+        ]
     return tuple(found)
-
-
-def controls_of(study: Study) -> dict[str, str | None]:
-    """The control of each arm."""
-    arms = {arm: ArmSettings(_settings(study, arm), study.methods(arm)) for arm in study.arms}
-    return find_controls(arms, study.compare.to)
-
-
-def _settings(study: Study, arm: str) -> dict[str, Any]:
-    model = study.model_of(arm)
-    name = model if isinstance(model, str) else model.model_dump(mode="json", exclude_none=True)
-    return {"model": name, **study.settings(arm).model_dump(mode="json")}
 
 
 def _text(setting: str, value: Any) -> str:

@@ -17,7 +17,7 @@ from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.audit import Difference, controls_of, differences
+from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_controls, find_differences
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.schema import Study
 from fairtune.tasks import TaskFacts
@@ -59,6 +59,7 @@ class Plan:
         notes: what a reader of its results must be told.
         lengths: what `max_length` became where it was not a number, and why.
         models: what each arm starts from.
+        arms: the settings by which it is decided what differs between them, and which is whose control.
         controls: of each arm, the arm that it is fairest to compare with; None where there is none.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         plugins: that a method or the task of some run comes from.
@@ -68,6 +69,7 @@ class Plan:
     task: TaskFacts
     models: dict[str, ModelSource]
     runs: tuple[PlannedRun, ...]
+    arms: dict[str, ArmSettings]
     differences: tuple[Difference, ...]
     controls: dict[str, str | None]
     hash: str
@@ -107,16 +109,11 @@ class Plan:
         uses = self.study.methods(arm)
         return {
             "methods": [use.as_json() for use in uses],
-            "train": {**self._own_model(arm), **self.study.settings(arm).model_dump(mode="json")},
+            "train": dict(self.arms[arm].settings),
             "control": self.controls[arm],
             "idle": bool(uses) and all(use.config.idle for use in uses),
             "step_factor": math.prod((use.config.step_factor for use in uses), start=1.0),
         }
-
-    def _own_model(self, arm: str) -> dict[str, Any]:
-        """Which model it is, in a study that has several: then a setting like any other in which arms may differ."""
-        several = len({model.identity for model in self.models.values()}) > 1
-        return {"model": self.models[arm].name} if several else {}
 
 
 def make_plan(study: Study) -> Plan:
@@ -144,13 +141,15 @@ def make_plan(study: Study) -> Plan:
             f"|model:{model.name}@{model.identity[:8]}{tokenizer}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
+    arms = arm_settings(study, inputs.models)
     return Plan(
         study,
         task,
         inputs.models,
         tuple(runs),
-        differences(study),
-        controls_of(study),
+        arms,
+        find_differences(arms, study.compare.to),
+        find_controls(arms, study.compare.to),
         plan_hash,
         inputs.notes,
         inputs.lengths,
