@@ -239,7 +239,7 @@ class TestInterrupted:
         def fit() -> None:
             with Interrupt(quiet=True) as interrupt:
                 seen.append(signal.getsignal(signal.SIGINT))
-                interrupt.look()
+                interrupt.check_stop()
 
         thread = threading.Thread(target=fit)
         thread.start()

@@ -58,6 +58,61 @@ def test_a_study_is_decided_and_reported_by_it(tmp_path: Path) -> None:
     assert list(row["summaries"]) == ["balanced_accuracy", "accuracy", "macro_f1", "f1", "mcc"]
 
 
+@pytest.mark.usefixtures("balanced")
+def test_a_classifier_is_scored_by_it_with_an_interval_and_its_card_and_summary_have_it() -> None:
+    from fairtune.classifier.evaluation import overall
+    from fairtune.classifier.model_card import _figures as card_lines
+    from fairtune.cli.train_summary import figure_text
+
+    found = {figure["metric"]: figure for figure in overall(np.array([[20, 10], [2, 28]]))}
+    assert list(found) == ["accuracy", "macro_f1", "mcc", "balanced_accuracy", "f1"]
+    own = found["balanced_accuracy"]
+    assert own["value"] == pytest.approx((20 / 30 + 28 / 30) / 2)
+    assert 0.6 < own["low"] < own["value"] < own["high"] < 0.95
+    assert any(line.startswith("| balanced accuracy | 80.00 |") for line in card_lines(list(found.values())))
+    assert figure_text(own, ["a", "b"]).startswith("balanced accuracy 80.00 [")
+
+
+def test_one_that_is_no_share_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairtune.classifier.evaluation import overall
+    from fairtune.classifier.model_card import _figures as card_lines
+
+    entry = Metric(
+        "cost", "classify", lower_is_better=True, shown="plain", from_totals=lambda counts: 3 * counts[..., 0, 1]
+    )
+    monkeypatch.setitem(METRICS, "cost", entry)
+    lines = card_lines(overall(np.array([[20, 10], [2, 28]])))
+    assert lines[0].startswith("| metric |")
+    assert any(line.startswith("| cost | 30.00 |") for line in lines)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_for_two_classes_is_refused_with_three(monkeypatch: pytest.MonkeyPatch, classes: int) -> None:
+    from fairtune import TextClassifier
+    from fairtune.classifier import settings
+    from fairtune.classifier.errors import SettingsError
+    from fairtune.tasks.registry import register_task
+
+    entry = Metric(
+        "specificity", "classify", lower_is_better=False, shown="percent", two_classes=True,
+        from_totals=lambda counts: counts[..., 0, 0] / counts[..., 0].sum(axis=-1),
+    )  # fmt: skip
+    monkeypatch.setitem(METRICS, "specificity", entry)
+    monkeypatch.setattr(
+        settings, "CHOICES", (*settings.CHOICES, "specificity")
+    )  # made of the table when it is imported
+    assert ("specificity" in classification_metrics(np.arange(classes), np.eye(classes))) == (classes == 2)
+    if classes == 3:
+        with pytest.raises(ValueError, match="metric specificity is for two classes and labels has 3"):
+            register_task(
+                "odd", about="odd", licence="none", train=Path("/rows.csv"), labels=["a", "b", "c"], metric="specificity"
+            )
+        with pytest.raises(SettingsError, match="specificity is for two classes, and there are 3; use accuracy"):
+            TextClassifier(metric="specificity").fit(
+                [f"text {n}" for n in range(60)], ["abc"[n % 3] for n in range(60)]
+            )
+
+
 def test_one_of_language_models_is_computed_from_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Metric(
         "nats per word", "language_model", lower_is_better=True, shown="plain",

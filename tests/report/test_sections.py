@@ -11,6 +11,10 @@ import pytest
 from made_ledger import MadeLedger
 
 import fairtune.report.sections
+from fairtune.report import json as exported_json
+from fairtune.report import markdown as exported_markdown
+from fairtune.report.json import JsonExporter
+from fairtune.report.markdown import MarkdownExporter
 from fairtune.report.sections.catalogue import SECTIONS
 from fairtune.report.writer import make_content, write_report
 
@@ -82,3 +86,15 @@ def test_sections_claim_no_key_twice(ledger: MadeLedger) -> None:
     content = make_content(ledger.results())
     keys = [key for section in SECTIONS for key in section.json_keys(content.sections[section.name])]
     assert len(keys) == len(set(keys))
+
+
+def test_any_section_can_be_taken_off_the_list(ledger: MadeLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = make_content(ledger.results())
+    whole = json.loads(JsonExporter().render(content))
+    for taken in list(SECTIONS):
+        left = [section for section in SECTIONS if section is not taken]
+        for exporter in (exported_json, exported_markdown):
+            monkeypatch.setattr(exporter, "SECTIONS", left)
+        keys = taken.json_keys(content.sections[taken.name])
+        assert json.loads(JsonExporter().render(content)) == {k: v for k, v in whole.items() if k not in keys}
+        assert MarkdownExporter().render(content)

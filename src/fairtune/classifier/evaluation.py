@@ -20,6 +20,7 @@ from fairtune.analysis import mistakes as study_mistakes
 from fairtune.analysis.resampling import metric_from_totals
 from fairtune.classifier.inputs import Given
 from fairtune.core.printable import LINES, printable
+from fairtune.settings.metrics import metrics_of_classes
 from fairtune.tasks.task import TEXT_COLUMNS, Labels
 
 CONFIDENCE = 0.95
@@ -40,13 +41,14 @@ def wilson(hits: float, n: float) -> Interval:
 
 
 def overall(matrix: Matrix) -> list[dict[str, Any]]:
-    """Accuracy, macro-F1, MCC, and F1 of the second of two classes: value, interval, and n."""
+    """Every metric for so many classes: value, interval, and n. A share of examples has Wilson's interval, others are drawn."""
     n = int(matrix.sum())
-    names = ["accuracy", "macro_f1", "mcc", *(["f1"] if len(matrix) == 2 else [])]
+    names = metrics_of_classes(len(matrix))
     values = {name: float(metric_from_totals(name)(matrix[None].astype(np.float64))[0]) for name in names}
-    spans = {"accuracy": wilson(float(np.trace(matrix)), n), **_bootstrapped(matrix, ["macro_f1", "mcc"])}
-    if len(matrix) == 2:
+    spans = {"accuracy": wilson(float(np.trace(matrix)), n)}
+    if "f1" in names:
         spans["f1"] = _f1_interval(matrix, 1)
+    spans |= _bootstrapped(matrix, [name for name in names if name not in spans])
     return [
         {"metric": name, "value": value, "low": min(spans[name][0], value), "high": max(spans[name][1], value), "n": n}
         for name, value in values.items()

@@ -37,7 +37,7 @@ from fairtune.classifier.provenance import (
 )
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.training_data import Data
-from fairtune.core.errors import ModelError, RunFailure, Stopped
+from fairtune.core.errors import ModelError, RunFailure, Stopped, one_of
 from fairtune.execution.job import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
@@ -45,7 +45,7 @@ from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import explain_failure, read_config
-from fairtune.settings.metrics import predicted_classes
+from fairtune.settings.metrics import METRICS, metrics_of_classes, predicted_classes
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
 from fairtune.tasks.card.lengths import auto_length
@@ -178,8 +178,11 @@ def _require_methods_fit(settings: Settings, data: Data) -> None:
         for place, use in enumerate(settings.methods)
         if (problem := use.config.data_problem(len(data.splits["train"]), data.classes.names))
     ]
-    if settings.metric == "f1" and len(data.classes.values) != 2:
-        reason = f"f1 is for two classes, and there are {len(data.classes.values)}; use macro_f1, accuracy or mcc."
+    classes = len(data.classes.values)
+    if not METRICS[settings.metric].fits(classes):
+        reason = (
+            f"{settings.metric} is for two classes, and there are {classes}; use {one_of(metrics_of_classes(classes))}."
+        )
         found.append(Problem(WHERE, "metric", reason))
     if found:
         raise SettingsError(found)

@@ -16,7 +16,8 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.printable import printable, printable_json
-from fairtune.settings.metrics import title_of
+from fairtune.report.scales import scale_of
+from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
 
 MOST_CLASSES = 50
 
@@ -51,7 +52,8 @@ def _front_matter(provenance: Provenance) -> str:
     if "/" in model:
         fields["base_model"] = printable(model.partition("@")[0])
     if provenance.validation is not None:
-        fields["metrics"] = ["accuracy", "f1", "matthews_correlation"]
+        names = [METRICS[metric].hub_name for metric in metrics_of_kind("classify")]
+        fields["metrics"] = list(dict.fromkeys(name for name in names if name))
     return f"---\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)}---"
 
 
@@ -150,16 +152,18 @@ def _test(test: dict[str, Any]) -> list[str]:
 
 
 def _figures(figures: list[dict[str, Any]]) -> list[str]:
+    scales = [scale_of(row["metric"]) for row in figures]
     rows = [
         [
-            title_of(row["metric"]),
-            f"{100 * row['value']:.2f}",
-            f"{100 * row['low']:.2f} to {100 * row['high']:.2f}",
+            scale.title,
+            scale.value(row["value"]),
+            f"{scale.value(row['low'])} to {scale.value(row['high'])}",
             f"{row['n']:,}",
         ]
-        for row in figures
+        for row, scale in zip(figures, scales, strict=True)
     ]
-    return list(table(["metric (× 100)", "value", "95 % interval", "n"], rows))
+    heading = "metric" if any(scale.plain for scale in scales) else "metric (× 100)"
+    return list(table([heading, "value", "95 % interval", "n"], rows))
 
 
 def _probabilities(provenance: Provenance) -> list[str]:

@@ -150,8 +150,8 @@ def _bar(console: Console) -> Progress:
 
 def _evaluation_text(run: TrainingRun, row: dict[str, Any]) -> str:
     best = ", the best so far" if row["best"] else ""
-    title = METRICS[run.objective.metric].title
-    return f"epoch {row['epoch']:g}, validation {title} {100 * row[run.objective.metric]:.1f}{best}"
+    metric = METRICS[run.objective.metric]
+    return f"epoch {row['epoch']:g}, validation {metric.title} {metric.factor * row[run.objective.metric]:.1f}{best}"
 
 
 def _in_worker() -> bool:

@@ -17,6 +17,7 @@ from fairtune.cli.command import (
     tell,
 )
 from fairtune.core.errors import DataError, FairtuneError, one_of
+from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import DEVICE
 from fairtune.tasks.reading.formats import check_columns
 
@@ -199,7 +200,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     speed = f"{facts['rows_per_second']:,.0f} per second on {facts['device']}"
     lines = [f"{facts['rows']:,} rows in {facts['seconds']:.1f} s, {speed}{where}"]
     figures = {figure["metric"]: figure for figure in facts["figures"]}
-    scores = [figures[name] for name in ("accuracy", "macro_f1", "f1") if name in figures]
+    scores = [figures[name] for name in metrics_of_kind("classify") if name in figures]
     if scores:
         text = ", ".join(figure_text(figure, facts["classes"]) for figure in scores)
         lines.append(f"against '{facts['label']}': {text} (95 %, n = {scores[0]['n']:,})")

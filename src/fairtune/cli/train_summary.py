@@ -12,6 +12,7 @@ from rich.text import Text
 from fairtune.cli.command import console
 from fairtune.core.printable import printable, with_printable_texts
 from fairtune.report.scales import scale_of
+from fairtune.settings.metrics import METRICS, metrics_of_kind
 
 if TYPE_CHECKING:
     from fairtune.classifier.evaluation import Mistakes
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fairtune.classifier.text_classifier import TextClassifier
 
 MOST_CLASSES, MOST_MISTAKES, SHOWN = 12, 5, 60
-FIGURES = ("accuracy", "macro_f1", "f1", "mcc")
 
 
 def facts_of(
@@ -136,7 +136,7 @@ def _figures(scored: dict[str, list[dict[str, Any]]], classes: list[str]) -> Tab
     table.add_column("95 % intervals", no_wrap=True)
     for split, figures in scored.items():
         table.add_column(f"{split}, n = {figures[0]['n']:,}", no_wrap=True)
-    for name in FIGURES:
+    for name in metrics_of_kind("classify"):
         cells = [figure for figures in scored.values() for figure in figures if figure["metric"] == name]
         if cells:
             table.add_row(Text(_title(name, classes)), *(Text(_with_interval(figure)) for figure in cells))
@@ -149,7 +149,8 @@ def figure_text(figure: dict[str, Any], classes: list[Any]) -> str:
 
 
 def _title(metric: str, classes: list[Any]) -> str:
-    return f"F1 of {classes[1]}" if metric == "f1" else scale_of(metric).title
+    title = scale_of(metric).title
+    return f"{title} of {classes[1]}" if METRICS[metric].two_classes else title
 
 
 def _with_interval(figure: dict[str, Any]) -> str:

@@ -28,7 +28,8 @@ class JsonExporter:
         found: dict[str, Any] = {"header": content.header}
         for section in SECTIONS:
             found |= section.json_keys(content.sections[section.name])
-        ordered = {name: found[name] for name in (*KEYS, *(name for name in found if name not in KEYS))}
+        names = sorted(found, key=lambda name: KEYS.index(name) if name in KEYS else len(KEYS))
+        ordered = {name: found[name] for name in names}
         text = json.dumps(finite(_plain(ordered)), indent=1, ensure_ascii=False, allow_nan=False)
         return printable_json(text) + "\n"
 

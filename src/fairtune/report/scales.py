@@ -86,7 +86,7 @@ def scale_of(metric: str) -> Scale:
     return Scale(
         facts.title,
         facts.unit if plain else UNITS[facts.shown],
-        1 if plain else 100,
+        facts.factor,
         plain,
         facts.lower_is_better,
     )

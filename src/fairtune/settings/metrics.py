@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -31,6 +32,8 @@ class Metric:
         two_classes: whether it is for two classes only.
         unit: what a plain number counts, where its title does not say.
         of_tokens: whether another tokenizer of the same text changes it.
+        from_loss: what it is at a mean loss, where it follows from that alone.
+        hub_name: of a model card's front matter, where the hub knows such a metric.
     """
 
     title: str
@@ -42,6 +45,16 @@ class Metric:
     two_classes: bool = False
     unit: str = ""
     of_tokens: bool = False
+    from_loss: Callable[[float], float] | None = None
+    hub_name: str | None = None
+
+    @property
+    def factor(self) -> float:
+        """From the metric to what is shown."""
+        return 1 if self.shown == "plain" else 100
+
+    def fits(self, classes: int) -> bool:
+        return classes == 2 or not self.two_classes
 
     def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
         if self.from_predictions is not None:
@@ -125,22 +138,24 @@ def _sklearn_mcc(labels: Counts, predicted: Counts, _: int) -> float:
 METRICS: dict[str, Metric] = {
     "accuracy": Metric(
         "accuracy", "classify", lower_is_better=False, shown="percent",
-        from_totals=_accuracy, from_predictions=_sklearn_accuracy,
+        from_totals=_accuracy, from_predictions=_sklearn_accuracy, hub_name="accuracy",
     ),
     "macro_f1": Metric(
         "macro-F1", "classify", lower_is_better=False, shown="percent",
         from_totals=lambda counts: np.asarray(_f1_by_class(counts).mean(axis=-1)), from_predictions=_sklearn_macro_f1,
+        hub_name="f1",
     ),
     "f1": Metric(
         "F1", "classify", lower_is_better=False, shown="percent", two_classes=True,
-        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), from_predictions=_sklearn_f1,
+        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), from_predictions=_sklearn_f1, hub_name="f1",
     ),
     "mcc": Metric(
-        "MCC", "classify", lower_is_better=False, shown="x100", from_totals=_mcc, from_predictions=_sklearn_mcc
+        "MCC", "classify", lower_is_better=False, shown="x100",
+        from_totals=_mcc, from_predictions=_sklearn_mcc, hub_name="matthews_correlation",
     ),
     "perplexity": Metric(
         "perplexity", "language_model", lower_is_better=True, shown="plain", unit="per token", of_tokens=True,
-        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)),
+        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)), from_loss=math.exp,
     ),
     "word_perplexity": Metric(
         "word perplexity", "language_model", lower_is_better=True, shown="plain",
@@ -152,7 +167,7 @@ METRICS: dict[str, Metric] = {
     ),
     "loss": Metric(
         "loss", "language_model", lower_is_better=True, shown="plain", unit="nats per token", of_tokens=True,
-        from_totals=from_sums(lambda sums: sums.nll / sums.tokens),
+        from_totals=from_sums(lambda sums: sums.nll / sums.tokens), from_loss=float,
     ),
     "token_accuracy": Metric(
         "token accuracy", "language_model", lower_is_better=False, shown="percent", of_tokens=True,
@@ -171,17 +186,21 @@ def metrics_of_kind(kind: str) -> list[str]:
     return [name for name, metric in METRICS.items() if metric.kind == kind]
 
 
+def metrics_of_classes(classes: int) -> list[str]:
+    """Every metric of classifiers for so many classes; those for two classes only come last."""
+    names = [name for name in metrics_of_kind("classify") if METRICS[name].fits(classes)]
+    return sorted(names, key=lambda name: METRICS[name].two_classes)
+
+
 def predicted_classes(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
     """The class with the highest score; the lowest class number on ties."""
     return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
 def classification_metrics(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating]) -> dict[str, float]:
-    """Every metric of classifiers that predictions have; those for two classes only come last."""
+    """Every metric of classifiers that predictions have."""
     predicted, classes = predicted_classes(scores), np.asarray(scores).shape[1]
-    names = [name for name in metrics_of_kind("classify") if classes == 2 or not METRICS[name].two_classes]
-    names.sort(key=lambda name: METRICS[name].two_classes)
-    return {name: METRICS[name].of_predictions(labels, predicted, classes) for name in names}
+    return {name: METRICS[name].of_predictions(labels, predicted, classes) for name in metrics_of_classes(classes)}
 
 
 def text_metrics(nll: Floats, tokens: Counts, bytes: Counts, words: Counts, correct: Counts) -> dict[str, float]:

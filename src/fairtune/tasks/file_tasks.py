@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.settings.file_task import FileTask
+from fairtune.settings.metrics import METRICS
 from fairtune.tasks.reading.chunks import file_identity, has_column
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.splits import (
@@ -66,8 +67,10 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
         }
         parts = {**rows, **by_hash(rows["train"], spec.text, shares)}
         names = read_labels(parts, spec.label, spec.labels)
-        if spec.metric == "f1" and len(names) != 2:
-            raise DataError(f"task: metric f1 is for two classes and this task has {len(names)}; use macro_f1.")
+        if not METRICS[spec.metric].fits(len(names)):
+            raise DataError(
+                f"task: metric {spec.metric} is for two classes and this task has {len(names)}; use macro_f1."
+            )
         column = ExampleColumns(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
         splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
         source = one_of(one.name or one.file.name for one in given.values())

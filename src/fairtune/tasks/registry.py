@@ -128,8 +128,10 @@ def register_task(
             raise ValueError(
                 f"task {name!r}: labels must list the values of column {label!r} in order of their class number"
             )
-        if metric == "f1" and len(labels) != 2:
-            raise ValueError(f"task {name!r}: metric f1 is for two classes and labels has {len(labels)}; use macro_f1")
+        if not METRICS[metric].fits(len(labels)):
+            raise ValueError(
+                f"task {name!r}: metric {metric} is for two classes and labels has {len(labels)}; use macro_f1"
+            )
         fields |= {"label": label, "labels": list(labels), "metric": metric}
         fields |= {} if kinds is None else {"kinds": kinds}
     elif labels or kinds is not None:

@@ -15,6 +15,7 @@ from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.scales import scale_of
+from fairtune.settings.metrics import METRICS
 
 POINTS = 25
 """Points of a smoothed loss curve, whatever the number of steps."""
@@ -67,8 +68,6 @@ class Curve:
 
 
 Points = tuple[tuple[int, float], ...]
-LEVELS: dict[str, Callable[[float], float]] = {"loss": float, "perplexity": math.exp}
-"""Metrics that follow from the loss alone."""
 LARGEST = 30.0
 """A target loss beyond any that a plot could show."""
 
@@ -103,9 +102,10 @@ def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve]) 
 def _draw_target(axes: Axes, header: Header) -> float | None:
     """The target loss as a thin line, where the metric follows from the loss alone; returns where it is drawn."""
     target = header.text.target_loss if header.text is not None else None
-    if target is None or target > LARGEST or header.metric not in LEVELS or not axes.lines:
+    metric = METRICS.get(header.metric)
+    if target is None or target > LARGEST or metric is None or metric.from_loss is None or not axes.lines:
         return None
-    level = LEVELS[header.metric](target)
+    level = metric.from_loss(target)
     axes.axhline(level, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7, zorder=1)
     where = (0.99, level)
     axes.annotate(
