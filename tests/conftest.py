@@ -142,6 +142,17 @@ def templates_compiled_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What this process writes may reach the disk later: only a machine that loses its power could tell.
+
+    Tests of a disk that refuses replace `os.fsync` themselves; other processes still wait.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
