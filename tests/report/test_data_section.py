@@ -84,8 +84,9 @@ def test_hashes_are_reported_even_without_a_card(ledger: MadeLedger) -> None:
 )
 def test_a_card_that_could_not_be_made_or_read_is_reported(ledger: MadeLedger, content: Any, expected: str) -> None:
     keep(ledger, content)
-    assert expected in texts(ledger)["html"]
-    assert expected in texts(ledger)["markdown"].replace("\\", "")
+    found = texts(ledger)
+    assert expected in found["html"]
+    assert expected in found["markdown"].replace("\\", "")
 
 
 def test_a_card_of_other_data_is_not_shown(ledger: MadeLedger, card: DataCard) -> None:

@@ -108,13 +108,13 @@ def two_passes(monkeypatch: pytest.MonkeyPatch, make_ledger: Callable[..., MadeL
 
 @pytest.mark.usefixtures("undrawn")
 def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -> None:
-    content = make_content(two_passes.results())
-    found = {row.arm: row.versus for row in content.rows if row.versus}
+    results = two_passes.results()
+    found = {row.arm: row.versus for row in make_content(results).rows if row.versus}
     assert {arm: v.expected for arm, v in found.items()} == {"twice": 2.0, "both": 2.0, "one": 1.0, "other-lr": 1.0}
     assert found["twice"].bound is None
     assert not found["twice"].beats_bound
     assert found["one"].bound is not None
-    files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
+    files = {kind: path.read_text() for kind, path in write_report(results).items()}
     for kind in ("html", "markdown"):
         assert "1.900" in files[kind]
         assert "2.000 expected" in files[kind]
@@ -123,7 +123,7 @@ def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -
     assert "×1.90 (1.90 to 1.90), ×2.00 expected" in files["markdown"]
     assert json.loads(files["json"])["rows"][1]["versus"]["expected"] == 2.0
     buffer = io.StringIO()
-    Console(file=buffer, width=100).print(verdict_table(two_passes.results()))
+    Console(file=buffer, width=100).print(verdict_table(results))
     shown = " ".join(buffer.getvalue().split())
     assert "time per step against the reference: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
     assert "one ×" not in shown, "an arm without more passes stays as it was"

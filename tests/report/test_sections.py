@@ -11,8 +11,9 @@ import pytest
 from made_ledger import MadeLedger
 
 import fairtune.report.sections
+from fairtune.report.content import ReportContent
 from fairtune.report.sections.catalogue import SECTIONS
-from fairtune.report.writer import make_content, write_report
+from fairtune.report.writer import write_report
 
 MODULE = """
 from fairtune.core.markdown import heading, items, plain
@@ -50,7 +51,7 @@ def quick_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     SECTIONS.pop()
 
 
-@pytest.mark.usefixtures("quick_section")
+@pytest.mark.usefixtures("quick_section", "undrawn")
 def test_a_section_of_ones_own_is_in_every_file(ledger: MadeLedger) -> None:
     files = {kind: path.read_text() for kind, path in write_report(ledger.results()).items()}
     assert "\n## Quick arms\n\n- oelm-freeze of made\n" in files["markdown"]
@@ -59,7 +60,7 @@ def test_a_section_of_ones_own_is_in_every_file(ledger: MadeLedger) -> None:
     assert "<p>&lt;B&gt;OELM-FREEZE</p>" in files["html"], "what is put into a template is escaped"
 
 
-@pytest.mark.usefixtures("quick_section")
+@pytest.mark.usefixtures("quick_section", "undrawn")
 def test_a_section_that_has_nothing_to_say_is_null_in_json_and_nowhere_else(ledger: MadeLedger) -> None:
     for spec in ledger.arms:
         for seed in range(3):
@@ -78,7 +79,6 @@ def test_every_folder_of_sections_is_listed_once() -> None:
     assert len(names) == len(folders)
 
 
-def test_sections_claim_no_key_twice(ledger: MadeLedger) -> None:
-    content = make_content(ledger.results())
+def test_sections_claim_no_key_twice(content: ReportContent) -> None:
     keys = [key for section in SECTIONS for key in section.json_keys(content.sections[section.name])]
     assert len(keys) == len(set(keys))

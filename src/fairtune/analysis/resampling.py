@@ -176,7 +176,9 @@ def _draw_units(units: int, drawn: int, draws: int) -> tuple[np.random.Generator
 @lru_cache(maxsize=1)
 def _kept_draws(units: int, drawn: int, draws: int) -> tuple[list[npt.NDArray[Any]], Any]:
     generator, smallest = np.random.default_rng(SEED), np.min_scalar_type(drawn)
-    return [counts.astype(smallest) for counts in _chunks(generator, units, drawn, draws)], generator.bit_generator.state
+    return [
+        counts.astype(smallest) for counts in _chunks(generator, units, drawn, draws)
+    ], generator.bit_generator.state
 
 
 def _chunks(generator: np.random.Generator, units: int, drawn: int, draws: int) -> Iterator[npt.NDArray[Any]]:
