@@ -158,7 +158,10 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
     from matplotlib.figure import Figure
 
+    from fairtune.report.sections.representation import figure as representation
+
     def save(_: Figure, file: Any, *__: Any, **___: Any) -> None:
         file.write('<svg width="1" height="1"></svg>')
 
     monkeypatch.setattr(Figure, "savefig", save)
+    monkeypatch.setattr(representation, "on_a_plane", lambda states: states[:, :2].astype(float))
