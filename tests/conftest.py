@@ -153,8 +153,8 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def drawing_nothing() -> Iterator[None]:
     """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
     from matplotlib.figure import Figure
 
@@ -163,5 +163,13 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def save(_: Figure, file: Any, *__: Any, **___: Any) -> None:
         file.write('<svg width="1" height="1"></svg>')
 
-    monkeypatch.setattr(Figure, "savefig", save)
-    monkeypatch.setattr(representation, "on_a_plane", lambda states: states[:, :2].astype(float))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", save)
+        patch.setattr(representation, "on_a_plane", lambda states: states[:, :2].astype(float))
+        yield
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    with drawing_nothing():
+        yield
