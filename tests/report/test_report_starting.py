@@ -23,7 +23,7 @@ from fairtune.report.sections.start.attention import (
     spread_curves,
 )
 from fairtune.report.sections.start.figure import spread_svg
-from fairtune.report.writer import make_content
+from fairtune.report.writer import make_content, write_report
 
 ATTENTION = made_card(frozen=True, changed=True)["attention"]
 
@@ -164,7 +164,8 @@ def test_the_page_names_layers_and_heads(written: dict[str, Path]) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_a_report_of_cards_without_attention_keeps_its_list(ledger: MadeLedger) -> None:
     arms = [arm for arm in ledger.arms if ledger.folder(arm, 0).card.exists()]
-    text = HtmlExporter().render(edit_card(ledger, *arms, attention=None, costs=None))
+    edit_card(ledger, *arms, attention=None, costs=None)
+    text = write_report(ledger.results())["html"].read_text()
     assert "spread of logits" not in text
     assert "7 tensors as in the checkpoint" in text
 
