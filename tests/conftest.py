@@ -152,12 +152,34 @@ def templates_compiled_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What this process writes may reach the disk later: only a machine that loses its power could tell.
+
+    Tests of a disk that refuses replace `os.fsync` themselves; other processes still wait.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@contextmanager
+def drawing_nothing() -> Iterator[None]:
     """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
     from matplotlib.figure import Figure
+
+    from fairtune.report.sections.representation import figure as representation
 
     def save(_: Figure, file: Any, *__: Any, **___: Any) -> None:
         file.write('<svg width="1" height="1"></svg>')
 
-    monkeypatch.setattr(Figure, "savefig", save)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", save)
+        patch.setattr(representation, "on_a_plane", lambda states: states[:, :2].astype(float))
+        yield
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    with drawing_nothing():
+        yield

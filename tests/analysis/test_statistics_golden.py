@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.analysis import statistics
+from fairtune.analysis import resampling, statistics
 from fairtune.analysis.resampling import Classified, bootstrap_variance
 from fairtune.analysis.statistics import PairedDifference, holm, paired_difference, seeds_needed, summarise
 from fairtune.analysis.verdicts import judge
@@ -164,6 +164,13 @@ def test_the_answer_is_the_same_every_time() -> None:
 def test_the_bootstrap_draws_what_it_always_drew(metric: str, variance: float) -> None:
     found = compare(simulate(np.random.default_rng(7), 3, 300, 0.2), metric)
     assert found.total_variance == pytest.approx(variance, rel=1e-12), "old studies keep their figures"
+
+
+def test_draws_too_many_to_be_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = simulate(np.random.default_rng(7), 3, 300, 0.2)
+    found = compare(data)
+    monkeypatch.setattr(resampling, "KEPT_BYTES", 0)
+    assert compare(data) == found
 
 
 def test_more_examples_and_more_seeds_give_narrower_intervals() -> None:

@@ -157,9 +157,11 @@ def test_cross_validation_scores_and_predicts(small_model: Path) -> None:
 APART = """
 import pickle, sys
 from joblib import parallel_config
+from joblib.externals.loky.backend.context import set_start_method
 from sklearn.model_selection import cross_validate
+set_start_method("fork")
 estimator, texts, labels = pickle.load(sys.stdin.buffer)
-with parallel_config(backend="multiprocessing"):
+with parallel_config(backend="loky"):
     found = cross_validate(estimator, texts, labels, cv=2, n_jobs=2, return_estimator=True)
 sys.stdout.buffer.write(pickle.dumps(found))
 """

@@ -30,7 +30,7 @@ def call(*words: object) -> Any:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs folder with one run whose pictures are drawn."""
     runs = tmp_path_factory.mktemp("som") / "runs"
-    made_run(runs)
+    made_run(runs, grid=Grid(4, 3))
     made_run(runs, "baseline", maps=False)
     return runs
 
@@ -60,7 +60,7 @@ def test_it_prints_the_figures_of_each_pass_in_a_hundred_columns(answer: Any) ->
     assert rows["3"][-3:] == ["0.300", "0.0267", "1.70"]
     assert max(len(line) for line in lines if not line.startswith("Maps:")) <= 100
     text = " ".join(answer.output.split())
-    assert "A rectangular map of 6 x 5 cells over 8 hidden units" in text
+    assert "A rectangular map of 4 x 3 cells over 8 hidden units" in text
     assert "of step 10; units left then: 7" in text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import performing_here
+from tests.conftest import drawing_nothing, performing_here
 from tests.sealed import close_again
 from typer.testing import CliRunner
 
@@ -39,7 +39,7 @@ def finished(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPath
         "execution": {"devices": "cpu"},
     }
     (place / "toy.yaml").write_text(yaml.safe_dump(source, sort_keys=False))
-    with performing_here():
+    with performing_here(), drawing_nothing():
         done = call("run", place / "toy.yaml", "--runs", place / "runs")
     assert done.exit_code == 0, done.output
     return place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,28 @@ def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> RunFolder:
-    return make_run(tmp_path / "runs", tiny_model, tiny_task, ARMS["oelm-freeze"])
+@pytest.fixture(scope="module")
+def kept_run(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return make_run(tmp_path_factory.mktemp("kept") / "runs", tiny_model, tiny_task, ARMS["oelm-freeze"])
+
+
+@pytest.fixture(scope="module")
+def kept_delta(kept_run: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(export_delta(kept_run.path, tmp_path_factory.mktemp("exported") / "delta").out)
 
 
 @pytest.fixture
-def delta(run: RunFolder, tmp_path: Path) -> Path:
-    return Path(export_delta(run.path, tmp_path / "delta").out)
+def run(kept_run: RunFolder, tmp_path: Path) -> RunFolder:
+    """A copy that a test may change."""
+    study = kept_run.path.parents[1]
+    shutil.copytree(study, tmp_path / "runs" / study.name)
+    return RunFolder(tmp_path / "runs" / kept_run.path.relative_to(study.parent))
+
+
+@pytest.fixture
+def delta(kept_delta: Path, tmp_path: Path) -> Path:
+    """Likewise."""
+    return shutil.copytree(kept_delta, tmp_path / "delta")
 
 
 def same_files(restored: Path, model: Path) -> bool:

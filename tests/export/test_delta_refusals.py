@@ -24,14 +24,30 @@ from tests.execution.made_runs import SEED, change_recipe, make_run
 from tests.sealed import close_again
 
 
-@pytest.fixture
-def run(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> RunFolder:
-    return make_run(tmp_path / "runs", tiny_model, tiny_task, [{"orthogonal_qk": {"init": "headwise"}}])
+@pytest.fixture(scope="module")
+def kept_run(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return make_run(
+        tmp_path_factory.mktemp("kept") / "runs", tiny_model, tiny_task, [{"orthogonal_qk": {"init": "headwise"}}]
+    )
+
+
+@pytest.fixture(scope="module")
+def kept_delta(kept_run: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(export_delta(kept_run.path, tmp_path_factory.mktemp("exported") / "delta").out)
 
 
 @pytest.fixture
-def delta(run: RunFolder, tmp_path: Path) -> Path:
-    return Path(export_delta(run.path, tmp_path / "delta").out)
+def run(kept_run: RunFolder, tmp_path: Path) -> RunFolder:
+    """A copy that a test may change."""
+    study = kept_run.path.parents[1]
+    shutil.copytree(study, tmp_path / "runs" / study.name)
+    return RunFolder(tmp_path / "runs" / kept_run.path.relative_to(study.parent))
+
+
+@pytest.fixture
+def delta(kept_delta: Path, tmp_path: Path) -> Path:
+    """Likewise."""
+    return shutil.copytree(kept_delta, tmp_path / "delta")
 
 
 def test_an_adapter_that_stays_apart_is_a_delta_already(run: RunFolder, tmp_path: Path) -> None:

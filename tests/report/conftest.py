@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +21,10 @@ def make_ledger(tmp_path: Path) -> Callable[..., MadeLedger]:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> MadeLedger:
+def ledger(kept_ledger: MadeLedger, tmp_path: Path) -> MadeLedger:
     """The usual ledger, for tests that change it."""
-    return usual_ledger(tmp_path / "runs")
+    shutil.copytree(kept_ledger.runs, tmp_path / "runs", ignore=shutil.ignore_patterns("report"))
+    return MadeLedger(tmp_path / "runs", dict(kept_ledger.arms))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_ledger import STUDY, MadeLedger
+from made_ledger import STUDY, ArmSpec, MadeLedger, make_study
 from tests.tasks.test_duplicates import SMALL, files
 
 from fairtune.core.files import read_json, read_sealed, write_json
@@ -18,6 +18,12 @@ from fairtune.report.writer import write_report
 from fairtune.tasks.card.builder import card_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> MadeLedger:
+    """One arm will do: the data are the same for all."""
+    return make_study(tmp_path / "runs", {"baseline": ArmSpec([336])})
 
 
 @pytest.fixture
@@ -84,8 +90,9 @@ def test_hashes_are_reported_even_without_a_card(ledger: MadeLedger) -> None:
 )
 def test_a_card_that_could_not_be_made_or_read_is_reported(ledger: MadeLedger, content: Any, expected: str) -> None:
     keep(ledger, content)
-    assert expected in texts(ledger)["html"]
-    assert expected in texts(ledger)["markdown"].replace("\\", "")
+    found = texts(ledger)
+    assert expected in found["html"]
+    assert expected in found["markdown"].replace("\\", "")
 
 
 def test_a_card_of_other_data_is_not_shown(ledger: MadeLedger, card: DataCard) -> None:

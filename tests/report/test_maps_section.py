@@ -13,6 +13,7 @@ from made_ledger import ArmSpec, MadeLedger, make_study
 from tests.made_maps import record_maps
 
 from fairtune.core.files import read_json, write_json
+from fairtune.core.grid import Grid
 from fairtune.report.content import ReportContent
 from fairtune.report.sections.maps import SECTION
 from fairtune.report.sections.maps.content import MapsSection, read_map_section
@@ -22,6 +23,7 @@ from fairtune.report.writer import make_content, write_report
 BPSOM = [{"bpsom": {}}]
 REMOVED = (((), (1,)), ((), (1, 2, 3)), ((), ()))
 """By seed."""
+SMALL = Grid(4, 3)
 
 
 def made_maps(runs: Path) -> MadeLedger:
@@ -34,10 +36,10 @@ def made_maps(runs: Path) -> MadeLedger:
     }
     made = make_study(runs, arms)
     for seed in range(3):
-        record_maps(made.folder("bpsom", seed), passes=2, removed=REMOVED[seed], seed=seed)
+        record_maps(made.folder("bpsom", seed), passes=2, removed=REMOVED[seed], seed=seed, grid=SMALL)
     for seed in range(2):
-        record_maps(made.folder("observer", seed), passes=2, removed=(), alpha=0, seed=seed)
-    record_maps(made.folder("broken", 0), passes=1, removed=())
+        record_maps(made.folder("observer", seed), passes=2, removed=(), alpha=0, seed=seed, grid=SMALL)
+    record_maps(made.folder("broken", 0), passes=1, removed=(), grid=SMALL)
     result = made.folder("bpsom", 0).result
     write_json(result, {**(read_json(result) or {}), "best_step": 5})
     return made

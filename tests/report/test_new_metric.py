@@ -105,7 +105,12 @@ def test_one_for_two_classes_is_refused_with_three(monkeypatch: pytest.MonkeyPat
     if classes == 3:
         with pytest.raises(ValueError, match="metric specificity is for two classes and labels has 3"):
             register_task(
-                "odd", about="odd", licence="none", train=Path("/rows.csv"), labels=["a", "b", "c"], metric="specificity"
+                "odd",
+                about="odd",
+                licence="none",
+                train=Path("/rows.csv"),
+                labels=["a", "b", "c"],
+                metric="specificity",
             )
         with pytest.raises(SettingsError, match="specificity is for two classes, and there are 3; use accuracy"):
             TextClassifier(metric="specificity").fit(

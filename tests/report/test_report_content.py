@@ -23,8 +23,8 @@ def finding(content: ReportContent, arm: str) -> Finding:
     return next(finding for finding in content.sections["findings"].findings if finding.arm == arm)
 
 
-def test_figures_come_from_predictions_not_from_results_of_runs(ledger: MadeLedger) -> None:
-    assert row(make_content(ledger.results()), "baseline").summaries["accuracy"].mean == pytest.approx(336 / 400)
+def test_figures_come_from_predictions_not_from_results_of_runs(ledger: MadeLedger, content: ReportContent) -> None:
+    assert row(content, "baseline").summaries["accuracy"].mean == pytest.approx(336 / 400)
     ledger.predict("baseline", 0, right=276)
     changed = row(make_content(ledger.results()), "baseline")
     assert changed.summaries["accuracy"].mean == pytest.approx((276 + 338 + 334) / 1200)
@@ -116,8 +116,8 @@ def test_ratios_of_step_times_pair_the_seeds(content: ReportContent) -> None:
     assert (versus.slowdown.n, versus.slowdown.median) == (3, pytest.approx(0.44 / 0.5))
 
 
-def test_a_busy_machine_is_flagged(ledger: MadeLedger) -> None:
-    assert make_content(ledger.results()).sections["environment"].busy == ()
+def test_a_busy_machine_is_flagged(ledger: MadeLedger, content: ReportContent) -> None:
+    assert content.sections["environment"].busy == ()
     path = ledger.folder("focal", 0).environment
     environment = read_json(path)
     assert environment is not None

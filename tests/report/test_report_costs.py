@@ -105,8 +105,9 @@ def test_runs_recorded_before_costs_were_counted_can_be_reported(ledger: MadeLed
             assert result is not None
             write_json(folder.card, {k: v for k, v in card.items() if k not in ("attention", "costs")})
             write_json(folder.result, {k: v for k, v in result.items() if k != "frozen"})
-    paths = write_report(ledger.results())
-    content = make_content(ledger.results())
+    results = ledger.results()
+    paths = write_report(results)
+    content = make_content(results)
     assert versus(content, "oelm-freeze").bound is None
     assert row(content, "oelm-freeze").saved_bytes is None
     assert "oelm-freeze" in paths["html"].read_text()

@@ -50,9 +50,8 @@ def test_same_ledger_same_bytes(kept_ledger: MadeLedger, written: dict[str, Path
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_changed_prediction_changes_every_file(ledger: MadeLedger) -> None:
-    paths = write_report(ledger.results())
-    assert all("84.00" in paths[kind].read_text() for kind in ("markdown", "html"))
+def test_a_changed_prediction_changes_every_file(ledger: MadeLedger, written: dict[str, Path]) -> None:
+    assert all("84.00" in written[kind].read_text() for kind in ("markdown", "html"))
     for seed in range(3):
         ledger.predict("baseline", seed, right=308 + seed)
     paths = write_report(ledger.results())

@@ -36,11 +36,12 @@ def card(content: ReportContent, arm: str) -> CardSummary:
     return next(card for card in content.sections["start"].cards if card.arm == arm)
 
 
-def edit_card(ledger: MadeLedger, arm: str, **changes: object) -> ReportContent:
-    path = ledger.folder(arm, 0).card
-    found = read_json(path)
-    assert found is not None
-    write_json(path, {**found, **changes})
+def edit_card(ledger: MadeLedger, *arms: str, **changes: object) -> ReportContent:
+    for arm in arms:
+        path = ledger.folder(arm, 0).card
+        found = read_json(path)
+        assert found is not None
+        write_json(path, {**found, **changes})
     return make_content(ledger.results())
 
 
@@ -111,9 +112,11 @@ def test_arms_with_the_same_start_share_a_line(make_ledger: Callable[..., MadeLe
     assert ">oelm-freeze = oelm-freeze-trainable<" in figure
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_measured_logits_there_is_no_figure(ledger: MadeLedger) -> None:
-    for arm in ("baseline", "baseline-fast", "oelm-freeze", "focal"):
-        content = edit_card(ledger, arm, attention={**ATTENTION, "logits": []})
+    content = edit_card(
+        ledger, "baseline", "baseline-fast", "oelm-freeze", "focal", attention={**ATTENTION, "logits": []}
+    )
     assert spread_figure(content) is None
     assert "Spread of attention logits by layer" not in HtmlExporter().render(content)
 
@@ -126,12 +129,14 @@ def test_encoder_and_decoder_have_a_panel_each(ledger: MadeLedger) -> None:
     assert all(name in figure for name in ("encoder: mean", "decoder: mean", "decoder to encoder: mean"))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_problem_with_the_attention_is_reported(ledger: MadeLedger) -> None:
     content = edit_card(ledger, "focal", attention={"problem": "attention of <unknown> layout"})
     assert "attention of &lt;unknown&gt; layout" in HtmlExporter().render(content)
     assert card(content, "focal").geometry == {}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_tensor_may_train_in_part(ledger: MadeLedger) -> None:
     change = {"name": "qkv", "max_abs": 0.5, "relative": 0.58, "cosine": 0.89, "trainable": "partly"}
     assert "<td>partly</td>" in HtmlExporter().render(edit_card(ledger, "focal", changed=[change]))
@@ -158,9 +163,8 @@ def test_the_page_names_layers_and_heads(written: dict[str, Path]) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_report_of_cards_without_attention_keeps_its_list(ledger: MadeLedger) -> None:
-    for arm in ledger.arms:
-        if ledger.folder(arm, 0).card.exists():
-            edit_card(ledger, arm, attention=None, costs=None)
+    arms = [arm for arm in ledger.arms if ledger.folder(arm, 0).card.exists()]
+    edit_card(ledger, *arms, attention=None, costs=None)
     text = write_report(ledger.results())["html"].read_text()
     assert "spread of logits" not in text
     assert "7 tensors as in the checkpoint" in text

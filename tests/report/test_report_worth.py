@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from made_ledger import QK, ArmSpec, MadeLedger
+from made_ledger import QK, ArmSpec, MadeLedger, make_study
 from rich.console import Console
+from tests.conftest import drawing_nothing
 
+from fairtune.analysis.results import Results
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.report.content import Confound, ReportContent, Versus, spread_of
@@ -91,30 +93,39 @@ def test_cost_has_range_and_expectation() -> None:
     assert cost_text(versus(expected=None)) == "–"
 
 
-@pytest.fixture
-def two_passes(monkeypatch: pytest.MonkeyPatch, make_ledger: Callable[..., MadeLedger]) -> MadeLedger:
+@pytest.fixture(scope="module")
+def two_passes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeLedger]:
     """An arm whose method passes twice, one with two methods, and one that lacks the first of them."""
-    monkeypatch.setattr(OrthogonalQKConfig, "step_factor", property(lambda _: 2.0))
-    return make_ledger(
-        {
-            "baseline": ArmSpec([330, 331, 329]),
-            "twice": ArmSpec([332, 333, 331], methods=QK, step_seconds=0.95),
-            "both": ArmSpec([360, 362, 361], methods=[*QK, *BITFIT], step_seconds=0.96),
-            "one": ArmSpec([331, 332, 330], methods=BITFIT),
-            "other-lr": ArmSpec([331, 332, 330], lr=1e-4),
-        }
-    )
+    arms = {
+        "baseline": ArmSpec([330, 331, 329]),
+        "twice": ArmSpec([332, 333, 331], methods=QK, step_seconds=0.95),
+        "both": ArmSpec([360, 362, 361], methods=[*QK, *BITFIT], step_seconds=0.96),
+        "one": ArmSpec([331, 332, 330], methods=BITFIT),
+        "other-lr": ArmSpec([331, 332, 330], lr=1e-4),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OrthogonalQKConfig, "step_factor", property(lambda _: 2.0))
+        yield make_study(tmp_path_factory.mktemp("two-passes") / "runs", arms)
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -> None:
-    content = make_content(two_passes.results())
-    found = {row.arm: row.versus for row in content.rows if row.versus}
+@pytest.fixture(scope="module")
+def found_results(two_passes: MadeLedger) -> Results:
+    """For tests that only read them."""
+    return two_passes.results()
+
+
+@pytest.fixture(scope="module")
+def files(found_results: Results) -> dict[str, str]:
+    with drawing_nothing():
+        return {kind: path.read_text() for kind, path in write_report(found_results).items()}
+
+
+def test_expected_ratio_stands_beside_the_measured_one(found_results: Results, files: dict[str, str]) -> None:
+    found = {row.arm: row.versus for row in make_content(found_results).rows if row.versus}
     assert {arm: v.expected for arm, v in found.items()} == {"twice": 2.0, "both": 2.0, "one": 1.0, "other-lr": 1.0}
     assert found["twice"].bound is None
     assert not found["twice"].beats_bound
     assert found["one"].bound is not None
-    files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
     for kind in ("html", "markdown"):
         assert "1.900" in files[kind]
         assert "2.000 expected" in files[kind]
@@ -123,7 +134,7 @@ def test_expected_ratio_stands_beside_the_measured_one(two_passes: MadeLedger) -
     assert "×1.90 (1.90 to 1.90), ×2.00 expected" in files["markdown"]
     assert json.loads(files["json"])["rows"][1]["versus"]["expected"] == 2.0
     buffer = io.StringIO()
-    Console(file=buffer, width=100).print(verdict_table(two_passes.results()))
+    Console(file=buffer, width=100).print(verdict_table(found_results))
     shown = " ".join(buffer.getvalue().split())
     assert "time per step against the reference: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
     assert "one ×" not in shown, "an arm without more passes stays as it was"
@@ -147,24 +158,20 @@ def test_a_method_that_is_not_installed_here_is_expected_to_cost_what_the_plan_s
     assert content.sections["comparisons"].ranking
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(two_passes: MadeLedger) -> None:
-    results = two_passes.results()
-    content = make_content(results)
+def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(found_results: Results, files: dict[str, str]) -> None:
+    content = make_content(found_results)
     found = [(one.versus.arm, one.left_out, one.versus.reference) for one in content.sections["comparisons"].left_out]
     assert found == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
     assert content.sections["comparisons"].left_out[0].gain == pytest.approx(29 / 400)
     assert content.sections["comparisons"].left_out[1].versus.expected == 2.0
     assert content.sections["comparisons"].like_with_like == (), "what is left out is no like-with-like comparison"
-    alone = results.compared([("both", "twice"), ("both", "one")])
-    assert [c.verdict.p for c in results.left_out] == [c.verdict.p for c in alone], "corrected among themselves"
-    for path in write_report(results).values():
-        assert "orthogonal_qk" in path.read_text().replace("\\", "")
+    alone = found_results.compared([("both", "twice"), ("both", "one")])
+    assert [c.verdict.p for c in found_results.left_out] == [c.verdict.p for c in alone], "corrected among themselves"
+    for text in files.values():
+        assert "orthogonal_qk" in text.replace("\\", "")
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_the_ranking_is_in_page_and_markdown(two_passes: MadeLedger) -> None:
-    files = {kind: path.read_text() for kind, path in write_report(two_passes.results()).items()}
+def test_the_ranking_is_in_page_and_markdown(files: dict[str, str]) -> None:
     assert "## What each change is worth" in files["markdown"]
     assert "| 1 | both | 3 | +7.75 |" in files["markdown"]
     assert "1. both" in files["html"]

@@ -13,10 +13,11 @@ from made_ledger import MadeLedger
 import fairtune.report.sections
 from fairtune.report import json as exported_json
 from fairtune.report import markdown as exported_markdown
+from fairtune.report.content import ReportContent
 from fairtune.report.json import JsonExporter
 from fairtune.report.markdown import MarkdownExporter
 from fairtune.report.sections.catalogue import SECTIONS
-from fairtune.report.writer import make_content, write_report
+from fairtune.report.writer import write_report
 
 MODULE = """
 from fairtune.core.markdown import heading, items, plain
@@ -54,7 +55,7 @@ def quick_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     SECTIONS.pop()
 
 
-@pytest.mark.usefixtures("quick_section")
+@pytest.mark.usefixtures("quick_section", "undrawn")
 def test_a_section_of_ones_own_is_in_every_file(ledger: MadeLedger) -> None:
     files = {kind: path.read_text() for kind, path in write_report(ledger.results()).items()}
     assert "\n## Quick arms\n\n- oelm-freeze of made\n" in files["markdown"]
@@ -63,7 +64,7 @@ def test_a_section_of_ones_own_is_in_every_file(ledger: MadeLedger) -> None:
     assert "<p>&lt;B&gt;OELM-FREEZE</p>" in files["html"], "what is put into a template is escaped"
 
 
-@pytest.mark.usefixtures("quick_section")
+@pytest.mark.usefixtures("quick_section", "undrawn")
 def test_a_section_that_has_nothing_to_say_is_null_in_json_and_nowhere_else(ledger: MadeLedger) -> None:
     for spec in ledger.arms:
         for seed in range(3):
@@ -82,14 +83,12 @@ def test_every_folder_of_sections_is_listed_once() -> None:
     assert len(names) == len(folders)
 
 
-def test_sections_claim_no_key_twice(ledger: MadeLedger) -> None:
-    content = make_content(ledger.results())
+def test_sections_claim_no_key_twice(content: ReportContent) -> None:
     keys = [key for section in SECTIONS for key in section.json_keys(content.sections[section.name])]
     assert len(keys) == len(set(keys))
 
 
-def test_any_section_can_be_taken_off_the_list(ledger: MadeLedger, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = make_content(ledger.results())
+def test_any_section_can_be_taken_off_the_list(content: ReportContent, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = json.loads(JsonExporter().render(content))
     for taken in list(SECTIONS):
         left = [section for section in SECTIONS if section is not taken]

@@ -102,11 +102,10 @@ def network_mean(unit: int) -> float:
     return float(np.linspace(0.1, 0.9, 6)[unit])
 
 
-@pytest.mark.parametrize("seed", [1, 3])
-def test_parity_is_learned_and_units_are_pruned(classic: ModuleType, seed: int) -> None:
+def test_parity_is_learned_and_units_are_pruned(classic: ModuleType) -> None:
     settings = classic.Settings(epochs=100, hidden=10, grid=3, patience=100, alpha=0.05, lr=1.0, momentum=0.8)
-    parts = classic.parity_parts(bits=5, training=24, development=4, seed=seed)
-    network = classic.new_network(settings, 5, 2, seed)
+    parts = classic.parity_parts(bits=5, training=24, development=4, seed=1)
+    network = classic.new_network(settings, 5, 2, 1)
     scores: list[object] = []
     classic.train(network, *parts, scores.append)
     last = network.look(parts[0], 100, 1)

@@ -9,10 +9,10 @@ of its examples gives the metric at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
 DRAWS = 2000
 CHUNK = 200
+SEED = 20261115
+KEPT_BYTES = 2**26
+"""Draws that take more are not kept for the next comparison."""
 
 
 class Scored(Protocol):
@@ -141,13 +144,11 @@ def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric:
     Args:
         ours, theirs: what was scored, by seed; the same place is the same seed.
     """
-    generator = np.random.default_rng(20261115)
-    score = metric_from_totals(metric)
-    seeds, units, drawn = len(ours), ours[0].units, ours[0].drawn
+    score, seeds = metric_from_totals(metric), len(ours)
+    generator, chunks = _draw_units(ours[0].units, ours[0].drawn, draws)
     parts = []
-    for start in range(0, draws, CHUNK):
-        size = min(CHUNK, draws - start)
-        weights = generator.multinomial(drawn, np.full(units, 1 / units), size=size).astype(np.float64)
+    for counts in chunks:
+        weights = counts.astype(np.float64)
         parts.append([score(a.totals(weights)) - score(b.totals(weights)) for a, b in zip(ours, theirs, strict=True)])
     by_seed = np.concatenate([np.array(part) for part in parts], axis=1)
     if not np.isfinite(by_seed).all():
@@ -158,3 +159,28 @@ def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric:
     interaction = max(0.0, (alone - together) / (seeds - 1))
     # The luck of examples with just these seeds is part of the truth, so never less than that.
     return max(together, both - 2 * interaction)
+
+
+def _draw_units(units: int, drawn: int, draws: int) -> tuple[np.random.Generator, Iterable[npt.NDArray[Any]]]:
+    """How often each draw takes each unit, [some draws, units] at a time, and the generator as these draws leave it.
+
+    Comparisons of one test split all draw the same, and drawing takes longer than scoring what was drawn: it is done once.
+    """
+    generator = np.random.default_rng(SEED)
+    if draws * units * np.min_scalar_type(drawn).itemsize > KEPT_BYTES:
+        return generator, _chunks(generator, units, drawn, draws)
+    chunks, generator.bit_generator.state = _kept_draws(units, drawn, draws)
+    return generator, chunks
+
+
+@lru_cache(maxsize=1)
+def _kept_draws(units: int, drawn: int, draws: int) -> tuple[list[npt.NDArray[Any]], Any]:
+    generator, smallest = np.random.default_rng(SEED), np.min_scalar_type(drawn)
+    return [
+        counts.astype(smallest) for counts in _chunks(generator, units, drawn, draws)
+    ], generator.bit_generator.state
+
+
+def _chunks(generator: np.random.Generator, units: int, drawn: int, draws: int) -> Iterator[npt.NDArray[Any]]:
+    for start in range(0, draws, CHUNK):
+        yield generator.multinomial(drawn, np.full(units, 1 / units), size=min(CHUNK, draws - start))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -32,7 +33,7 @@ def summarise(values: Sequence[float], confidence: float) -> Summary:
     if n < 2 or not math.isfinite(mean):
         return Summary(n, mean, None, None, None)
     sd = float(np.std(values, ddof=1))
-    half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * sd / math.sqrt(n)
+    half = _quantile(confidence, n - 1) * sd / math.sqrt(n)
     return Summary(n, mean, sd, mean - half, mean + half)
 
 
@@ -122,6 +123,7 @@ def _freedom(n: int, seed_variance: float, total_variance: float, most: float = 
     return min(most, (n - 1) * (min(4.0, (total_variance / seed_variance) ** 2) if seed_variance > 0 else 4.0))
 
 
+@lru_cache(maxsize=256)  # a report asks for the same few again and again
 def _quantile(confidence: float, df: float) -> float:
     return float(stats.t.ppf(0.5 + confidence / 2, df))
 
@@ -152,9 +154,9 @@ def seeds_needed(found: PairedDifference, distance: float) -> int | None:
         return None
     one_seed = found.seed_variance * found.n
     examples = max(0.0, found.total_variance - found.seed_variance)
-    for n in range(max(2, found.n), MOST_SEEDS + 1):
-        seeds = one_seed / n
-        total = seeds + examples
-        if _quantile(found.confidence, _freedom(n, seeds, total, found.most_freedom)) * math.sqrt(total) < distance:
-            return n
-    return None
+    counts = range(max(2, found.n), MOST_SEEDS + 1)
+    totals = [one_seed / n + examples for n in counts]
+    freedoms = [_freedom(n, one_seed / n, total, found.most_freedom) for n, total in zip(counts, totals, strict=True)]
+    quantiles = stats.t.ppf(0.5 + found.confidence / 2, freedoms)  # all at once: SciPy is slow to begin, not to compute
+    tried = zip(counts, totals, quantiles, strict=True)
+    return next((n for n, total, quantile in tried if float(quantile) * math.sqrt(total) < distance), None)
