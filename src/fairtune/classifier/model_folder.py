@@ -22,6 +22,7 @@ from fairtune.core.files import (
     write_json,
 )
 from fairtune.core.folders import files_of, sums_of, temporary_folder, write_folder
+from fairtune.core.machine import can_delete_open_files
 from fairtune.core.version import __version__
 from fairtune.models.loader import load_classifier
 from fairtune.models.sources import ModelSource
@@ -102,7 +103,15 @@ def load_files(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
     fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
     if fresh:
         raise UnusableModelError(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
+    if not can_delete_open_files():
+        _unmap(loaded.network)
     return loaded.network.eval(), tokenizer, provenance, parameters
+
+
+def _unmap(network: Any) -> None:
+    """Have the weights in memory of their own, so that the folder they were read from can be replaced."""
+    for tensor in (*network.parameters(), *network.buffers()):
+        tensor.data = tensor.data.clone()
 
 
 def load_classifier_folder(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
