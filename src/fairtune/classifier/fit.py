@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -38,6 +37,7 @@ from fairtune.classifier.provenance import (
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped, one_of
+from fairtune.core.folders import temporary_folder
 from fairtune.execution.job import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
@@ -83,7 +83,7 @@ def train_classifier(settings: Settings, data: Data, watcher: FitWatcher, interr
         KeyboardInterrupt: Ctrl-C came before anything was learned.
     """
     device = find_device(settings.device)
-    with borrowed_process(device), tempfile.TemporaryDirectory(prefix="fairtune-fit-") as folder:
+    with borrowed_process(device), temporary_folder("fairtune-fit-") as folder:
         try:
             return _train(settings, data, device, Path(folder), watcher, interrupt)
         except ModelError as error:

@@ -6,7 +6,6 @@ It is written beside its place and moved there when it is whole. Nothing in it i
 from __future__ import annotations
 
 import copy
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ from fairtune.core.files import (
     sha256_of,
     write_json,
 )
-from fairtune.core.folders import files_of, sums_of, write_folder
+from fairtune.core.folders import files_of, sums_of, temporary_folder, write_folder
+from fairtune.core.machine import can_delete_open_files
 from fairtune.core.version import __version__
 from fairtune.models.loader import load_classifier
 from fairtune.models.sources import ModelSource
@@ -103,7 +103,15 @@ def load_files(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
     fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
     if fresh:
         raise UnusableModelError(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
+    if not can_delete_open_files():
+        _unmap(loaded.network)
     return loaded.network.eval(), tokenizer, provenance, parameters
+
+
+def _unmap(network: Any) -> None:
+    """Have the weights in memory of their own, so that the folder they were read from can be replaced."""
+    for tensor in (*network.parameters(), *network.buffers()):
+        tensor.data = tensor.data.clone()
 
 
 def load_classifier_folder(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
@@ -170,7 +178,7 @@ def require_free(folder: Path) -> None:
 
 def packed(network: Any, tokenizer: Any, provenance: Provenance, parameters: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a classifier as bytes, for a copy or another process."""
-    with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
+    with temporary_folder("fairtune-copy-") as name:
         folder = Path(name)
         write_files(folder, network, tokenizer, provenance, parameters)
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
@@ -178,7 +186,7 @@ def packed(network: Any, tokenizer: Any, provenance: Provenance, parameters: Map
 
 def unpacked(files: Mapping[str, bytes]) -> tuple[Any, Any, Provenance, dict[str, Any]]:
     """Network, tokenizer, provenance and parameters."""
-    with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
+    with temporary_folder("fairtune-copy-") as name:
         for file, content in files.items():
             place = Path(name) / file
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,8 @@ from typing import Any
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
+BINARY: int = getattr(os, "O_BINARY", 0)
+"""For `os.open` on Windows, which else writes "\\r\\n" for each "\\n", and reads the contrary."""
 SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
@@ -142,6 +144,12 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def sync_file(path: Path) -> None:
+    """Put what a file holds on the disk. Windows does so for those who may write it; elsewhere reading is enough."""
+    with path.open("rb+" if os.name == "nt" else "rb") as handle:
+        os.fsync(handle.fileno())
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in a folder last, where folders can be opened for that."""
     if os.name == "nt":
@@ -170,7 +178,8 @@ def read_regular(path: Path, most: int) -> bytes:
     Raises:
         OSError: it cannot be read, is no regular file, or has more than `most` bytes; `strerror` says which.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer would block
+    # opening a pipe without a writer would block
+    handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     try:
         kind = os.fstat(handle).st_mode
         if not stat.S_ISREG(kind):

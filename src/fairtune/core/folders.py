@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtune.core.files import aside_of, sha256_of, sync_folder
+from fairtune.core.files import aside_of, sha256_of, sync_file, sync_folder
+from fairtune.core.machine import can_delete_open_files
 
 
 @contextmanager
@@ -43,6 +45,11 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def temporary_folder(prefix: str | None = None, within: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes after use. On Windows what is still open or mapped stays behind, which is no reason to fail."""
+    return tempfile.TemporaryDirectory(prefix=prefix, dir=within, ignore_cleanup_errors=not can_delete_open_files())
+
+
 def remove_folder(path: Path) -> None:
     """Delete a folder, or whatever is there; renamed first, so that half of one is never taken for the whole."""
     if path.is_symlink() or not path.is_dir():
@@ -72,8 +79,7 @@ def _sync_tree(folder: Path) -> None:
         if path.is_dir():
             sync_folder(path)
         else:
-            with path.open("rb") as handle:
-                os.fsync(handle.fileno())
+            sync_file(path)
     sync_folder(folder)
 
 

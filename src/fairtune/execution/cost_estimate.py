@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairtune.core.folders import temporary_folder
 from fairtune.execution.executors.local import find_devices
 from fairtune.execution.job import make_job
 from fairtune.execution.run import prepare_run
@@ -44,7 +44,7 @@ def estimate_costs(plan: Plan) -> Costs:
     """Train each arm for a few steps and score a few examples, in a folder that is thrown away."""
     devices = find_devices(plan.study.execution.devices)
     per_step, per_run = {}, {}
-    with tempfile.TemporaryDirectory() as scratch:
+    with temporary_folder() as scratch:
         for arm in plan.study.arms:
             planned = next(run for run in plan.runs if run.arm == arm)
             started = time.perf_counter()

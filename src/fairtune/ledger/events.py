@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import finite
+from fairtune.core.files import BINARY, finite
 
 SYNC_SECONDS = 1.0
 SUM = b', "crc32": "'
@@ -28,7 +28,7 @@ class EventLog:
     """The events of one run, open for appending."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
         self._synced = time.monotonic()
         self._whole = True
         if os.fstat(self._file).st_size and not _ends_with_newline(path):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
+from fairtune.core.folders import temporary_folder
 from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import SPLITS, Split, Task
 
@@ -30,19 +30,23 @@ def prepared(parts: Any, make: Make) -> Task:
 
 
 def _build(folder: Path, make: Make) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as aside:
-        task = make(Path(aside))
-        for name in SPLITS:
-            write_batches(folder / f"{name}.arrow", task.splits[name].table.to_batches(max_chunksize=BATCH))
-        facts = {
-            "name": task.name,
-            "metric": task.metric,
-            "labels": list(task.labels),
-            "source": task.source,
-            "fingerprint": task.fingerprint,
-            "splits": {name: task.splits[name].identity for name in SPLITS},
-        }
+    with temporary_folder(within=folder) as aside:
+        facts = _keep(folder, make(Path(aside)))  # and let go of it: Windows deletes no file that is mapped
     write_json(folder / "task.json", facts)
+
+
+def _keep(folder: Path, task: Task) -> dict[str, Any]:
+    """Write the splits; returns what else there is to know of the task."""
+    for name in SPLITS:
+        write_batches(folder / f"{name}.arrow", task.splits[name].table.to_batches(max_chunksize=BATCH))
+    return {
+        "name": task.name,
+        "metric": task.metric,
+        "labels": list(task.labels),
+        "source": task.source,
+        "fingerprint": task.fingerprint,
+        "splits": {name: task.splits[name].identity for name in SPLITS},
+    }
 
 
 def _open(folder: Path) -> Task:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from fairtune.execution.job import Job
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.methods.registry import clashes, conflicts, parse_method_use, registered
 from fairtune.study.study_file import load_study
-from fairtune.testing.runs import ToyStudy, digests, perform_apart, perform_here
+from fairtune.testing.runs import KILLED, ToyStudy, digests, perform_apart, perform_here
 
 KILLS = (7, 14, 12)
 """Where a run is killed: before the first state, then ever further on, counted from where it was resumed."""
@@ -75,9 +74,7 @@ def check_resume(toy: ToyStudy, methods: list[Any], whole: Job | None = None, ki
     broken = _new(toy, "broken", methods)
     for kill_at in kills:
         code = perform_apart(broken, kill_at=kill_at)
-        assert code == -signal.SIGKILL, (
-            f"the run ended with exit code {code} before it could be killed at point {kill_at}"
-        )
+        assert code == KILLED, f"the run ended with exit code {code} before it could be killed at point {kill_at}"
     assert perform_apart(broken) == 0
     now, before = digests(broken.run.path), digests(whole.run.path)
     different = [name for name in before if now[name] != before[name]]

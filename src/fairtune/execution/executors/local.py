@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
-import selectors
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +30,10 @@ STOP_SECONDS = 600.0
 """How long a worker may take to save its state before it is killed."""
 END_SECONDS = 30.0
 """How long one may take to end that has nothing to save."""
+WAKE_SECONDS = 0.2
+"""How long the main thread waits at a time: on Windows it hears of Ctrl-C only in between."""
+JOIN_SECONDS = 1.0
+"""How long to wait for the reader of a worker that has ended: something it started, and left behind, may hold its pipe."""
 
 
 def find_devices(wanted: Sequence[str]) -> list[str]:
@@ -47,13 +53,23 @@ def find_devices(wanted: Sequence[str]) -> list[str]:
 class _Worker:
     device: str
     process: subprocess.Popen[bytes]
+    inbox: queue.SimpleQueue[WorkerLine]
     job: Job | None = None
-    buffer: bytes = b""
+    reader: threading.Thread = field(init=False)
 
-    @property
-    def stdout(self) -> IO[bytes]:
+    def __post_init__(self) -> None:
+        self.reader = threading.Thread(target=self._read, name=f"fairtune-{self.device}", daemon=True)
+
+    def _read(self) -> None:
+        """Pass on its lines, and None once it has ended; in a thread, since Windows cannot wait for several pipes at once."""
         assert self.process.stdout is not None
-        return self.process.stdout
+        try:
+            with self.process.stdout as lines:
+                for line in lines:
+                    if line.endswith(b"\n") and line.strip():  # the end of a worker may cut one off
+                        self.inbox.put((self, line))
+        finally:
+            self.inbox.put((self, None))
 
     def give(self, job: Job) -> None:
         assert self.process.stdin is not None
@@ -61,16 +77,43 @@ class _Worker:
         try:
             self.process.stdin.write(json.dumps(job.as_json()).encode() + b"\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
+        except OSError as error:
+            if not _is_broken_pipe(error):
+                raise
             return  # it died; the end of its output says so
 
-    def messages(self) -> list[Message] | None:
-        """What it said since the last look; None once it has ended."""
-        data = os.read(self.stdout.fileno(), 65536)
-        if not data:
-            return None
-        *lines, self.buffer = (self.buffer + data).split(b"\n")
-        return [json.loads(line) for line in lines if line]
+    def close_input(self) -> None:
+        """Give it no more jobs; it saves the state of the one that it has, and ends."""
+        if self.process.stdin:
+            try:
+                self.process.stdin.close()
+            except OSError as error:
+                if not _is_broken_pipe(error):  # else of a job that the worker no longer takes
+                    raise
+
+    def ask_to_end(self) -> None:
+        """Have it save its state and end. `terminate` is a signal that it handles, but on Windows kills it at once."""
+        if os.name == "nt":
+            self.close_input()
+        else:
+            self.process.terminate()
+
+    def kill(self) -> None:
+        """Kill it with what it started, such as tokenising processes; those end by themselves where there are no process groups."""
+        with contextlib.suppress(ProcessLookupError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+
+
+WorkerLine = tuple[_Worker, bytes | None]
+"""A line of a worker's, or None for its end."""
+
+
+def _is_broken_pipe(error: OSError) -> bool:
+    """Whether nobody is there to read; Windows calls that an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (os.name == "nt" and error.errno == errno.EINVAL)
 
 
 def make_local_executor(execution: Execution, home: Path) -> LocalExecutor:
@@ -89,7 +132,9 @@ class LocalExecutor:
         self._devices, self._logs = devices, logs
         self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
-        self._selector = selectors.DefaultSelector()
+        self._inbox: queue.SimpleQueue[WorkerLine] = (
+            queue.SimpleQueue()
+        )  # unlike `Queue` it is whole after an interruption
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)
@@ -98,8 +143,11 @@ class LocalExecutor:
         for device in self._devices[: len(self._waiting)]:
             self._start(device).give(self._waiting.popleft())
         while any(worker.job for worker in self._workers):
-            for key, _ in self._selector.select(timeout=1.0):
-                yield from self._events_of(key.data)
+            try:
+                worker, line = self._inbox.get(timeout=WAKE_SECONDS)
+            except queue.Empty:
+                continue
+            yield from self._replace(worker) if line is None else self._events_of(worker, line)
 
     def cancel_waiting(self) -> None:
         self._waiting.clear()
@@ -120,11 +168,13 @@ class LocalExecutor:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=worker_environment(device),
-                start_new_session=True,  # Ctrl-C reaches this process alone, which then asks the workers to stop
+                # Ctrl-C reaches this process alone, which then asks the workers to stop; the second is Windows' way
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
-        worker = _Worker(device, process)
+        worker = _Worker(device, process, self._inbox)
         self._workers.append(worker)
-        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        worker.reader.start()
         return worker
 
     def _log(self, device: str) -> IO[bytes]:
@@ -136,27 +186,23 @@ class LocalExecutor:
                 f"{self._logs}: the workers' log cannot be written ({error.strerror}); mend that or use another --runs."
             ) from None
 
-    def _events_of(self, worker: _Worker) -> Iterator[JobEvent]:
-        """What a worker has said since the last look; one that is done gets the next job."""
-        messages = worker.messages()
-        if messages is None:
-            yield from self._replace(worker)
+    def _events_of(self, worker: _Worker, line: bytes) -> Iterator[JobEvent]:
+        """What a worker has said; one that is done gets the next job."""
+        message: Message = json.loads(line)
+        job = worker.job
+        if job is None:
             return
-        for message in messages:
-            job = worker.job
-            if job is None:
-                continue
-            event = JobEvent(job, message["type"], message)
-            if event.is_last:
-                worker.job = None
-            yield event
-            if event.is_last and self._waiting:
-                worker.give(self._waiting.popleft())
+        event = JobEvent(job, message["type"], message)
+        if event.is_last:
+            worker.job = None
+        yield event
+        if event.is_last and self._waiting:
+            worker.give(self._waiting.popleft())
 
     def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
         """A worker has ended. If it had a job, the job failed; another worker takes its place."""
-        self._selector.unregister(worker.stdout)
         self._workers.remove(worker)
+        worker.reader.join()
         code = worker.process.wait()
         job = worker.job
         if job is None:
@@ -169,7 +215,7 @@ class LocalExecutor:
         """Ask every worker to save its state and end; kill what has not by the deadline, or on a second Ctrl-C."""
         for worker in self._workers:
             if worker.process.poll() is None:
-                worker.process.terminate()
+                worker.ask_to_end()
         try:
             self._await_end(STOP_SECONDS)
         except (KeyboardInterrupt, Stopped):
@@ -180,40 +226,33 @@ class LocalExecutor:
     def _end_all(self) -> None:
         """Let workers end that have no more work; kill what has not by the deadline."""
         for worker in self._workers:
-            if worker.process.stdin:
-                with contextlib.suppress(BrokenPipeError):  # of a job that the worker no longer takes
-                    worker.process.stdin.close()
+            worker.close_input()
         try:
             self._await_end(END_SECONDS)
         finally:
             self._kill_all()
             for worker in self._workers:
-                worker.stdout.close()
+                if worker.reader.is_alive():  # else it has ended, or Ctrl-C came before it began
+                    worker.reader.join(JOIN_SECONDS)
             self._workers.clear()
-            self._selector.close()
 
     def _await_end(self, seconds: float) -> None:
-        """Wait until every worker has ended, at most so long. What they say meanwhile is read, or a full pipe would hold them."""
+        """Wait until every worker has ended, at most so long. Their readers go on meanwhile, or a full pipe would hold them."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and any(w.process.poll() is None for w in self._workers):
-            for key, _ in self._selector.select(timeout=min(left, 0.2)):
-                if key.data.messages() is None:
-                    self._selector.unregister(key.fileobj)
-            if not self._selector.get_map():
-                time.sleep(min(left, 0.05))
+            time.sleep(min(left, 0.05))  # which Ctrl-C ends on every system, unlike waiting for a process
 
     def _kill_all(self) -> None:
         for worker in self._workers:
             if worker.process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(worker.process.pid, signal.SIGKILL)  # with what it started, such as tokenising processes
+                worker.kill()
                 with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
                     worker.process.wait(timeout=END_SECONDS)
 
 
 def _record_death(job: Job, code: int) -> dict[str, Any]:
     """Record a run whose worker ended under it."""
-    if code == -signal.SIGKILL:
+    if code == -9:  # SIGKILL, of which not every system has the name
         reason = "the worker was killed (signal 9), most often because the machine ran out of memory; try a smaller batch_size"
     elif code < 0:
         reason = f"the worker was ended by signal {-code} ({signal.Signals(-code).name})"

@@ -53,7 +53,7 @@ def main() -> None:
         try:
             messages.write(json.dumps({"type": kind, **values}) + "\n")
             messages.flush()
-        except BrokenPipeError:
+        except OSError:  # a broken pipe, which Windows calls an invalid argument
             stop.request()  # nobody reads them any more
 
     jobs: queue.Queue[str | None] = queue.Queue()

@@ -142,11 +142,14 @@ def write_batches(file: Path, batches: Iterable[Any]) -> None:
             writer.close()
 
 
-def open_table(file: Path) -> Any:
-    """An Arrow file, mapped into memory."""
+def open_table(file: Path, mapped: bool = True) -> Any:
+    """An Arrow file, mapped into memory or read."""
     import pyarrow as pa
 
-    return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    if mapped:
+        return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    with pa.OSFile(str(file), "rb") as source:
+        return pa.ipc.open_file(source).read_all()
 
 
 def _texts(where: Path | str, chunk: Chunk, column: str) -> Any:

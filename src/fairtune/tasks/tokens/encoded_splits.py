@@ -6,7 +6,6 @@ length, so that there is little padding; a seed decides their order, the same fo
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
+from fairtune.core.folders import temporary_folder
+from fairtune.core.machine import can_delete_open_files
 from fairtune.tasks.reading.rows import open_table
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import SPLITS, Labels, Split, Task, Texts
@@ -76,9 +77,9 @@ class Encoded:
 
 def encode(split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None] = lambda: None) -> Encoded:
     """A split as tokens, without the cache."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         _write(Path(folder), split, tokenizer, max_length, check_stop)
-        return _open(Path(folder), tokenizer)  # stays mapped when the file's name is gone
+        return _open(Path(folder), tokenizer, can_delete_open_files())  # stays mapped when the file's name is gone
 
 
 _opened: dict[str, Encoded] = {}
@@ -117,8 +118,6 @@ def _builder(
 
 def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None]) -> None:
     """Tokenise into flat files as the tokens come; then make one Arrow batch of them, which needs no memory either."""
-    import pyarrow as pa
-
     dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
     flat, kinds = folder / "tokens.flat", folder / "types.flat"
     lengths = [np.zeros(1, dtype=np.int64)]
@@ -128,16 +127,25 @@ def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_st
             if piece.types is not None:
                 types.write(piece.types.data)
             lengths.append(piece.lengths)
+    _join(folder / FILE, split, flat, kinds, dtype, lengths)
+    flat.unlink()
+    kinds.unlink()
+
+
+def _join(
+    file: Path, split: Split, flat: Path, kinds: Path, dtype: np.dtype[Any], lengths: list[npt.NDArray[np.int64]]
+) -> None:
+    """Make one batch of flat files. They are mapped no longer than this takes, since Windows deletes no file that is."""
+    import pyarrow as pa
+
     offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
     columns = {"id": split.table.column("id").combine_chunks(), "label": pa.array(split.labels, pa.int64())}
     columns["tokens"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat, dtype))
     if kinds.stat().st_size:
         columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(kinds, np.dtype(np.int8)))
     batch = pa.record_batch(columns)
-    with pa.OSFile(str(folder / FILE), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    flat.unlink()
-    kinds.unlink()
 
 
 def _batches(split: Split) -> Iterator[list[Texts]]:
@@ -153,8 +161,8 @@ def _mapped(file: Path, dtype: np.dtype[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), size, [None, buffer])
 
 
-def _open(folder: Path, tokenizer: Any) -> Encoded:
-    table = open_table(folder / FILE)
+def _open(folder: Path, tokenizer: Any, mapped: bool = True) -> Encoded:
+    table = open_table(folder / FILE, mapped)
     tokens = table.column("tokens").chunk(0)
     return Encoded(
         tokens=tokens.values.to_numpy(),
