@@ -3,13 +3,16 @@
 Importing torch and transformers takes far longer than what a test asks of a process. One process per test session, shared by
 pytest's workers, imports once and forks on request; the fork then becomes `python -m MODULE ...` or `python -c CODE ...`: its
 own arguments, environment, folder, streams and session, no state of any test, and Python's own way to end. What libraries read
-from the environment at import stays as it was; tests of that, and some of each kind, start processes for real.
+from the environment at import stays as it was, but for the hub's libraries; tests of that, and some of each kind, start
+processes for real.
 """
 
 from __future__ import annotations
 
 import array
 import base64
+import gc
+import hashlib
 import io
 import json
 import os
@@ -56,7 +59,7 @@ class WarmPopen(subprocess.Popen):  # type: ignore[type-arg]
             "session": start_new_session,
         }
         streams = [own if own != -1 else usual for own, usual in ((p2cread, 0), (c2pwrite, 1), (errwrite, 2))]
-        self._line = _connect(self.imports)
+        self._line = self._ask(order["env"])
         _send(self._line, order, streams)
         (self.pid,) = STATE.unpack(self._line.recv(STATE.size, socket.MSG_WAITALL))
         self._child_created = True
@@ -68,6 +71,10 @@ class WarmPopen(subprocess.Popen):  # type: ignore[type-arg]
                 os.close(theirs)
         if devnull is not None:
             os.close(devnull)
+
+    def _ask(self, _: dict[str, str]) -> socket.socket:
+        """A line to the process that forks one with this environment."""
+        return _connect(self.imports, _RealPopen)
 
     def _internal_poll(self, _deadstate: Any = None, **_: Any) -> int | None:
         if self.returncode is None and (state := self._ended(os.WNOHANG)) is not None:
@@ -99,6 +106,24 @@ class DataPopen(WarmPopen):
     """The same with pyarrow, pandas and torch, but without the hub's libraries, which read their settings at import."""
 
     imports = "tests.warm_data"
+
+
+class HubPopen(DataPopen):
+    """The same with the hub's libraries: each environment's `HF_` variables have a forking process of their own.
+
+    It is forked from the one without these libraries. Tests that give the same variables share it: the same folder, the same
+    address of a hub.
+    """
+
+    def _ask(self, env: dict[str, str]) -> socket.socket:
+        settings = {name: value for name, value in sorted(env.items()) if name.startswith("HF_")}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+        key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
+
+        def start(order: list[str], **options: Any) -> DataPopen:
+            return DataPopen(order, env={**others, **settings}, **options)
+
+        return _connect(f"tests.warm_hub-{key}", start)
 
 
 def warm_run(
@@ -158,17 +183,23 @@ def started_by(process: subprocess.Popen[Any]) -> list[int]:
     return [int(line) for line in log.read_text().split()] if log.exists() else []
 
 
-def _connect(imports: str) -> socket.socket:
-    """A line to the process that has imported a module; it is started when it is first needed."""
-    address = Path(os.environ[FOLDER]) / imports
+def hub_run(args: list[str], **options: Any) -> subprocess.CompletedProcess[Any]:
+    return warm_run(args, popen=HubPopen, **options)
+
+
+def _connect(name: str, popen: Callable[..., subprocess.Popen[Any]]) -> socket.socket:
+    """A line to a process that has imported a module; it is started when it is first needed."""
+    address = Path(os.environ[FOLDER]) / name
     with filelock.FileLock(f"{address}.lock"):
         if not address.exists():
+            order = [sys.executable, "-c", f"from tests.warm import main; main({name!r})"]
             with Path(f"{address}.log").open("ab") as log:
                 quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-                _RealPopen([sys.executable, "-m", __name__, imports], cwd=ROOT, start_new_session=True, **quiet)
+                process = popen(order, cwd=ROOT, start_new_session=True, **quiet)
             until = time.monotonic() + 200
             while not address.exists():
-                assert time.monotonic() < until, Path(f"{address}.log").read_text()
+                waiting = process.poll() is None and time.monotonic() < until
+                assert waiting or address.exists(), Path(f"{address}.log").read_text()
                 time.sleep(0.05)
     line = socket.socket(socket.AF_UNIX)
     line.connect(str(address))
@@ -263,16 +294,17 @@ def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:
     return (WarmPopen if ours else _RealPopen)(args, *rest, **options)
 
 
-if __name__ == "__main__":
-    from tests import warm  # the same module, under its own name
-
-    __import__(sys.argv[1])
-    how, what, *words = warm.serve(sys.argv[1])["args"]
+def main(name: str) -> None:
+    """Import what the name says before any dash, and become each process that is ordered."""
+    __import__(name.partition("-")[0])
+    gc.collect()
+    gc.freeze()  # what was imported is no garbage: neither a run's own collections nor its end need look through it
+    how, what, *words = serve(name)["args"]
     sys.path[0] = ""
     if how == "-m":
         sys.argv = [what, *words]
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     else:
         sys.argv = ["-c", *words]
-        sys.modules["__main__"] = main = types.ModuleType("__main__")
-        exec(compile(what, "<string>", "exec"), main.__dict__)
+        sys.modules["__main__"] = module = types.ModuleType("__main__")
+        exec(compile(what, "<string>", "exec"), module.__dict__)

@@ -7,7 +7,7 @@ import sys
 
 for name in (
     "fairtune.tasks", "pandas", "pyarrow.dataset", "pyarrow.parquet", "torch", "fsspec", "httpx", "aiohttp", "dill",
-    "multiprocess", "tqdm.auto",
+    "multiprocess", "tqdm.auto", "tokenizers", "scipy.io",
 ):  # fmt: skip
     try:
         importlib.import_module(name)

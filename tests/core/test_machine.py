@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
+from tests.warm import warm_run
 
 from fairtune.core.machine import available_cores
 
@@ -37,5 +37,5 @@ def test_texts_are_tokenised_where_there_is_no_affinity() -> None:
         "batches = ([(text,) for text in STORIES[i : i + 10]] for i in range(0, 80, 10))\n"
         "print(sum(len(piece.lengths) for piece in tokenization.tokenize(batches, byte_level())))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = warm_run([sys.executable, "-c", code], text=True)
     assert done.stdout.split() == ["80"], done.stderr

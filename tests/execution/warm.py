@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import peft  # noqa: F401
 import sklearn.metrics  # noqa: F401
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig  # noqa: F401
@@ -18,5 +16,3 @@ import fairtune.testing.runs  # noqa: F401
 import tests.execution.conftest  # noqa: F401
 
 get_checkpoint_conversion_mapping("bert")
-gc.collect()
-gc.freeze()  # what was imported is no garbage: a run's own collections need not look through it

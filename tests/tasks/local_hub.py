@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,25 +18,31 @@ from urllib.parse import parse_qs, unquote, urlparse
 @contextmanager
 def local_hub(root: Path, asked: list[str]) -> Iterator[str]:
     """Serve `<root>/<owner>/<name>/<commit>/...` as data sets; yields the address and notes what was asked for."""
-
-    class Handler(_Handler):
-        pass
-
-    Handler.root, Handler.asked = root, asked
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    server = _server()
+    _Handler.root, _Handler.asked = root, asked
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        _Handler.root = None
+
+
+def hub_environment(home: Path, endpoint: str | None = None) -> dict[str, str]:
+    """For a process that reads from the hub at this address, or without network what is in the folder `HF_HOME`."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
+    return {**kept, "HF_HOME": str(home), **({"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"})}
+
+
+@cache
+def _server() -> ThreadingHTTPServer:
+    """All the hubs of a test session have one address, which the hub's libraries read only when they are imported."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    root: Path
+    root: Path | None = None
     asked: list[str]
 
     def log_message(self, *_: object) -> None:
@@ -42,6 +50,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.root is None:
+            self._send(503)
+            return
         self.asked.append(f"{self.command} {self.path}")
         match unquote(urlparse(self.path).path).strip("/").split("/"):
             case ["datasets", owner, name, "resolve", commit, *path]:

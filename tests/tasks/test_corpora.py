@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from local_hub import local_hub
+from local_hub import hub_environment, local_hub
 from made_mirror import write_split
 from made_tokenizers import STORIES
 from pyarrow import parquet
-from tests.warm import data_run
+from tests.warm import hub_run
 
 from fairtune.core.errors import DataError
 from fairtune.settings.file_task import FileTask
@@ -237,7 +237,7 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
 # the hub
 
 READ = """
-import json, sys
+import json, os, sys
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 corpus, found = load_corpus(sys.argv[1]), {}
@@ -251,19 +251,19 @@ try:
     print(json.dumps({"source": corpus.source, **found}))
 except DataError as error:
     print(json.dumps({"error": str(error)}))
+sys.stdout.flush()
+os._exit(0)  # to take down all that was imported takes longer than to read
 """
 Read = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Read:
+def read(hub_home: Path) -> Read:
     """Read a corpus in a fresh process whose hub cache is this test's own."""
 
     def run(name: str, endpoint: str | None = None, most: int = 10**9) -> dict[str, Any]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
-        where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
-        environment = {**kept, **where, "HF_HOME": str(tmp_path / "home")}
-        done = data_run([sys.executable, "-c", READ, name, str(most)], env=environment, text=True)
+        environment = hub_environment(hub_home, endpoint)
+        done = hub_run([sys.executable, "-c", READ, name, str(most)], env=environment, text=True)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
@@ -283,10 +283,9 @@ def publish(root: Path, data: DataSet, splits: dict[str, list[list[Any]]], colum
     (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: {data.config}\n  data_files:\n{files}---\n")
 
 
-def fetched(code: str, endpoint: str, tmp_path: Path) -> None:
+def fetched(code: str, endpoint: str, home: Path) -> None:
     """Let `datasets` itself fetch something into the hub's cache on this machine."""
-    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0"}
-    data_run([sys.executable, "-c", code], env=environment, check=True)
+    hub_run([sys.executable, "-c", code], env=hub_environment(home, endpoint), check=True)
 
 
 def test_the_hub_gives_the_same_documents_as_a_mirror(
@@ -335,22 +334,24 @@ def test_a_hub_without_the_column_or_the_split_is_reported(tmp_path: Path, read:
         assert "split train: no column 'text'; columns: story" in read("openwebtext", endpoint)["error"]
 
 
-def test_another_commit_on_this_machine_is_not_taken_for_the_pinned_one(tmp_path: Path, read: Read) -> None:
+def test_another_commit_on_this_machine_is_not_taken_for_the_pinned_one(
+    tmp_path: Path, hub_home: Path, read: Read
+) -> None:
     other = replace(TINYSTORIES, revision="0" * 40)
     publish(tmp_path / "hub", other, {"train": [["other"]], "validation": [["other"]]})
     fetch = f"import datasets; datasets.load_dataset('{other.repository}', 'default', revision='{other.revision}')"
     with local_hub(tmp_path / "hub", []) as endpoint:
-        fetched(fetch, endpoint, tmp_path)
+        fetched(fetch, endpoint, hub_home)
         assert "the hub did not give roneneldan/TinyStories" in read("tinystories", endpoint)["error"]
     assert f"at f54c09fd (in its place is {other.revision})" in read("tinystories")["error"]
 
 
-def test_what_datasets_fetched_before_is_read_without_network(tmp_path: Path, read: Read) -> None:
+def test_what_datasets_fetched_before_is_read_without_network(tmp_path: Path, hub_home: Path, read: Read) -> None:
     data = TINYSTORIES
     publish(tmp_path / "hub", data, {"train": [STORIES], "validation": [PARAGRAPHS]})
     fetch = f"import datasets; datasets.load_dataset('{data.repository}', '{data.config}', revision='{data.revision}')"
     with local_hub(tmp_path / "hub", []) as endpoint:
-        fetched(fetch, endpoint, tmp_path)
+        fetched(fetch, endpoint, hub_home)
     assert read("tinystories")["train"] == STORIES
 
 

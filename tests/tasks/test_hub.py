@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from local_hub import local_hub
+from local_hub import hub_environment, local_hub
 from made_mirror import Row, make_inference, make_sst2, make_task, pairs, read_split, sentences
 from pyarrow import parquet
-from tests.warm import data_run
+from tests.warm import hub_run
 
 from fairtune.tasks import load_task
 from fairtune.tasks.definitions import COLA, DEFINITIONS, MNLI, SST2, XNLI, DataSet
 
 Read = Callable[..., dict[str, Any]]
 READ = """
-import json, sys
+import json, os, sys
 from fairtune.core.errors import DataError
 from fairtune.tasks import load_task
 answers = {}
@@ -32,6 +31,8 @@ for name in sys.argv[1:]:
     except DataError as error:
         answers[name] = {"error": str(error)}
 print(json.dumps(answers))
+sys.stdout.flush()
+os._exit(0)  # to take down all that was imported takes longer than to read
 """
 
 
@@ -48,15 +49,13 @@ def publish(root: Path, data: DataSet, config: str, splits: dict[str, list[Row]]
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Read:
+def read(tmp_path: Path, hub_home: Path) -> Read:
     """Load tasks in a fresh process whose hub cache is this test's own; of one task, its answer alone."""
 
     def run(names: str, endpoint: str | None = None, **variables: str) -> dict[str, Any]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and k != "FAIRTUNE_MIRROR"}
-        where = {"HF_ENDPOINT": endpoint} if endpoint else {"HF_HUB_OFFLINE": "1"}
-        own = {"HF_HOME": str(tmp_path / "cache"), "FAIRTUNE_CACHE": str(tmp_path / "prepared")}
-        environment = {**kept, **own, **where, **variables}
-        done = data_run([sys.executable, "-c", READ, *names.split()], env=environment, text=True)
+        own = {"FAIRTUNE_CACHE": str(tmp_path / "prepared"), **variables}
+        environment = {**hub_environment(hub_home, endpoint), **own}
+        done = hub_run([sys.executable, "-c", READ, *names.split()], env=environment, text=True)
         assert done.returncode == 0, done.stderr
         answers: dict[str, Any] = json.loads(done.stdout)
         return answers if len(answers) > 1 else answers[names]
@@ -103,13 +102,14 @@ def test_a_language_comes_from_two_data_sets(tmp_path: Path, read: Read, monkeyp
     assert found["source"].startswith("hub facebook/xnli (de) at b8dd5d7a; test split; trained on mnli")
 
 
-def test_another_commit_in_the_cache_is_not_taken_for_the_pinned_one(tmp_path: Path, read: Read) -> None:
+def test_another_commit_in_the_cache_is_not_taken_for_the_pinned_one(
+    tmp_path: Path, hub_home: Path, read: Read
+) -> None:
     other = "0" * 40
     publish(tmp_path / "hub", SST2, "sst2", sst2("other "), other)
     fetch = f"import datasets; datasets.load_dataset('nyu-mll/glue', 'sst2', revision='{other}')"
     with local_hub(tmp_path / "hub", []) as endpoint:
-        environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
-        data_run([sys.executable, "-c", fetch], env=environment, check=True)
+        hub_run([sys.executable, "-c", fetch], env=hub_environment(hub_home, endpoint), check=True)
     assert f"the hub did not give nyu-mll/glue (sst2) at bcdcba79 (in its place is {other})" in read("sst2")["error"]
 
 

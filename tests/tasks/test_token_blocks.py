@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
 from tests.documented import examples, run_python
+from tests.warm import DataPopen, WarmPopen
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import Corpus, Part
@@ -126,6 +127,7 @@ def test_the_stream_is_the_same_whatever_the_chunks_and_the_processes(
     texts = [f"{story} {i}" for i in range(3) for story in STORIES]
     plain, limited = made([texts]), made([texts], 5000)
     monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "other"))
+    monkeypatch.setattr(subprocess, "Popen", DataPopen)  # test_tokenizing.py has some that are started for real
     monkeypatch.setattr(tokenizing, "FEW_CHARACTERS", 10)
     monkeypatch.setattr("fairtune.tasks.tokens.blocks.BATCH_DOCUMENTS", 9)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
@@ -254,9 +256,7 @@ print(json.dumps([str(made.folder), made.counts.tokens]), flush=True)
 def start(how: str) -> subprocess.Popen[str]:
     """Another process that is about to build the same."""
     code = BUILD.format(tests=str(Path(__file__).parent))
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
-    )
+    process = WarmPopen([sys.executable, "-c", code, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process

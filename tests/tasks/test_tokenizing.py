@@ -6,6 +6,7 @@ import copy
 import os
 import random
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from tests.warm import DataPopen
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks.tokens import tokenization as tokenizing
-from fairtune.tasks.tokens.encoder import Piece
+from fairtune.tasks.tokens.encoder import EncoderProcess, Piece
 from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
 from fairtune.testing.toy import VOCABULARY
 
@@ -81,11 +83,28 @@ def joined(pieces: Iterator[Piece]) -> tuple[list[int], list[int], list[int] | N
 
 
 @pytest.fixture(params=["here", "processes"])
-def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either all in this process, or nearly all in two others, whatever the machine has."""
-    if request.param == "processes":
-        monkeypatch.setattr(tokenizing, "FEW_CHARACTERS", 10)
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Either all in this process, or nearly all in two others, whatever the machine has.
+
+    Those two are forked from a warm process; below, and in test_pairs.py, they are started for real.
+    """
+    if request.param == "here":
+        yield
+        return
+    answered, encode = [], EncoderProcess.encode
+
+    def noted(process: EncoderProcess, columns: list[list[str]]) -> Piece | None:
+        piece = encode(process, columns)
+        answered.append(piece is not None)
+        return piece
+
+    monkeypatch.setattr(EncoderProcess, "encode", noted)
+    monkeypatch.setattr(subprocess, "Popen", DataPopen)
+    monkeypatch.setattr(tokenizing, "FEW_CHARACTERS", 10)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    yield
+    assert answered
+    assert all(answered), "what a process does not answer is tokenised here, and no test would notice"
 
 
 @pytest.mark.usefixtures("many")
