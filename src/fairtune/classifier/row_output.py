@@ -58,14 +58,14 @@ class RowOutput:
 
     def __init__(self, target: str, like: str, safe: bool = False) -> None:
         self.file = None if target == "-" else Path(target)
-        self.kind = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
+        self.format = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
         if self.file is None and like not in ("csv", "tsv"):
-            self.kind = "jsonl"
-        if safe and self.kind not in DELIMITERS:
+            self.format = "jsonl"
+        if safe and self.format not in DELIMITERS:
             where = "standard output" if self.file is None else str(self.file)
             raise DataError(
-                f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.kind]}; write a .csv or .tsv file with "
-                "-o FILE, or leave --safe-csv out."
+                f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.format]}; write a .csv or .tsv file "
+                "with -o FILE, or leave --safe-csv out."
             )
         self._safe, self._to_terminal = safe, self.file is None and sys.stdout.isatty()
         self.rows, self.kept = 0, self.file
@@ -87,9 +87,9 @@ class RowOutput:
         else:
             handle = sys.stdout.buffer
         self._handle = handle
-        parquet = self.kind == "parquet"
+        parquet = self.format == "parquet"
         self._writer = (
-            _ParquetWriter(handle) if parquet else _TextWriter(handle, self.kind, self._safe, self._to_terminal)
+            _ParquetWriter(handle) if parquet else _TextWriter(handle, self.format, self._safe, self._to_terminal)
         )
         return self
 
@@ -111,10 +111,12 @@ class RowOutput:
                 f"{self.file or 'standard output'}: cannot be written: {error.strerror or error}."
             ) from None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         assert self._writer is not None
         if self.file is None:
-            if kind is not BrokenPipeError:
+            if error_type is not BrokenPipeError:
                 self._writer.close()
             return
         try:
@@ -126,7 +128,7 @@ class RowOutput:
             if error is None:
                 raise
             return
-        if kind is None:
+        if error_type is None:
             self._aside.replace(self.file)
         elif self.rows:
             self.kept = partial_name(self.file)
@@ -162,14 +164,14 @@ class _TextWriter:
         to_terminal: whether a terminal gets them, which must not obey what is in a text; a file or a pipe gets the data as is.
     """
 
-    def __init__(self, handle: IO[bytes], kind: str, safe: bool = False, to_terminal: bool = False) -> None:
-        self._handle, self._kind = handle, kind
+    def __init__(self, handle: IO[bytes], format: str, safe: bool = False, to_terminal: bool = False) -> None:
+        self._handle, self._format = handle, format
         self._safe, self._to_terminal = safe, to_terminal
         self._columns: list[str] | None = None
 
     def write(self, records: RowBatch, added: Columns) -> None:
         text = io.StringIO(newline="")
-        if self._kind == "jsonl":
+        if self._format == "jsonl":
             for row in _whole(records, added):
                 text.write(json.dumps(finite(row), ensure_ascii=False, default=_as_json) + "\n")
         else:
@@ -180,10 +182,10 @@ class _TextWriter:
     def _for_terminal(self, text: str) -> str:
         if not self._to_terminal:
             return text
-        return printable_json(text) if self._kind == "jsonl" else printable(text, LINES)
+        return printable_json(text) if self._format == "jsonl" else printable(text, LINES)
 
     def _table(self, text: io.StringIO, records: RowBatch, added: Columns) -> None:
-        writer = csv.writer(text, delimiter=DELIMITERS[self._kind], lineterminator="\n")
+        writer = csv.writer(text, delimiter=DELIMITERS[self._format], lineterminator="\n")
         if self._columns is None:
             self._columns = [*records.columns, *added]
             writer.writerow(map(self._cell, self._columns))
@@ -193,7 +195,7 @@ class _TextWriter:
                 new = next(column for column in row if column not in known)
                 raise DataError(
                     f"{records.where}: row {number} has a column '{new}' that no row of the first ones has, so there is no place "
-                    f"for it in {self._kind.upper()}; write JSONL, where each row has its own."
+                    f"for it in {self._format.upper()}; write JSONL, where each row has its own."
                 )
             writer.writerow([self._cell(row.get(column)) for column in self._columns])
 

@@ -92,5 +92,5 @@ def _printable_refusals() -> Iterator[None]:
 
 
 def _usage_error() -> Any:
-    """What all refusals are; typer exports one of its kinds only."""
+    """What all refusals are; typer exports one of its subclasses only."""
     return typer.BadParameter.__base__

@@ -172,9 +172,9 @@ def read_regular(path: Path, most: int) -> bytes:
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer would block
     try:
-        kind = os.fstat(handle).st_mode
-        if not stat.S_ISREG(kind):
-            found = "it is a folder" if stat.S_ISDIR(kind) else "it is a device or a pipe, no regular file"
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            found = "it is a folder" if stat.S_ISDIR(mode) else "it is a device or a pipe, no regular file"
             raise OSError(errno.EINVAL, found, str(path))
         with os.fdopen(handle, "rb", closefd=False) as opened:
             content = opened.read(most + 1)

@@ -138,7 +138,7 @@ def read_study(home: Path) -> dict[str, Any]:
         raise LedgerError(f"{home / 'study.json'} cannot be read ({error.strerror}); {again}.") from None
     except ValueError as error:
         raise LedgerError(f"{home / 'study.json'} {error}; {again}.") from None
-    wrong = [name for name, kind in NEEDED.items() if not isinstance(plan.get(name), kind)]
+    wrong = [name for name, needed in NEEDED.items() if not isinstance(plan.get(name), needed)]
     if wrong:
         raise LedgerError(f"{home / 'study.json'} is no plan of this version: it lacks {wrong[0]}; {again}.")
     return plan

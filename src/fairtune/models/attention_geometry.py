@@ -107,10 +107,10 @@ def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
         except (TypeError, ValueError):
             return ()
     found = []
-    for kind in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
-        for number, probabilities in enumerate(outputs.get(kind) or ()):
+    for output in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
+        for number, probabilities in enumerate(outputs.get(output) or ()):
             if isinstance(probabilities, Tensor) and probabilities.ndim == 4:
-                found.append(LogitSpread(f"{kind}.{number}", _spread(probabilities, batch.get("attention_mask"))))
+                found.append(LogitSpread(f"{output}.{number}", _spread(probabilities, batch.get("attention_mask"))))
     return tuple(found)
 
 

@@ -142,9 +142,9 @@ def _check_config(what: str, config: dict[str, Any]) -> None:
             if found is None:
                 continue
             method = found.get("quant_method") if isinstance(found, dict) else None
-            kind = f" by {method}" if isinstance(method, str) else ""
+            how = f" by {method}" if isinstance(method, str) else ""
             raise ModelError(
-                f"{what}: its {CONFIG} says that the weights are quantised{kind} ({field}); such weights can neither be trained "
+                f"{what}: its {CONFIG} says that the weights are quantised{how} ({field}); such weights can neither be trained "
                 "nor compared with their file. Use the checkpoint that they were made from."
             )
     for field in IMPLEMENTATIONS:

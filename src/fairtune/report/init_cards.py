@@ -96,7 +96,7 @@ class CardSummary:
     @property
     def saved_bytes(self) -> int | None:
         """Gradients and optimizer state that frozen parameters do not need."""
-        saved = [self.costs.get(f"{kind}_bytes_saved") for kind in ("gradient", "optimizer")]
+        saved = [self.costs.get(f"{part}_bytes_saved") for part in ("gradient", "optimizer")]
         return None if None in saved else sum(int(part) for part in saved if part is not None)
 
 

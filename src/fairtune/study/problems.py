@@ -111,25 +111,25 @@ def _has_choice(path: Path) -> bool:
 
 
 def _problem(path: Path, error: ErrorDetails, origins: Origins) -> Problem:
-    kind, context, found = error["type"], error.get("ctx", {}), error.get("input")
+    error_type, context, found = error["type"], error.get("ctx", {}), error.get("input")
     fragment = context.get("fragment") or fragment_at(path)  # a method may have fields that depend on other fields
-    if kind == "extra_forbidden":
+    if error_type == "extra_forbidden":
         allowed = list(_properties(path[:-1]))
         message = f"unknown key; allowed: {one_of(allowed)}.{nearest(str(path[-1]), allowed)}"
-    elif kind == "missing":
+    elif error_type == "missing":
         message = f"is missing. {_help(fragment)}"
-    elif kind == "unknown":
+    elif error_type == "unknown":
         message = (
-            f"unknown {context['kind']} '{context['name']}'; allowed: {one_of(context['allowed'])}."
+            f"unknown {context['what']} '{context['name']}'; allowed: {one_of(context['allowed'])}."
             f"{nearest(context['name'], context['allowed'])}"
         )
-    elif kind == "value_error":
+    elif error_type == "value_error":
         message = str(context["error"])
-    elif kind in ("too_long", "string_too_long"):
-        unit = "characters" if kind == "string_too_long" else "entries"
+    elif error_type in ("too_long", "string_too_long"):
+        unit = "characters" if error_type == "string_too_long" else "entries"
         size = f"{len(found):,}" if isinstance(found, Sized) else "more"
         message = f"found {shown(found)}, {size} {unit}; allowed: at most {context['max_length']:,}. {_help(fragment)}"
-    elif kind == "too_short" and found in ({}, [], ()):
+    elif error_type == "too_short" and found in ({}, [], ()):
         message = f"is empty; at least one is needed. {_help(fragment)}"
     else:
         if error["loc"] and error["loc"][-1] == "[key]":

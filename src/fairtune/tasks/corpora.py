@@ -254,7 +254,7 @@ def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
         yield from splits[split].iter(batch_size=HUB_ROWS)
     except DataError:
         raise
-    except Exception as error:  # network, offline mode, no such data set or commit: each its own kind
+    except Exception as error:  # network, offline mode, no such data set or commit: each its own type
         raise _no_way(data, no_mirror, error) from None
 
 

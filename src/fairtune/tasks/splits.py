@@ -97,9 +97,9 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
     """
     rows.refuse_missing(column, "label")
     if len(rows.label_types) > 1 and not mixed:
-        kinds = one_of(f"{kind} (row {number})" for kind, number in rows.label_types.items())
+        types = one_of(f"{label_type} (row {number})" for label_type, number in rows.label_types.items())
         raise DataError(
-            f"{rows.where}: column '{column}' has labels of several types: {kinds}. Write them alike, or list them all "
+            f"{rows.where}: column '{column}' has labels of several types: {types}. Write them alike, or list them all "
             "under `labels`."
         )
     counts: Counter[str] = Counter()

@@ -174,7 +174,7 @@ class Hub:
                 found = datasets.load_dataset(
                     data.repository, data.config, revision=data.revision, keep_in_memory=False
                 )
-            except Exception as error:  # network, offline mode, no such data set, a full disk: each its own kind
+            except Exception as error:  # network, offline mode, no such data set, a full disk: each its own type
                 raise self._no_way(data, error) from None
             commits = {Path(file["filename"]).parent.name for split in found.values() for file in split.cache_files}
             if commits != {data.revision}:  # without network `datasets` takes whatever commit it fetched last

@@ -64,8 +64,8 @@ class LanguageModelling:
     def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
         """Find the head, so that no loss needs all logits at once; a method with a loss of its own sees the model's answer."""
         self._autocast = accelerator.autocast
-        kinds: list[type[Method]] = [type(method) for method in methods]
-        own = any(kind.loss is not Method.loss or kind.penalty is not Method.penalty for kind in kinds)
+        classes: list[type[Method]] = [type(method) for method in methods]
+        own = any(one.loss is not Method.loss or one.penalty is not Method.penalty for one in classes)
         device = next(model.parameters()).device
         probe = {name: part.to(device) for name, part in self.probe().items()}
         self._head = None if own else language_head(accelerator.unwrap_model(model), probe)

@@ -71,8 +71,8 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
             f"augment: function '{name}', given {len(texts):,} texts, raised {_in_a_line(error)}"
         ) from error
     if isinstance(answers, str | bytes | Mapping) or not isinstance(answers, Iterable):
-        kind = "None" if answers is None else f"a {type(answers).__name__}"
-        raise DataError(f"augment: function '{name}' returned {kind}; it must return a list of texts.")
+        returned = "None" if answers is None else f"a {type(answers).__name__}"
+        raise DataError(f"augment: function '{name}' returned {returned}; it must return a list of texts.")
     listed = list(answers)
     if len(listed) != len(texts):
         raise DataError(

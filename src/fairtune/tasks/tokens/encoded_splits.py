@@ -120,9 +120,9 @@ def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_st
     import pyarrow as pa
 
     dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
-    flat, kinds = folder / "tokens.flat", folder / "types.flat"
+    flat, flat_types = folder / "tokens.flat", folder / "types.flat"
     lengths = [np.zeros(1, dtype=np.int64)]
-    with flat.open("wb") as tokens, kinds.open("wb") as types:
+    with flat.open("wb") as tokens, flat_types.open("wb") as types:
         for piece in tokenize(_batches(split), tokenizer, max_length, check_stop=check_stop):
             tokens.write(piece.tokens.astype(dtype, copy=False).data)
             if piece.types is not None:
@@ -131,13 +131,13 @@ def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_st
     offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
     columns = {"id": split.table.column("id").combine_chunks(), "label": pa.array(split.labels, pa.int64())}
     columns["tokens"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat, dtype))
-    if kinds.stat().st_size:
-        columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(kinds, np.dtype(np.int8)))
+    if flat_types.stat().st_size:
+        columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat_types, np.dtype(np.int8)))
     batch = pa.record_batch(columns)
     with pa.OSFile(str(folder / FILE), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
     flat.unlink()
-    kinds.unlink()
+    flat_types.unlink()
 
 
 def _batches(split: Split) -> Iterator[list[Texts]]:

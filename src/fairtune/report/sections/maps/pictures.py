@@ -40,7 +40,7 @@ class Picture:
     content: bytes
 
     @property
-    def kind(self) -> str:
+    def format(self) -> str:
         return self.name.rpartition(".")[2]
 
 

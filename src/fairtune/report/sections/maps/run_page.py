@@ -92,7 +92,7 @@ class RunPage:
 
 
 def _address(picture: Picture) -> str:
-    return address(reduced(picture.content) if picture.kind == "png" else picture.content, picture.kind)
+    return address(reduced(picture.content) if picture.format == "png" else picture.content, picture.format)
 
 
 def open_run(run: str | Path, runs: Path) -> tuple[RunFolder, RunPage]:

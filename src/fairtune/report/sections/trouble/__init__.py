@@ -42,7 +42,7 @@ def gather_troubles(evidence: Evidence) -> Troubles:
 
 
 def _said(runs: list[RunRecord], event: str, field: str, only: str | None = None) -> Iterable[str]:
-    """What the runs' events of one kind say, each with its run's name."""
+    """What the runs' events of one type say, each with its run's name."""
     for run in runs:
         if run.begun and only in (None, run.status):
             yield from (f"{_name(run)}: {e.get(field)}" for e in run.events if e.get("event") == event)
