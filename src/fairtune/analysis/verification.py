@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.analysis.records import metrics_of
+from fairtune.analysis.ledger_runs import metrics_of
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES

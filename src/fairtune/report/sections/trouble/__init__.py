@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fairtune.analysis.results import RunRecord
+from fairtune.analysis.results import LedgerRun
 from fairtune.core.markdown import heading, items, plain
 from fairtune.report.content import Evidence, ReportContent
 from fairtune.report.section import ReportSection
@@ -41,14 +41,14 @@ def gather_troubles(evidence: Evidence) -> Troubles:
     )
 
 
-def _said(runs: list[RunRecord], event: str, field: str, only: str | None = None) -> Iterable[str]:
+def _said(runs: list[LedgerRun], event: str, field: str, only: str | None = None) -> Iterable[str]:
     """What the runs' events of one type say, each with its run's name."""
     for run in runs:
         if run.begun and only in (None, run.status):
             yield from (f"{_name(run)}: {e.get(field)}" for e in run.events if e.get("event") == event)
 
 
-def _name(run: RunRecord) -> str:
+def _name(run: LedgerRun) -> str:
     return f"{run.arm}/seed-{run.seed}"
 
 
