@@ -20,7 +20,7 @@ from fairtune.settings.values import (
     MOST_RUNS,
 )
 from fairtune.study.plan import make_plan
-from fairtune.study.problems import MOST_TOLD, StudyError
+from fairtune.study.problems import MOST_SHOWN, StudyError
 from fairtune.study.schema import study_json_schema
 from fairtune.study.study_file import check_file, load_study
 from fairtune.tasks import splits
@@ -271,7 +271,7 @@ def test_thousands_of_problems_are_reported_by_the_first() -> None:
     arms = {f"a{i}": {f"z{j}": 1 for j in range(15)} for i in range(900)}
     with pytest.raises(StudyError) as caught:
         load_study({**BASE, "arms": {"baseline": {}, **arms}})
-    assert len(caught.value.problems) == MOST_TOLD + 1
+    assert len(caught.value.problems) == MOST_SHOWN + 1
     assert "and more" in str(caught.value)
 
 

@@ -41,7 +41,7 @@ class Labelled:
         known = set(others.texts.itertuples(index=False, name=None))
         return sum(row in known for row in self.texts.itertuples(index=False, name=None))
 
-    def like(self, others: Labelled) -> Labelled:
+    def with_labels_of(self, others: Labelled) -> Labelled:
         """The same rows with the labels as another file writes them: a CSV's "1" is a JSON's 1.
 
         Raises:

@@ -16,7 +16,7 @@ from fairtune.classifier.labels import class_name
 from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.row_output import Columns, RowOutput
 from fairtune.core.errors import DataError, ModelError, nearest, one_of
-from fairtune.core.pipes import undisturbed
+from fairtune.core.pipes import hide_stdio
 from fairtune.models.sources import find_model
 from fairtune.tasks.reading.reader import RowBatch
 from fairtune.tasks.task import Texts
@@ -55,7 +55,7 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifier.process import find_device
 
     place = find_device(device)
-    with undisturbed():  # standard input may hold the rows, and standard output be for the answers
+    with hide_stdio():  # standard input may hold the rows, and standard output be for the answers
         return _open(name, place, batch_tokens)
 
 

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
@@ -26,7 +26,7 @@ Name = Annotated[
 ]
 
 
-@answers
+@report_errors
 def methods(name: Name = None, as_json: AsJson = False) -> None:
     """Show the methods and the named arms, or everything about one of them."""
     known, arms = registered(), named_arms()

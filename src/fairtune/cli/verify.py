@@ -13,9 +13,9 @@ from fairtune.cli.command import (
     FAILED_RUN,
     AsJson,
     Runs,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MendCache = Annotated[
 ]
 
 
-@answers
+@report_errors
 def verify(
     study: StudyName = None, runs: Runs = Path("runs"), mend_cache: MendCache = False, as_json: AsJson = False
 ) -> None:

@@ -17,7 +17,7 @@ from fairtune.settings.values import LONGEST_NAME, RESERVED
 from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
 from fairtune.study.yaml_tree import Path
 
-MOST_TOLD = 100
+MOST_SHOWN = 100
 """Problems that are reported for one study; whoever has more than that has another problem."""
 
 
@@ -73,16 +73,16 @@ def problems_of(errors: list[ErrorDetails], origins: Origins) -> list[Problem]:
     A list is not too short because its entries are wrong.
     """
     kept: dict[object, tuple[Path, ErrorDetails]] = {}
-    for number, error in enumerate(errors[: 10 * MOST_TOLD]):
+    for number, error in enumerate(errors[: 10 * MOST_SHOWN]):
         path, choice = _place(error)
         key = number if choice is None else choice
         if key not in kept or len(path) < len(kept[key][0]):
             kept[key] = (path, error)
     inside = {path[:length] for path, _ in kept.values() for length in range(len(path))}
     real = [(path, error) for path, error in kept.values() if error["type"] != "too_short" or path not in inside]
-    found = [_problem(path, error, origins) for path, error in real[:MOST_TOLD]]
-    if len(kept) > MOST_TOLD:
-        found.append(Problem(origins.default, "", f"and more; the first {MOST_TOLD} problems are told"))
+    found = [_problem(path, error, origins) for path, error in real[:MOST_SHOWN]]
+    if len(kept) > MOST_SHOWN:
+        found.append(Problem(origins.default, "", f"and more; only the first {MOST_SHOWN} problems are listed"))
     return found
 
 

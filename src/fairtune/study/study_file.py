@@ -20,7 +20,14 @@ from fairtune.study.checks import (
     size_problems,
 )
 from fairtune.study.plain_data import faults
-from fairtune.study.problems import MOST_TOLD, Origins, Problem, StudyError, dotted, problems_of
+from fairtune.study.problems import (
+    MOST_SHOWN,
+    Origins,
+    Problem,
+    StudyError,
+    dotted,
+    problems_of,
+)
 from fairtune.study.schema import Study
 from fairtune.study.source import StudySource, Written, read_source
 
@@ -84,7 +91,7 @@ def _read_names(written: Written) -> None:
 
 
 def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
-    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_TOLD)]
+    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
     if unfit:
         raise StudyError(unfit)
     problems = [*reference_problems(data, origins), *arm_problems(data, origins)]

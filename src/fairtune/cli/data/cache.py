@@ -11,9 +11,9 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.cache import VARIABLE, cache_folder
 from fairtune.core.cache_contents import clear, contents, size_text
@@ -32,7 +32,7 @@ DESCRIPTIONS = {
 }
 
 
-@answers
+@report_errors
 def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
     """Show what the cache holds, by kind, and where it is. Whatever is taken away is made again when it is needed."""
     folder = cache_folder()

@@ -13,7 +13,7 @@ from fairtune.core.numbers import DASH, share, significant, whole
 from fairtune.report.content import RunSpread, spread_of
 
 
-def when(one: MapPass, passes: Sequence[MapPass]) -> str:
+def pass_label(one: MapPass, passes: Sequence[MapPass]) -> str:
     """`epoch 3`, or `step 150` for a run that does not label its map once per epoch."""
     epochs = [other.epoch for other in passes]
     once = 0 not in epochs and len(set(epochs)) == len(epochs)
@@ -206,8 +206,8 @@ def _maps_to_show(results: Results, run: RunMaps) -> tuple[ShownMaps | None, str
         return None, f"what seed {run.seed} recorded cannot be read; `fairtune som {name}` says why"
     last, best_step = run.passes[-1], shown_run.result.get("best_step")
     best = best_pass(run.passes, best_step)
-    best_when = when(best, run.passes) if best is not None and best.step == best_step else None
-    return ShownMaps(run.seed, when(last, run.passes), last.step, best_step, best_when, records), None
+    best_when = pass_label(best, run.passes) if best is not None and best.step == best_step else None
+    return ShownMaps(run.seed, pass_label(last, run.passes), last.step, best_step, best_when, records), None
 
 
 def shown_text(arm: ArmMaps) -> str:

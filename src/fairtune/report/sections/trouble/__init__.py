@@ -32,16 +32,16 @@ def gather_troubles(evidence: Evidence) -> Troubles:
     results = evidence.results
     return Troubles(
         failures=results.failures,
-        retried=tuple(_said(results.runs, "failed", "reason", only="finished")),
+        retried=tuple(_event_texts(results.runs, "failed", "reason", only="finished")),
         unfinished={
             _name(run): run.status for run in results.runs if run.status not in ("finished", "failed", "damaged")
         },
         exclusions=tuple(results.exclusions),
-        warnings=tuple(dict.fromkeys(_said(results.runs, "warning", "text"))),  # one step done again warns again
+        warnings=tuple(dict.fromkeys(_event_texts(results.runs, "warning", "text"))),  # one step done again warns again
     )
 
 
-def _said(runs: list[LedgerRun], event: str, field: str, only: str | None = None) -> Iterable[str]:
+def _event_texts(runs: list[LedgerRun], event: str, field: str, only: str | None = None) -> Iterable[str]:
     """What the runs' events of one type say, each with its run's name."""
     for run in runs:
         if run.begun and only in (None, run.status):
