@@ -74,7 +74,7 @@ def test_colours_fade_with_reliability_and_letters_can_be_read(records: list[Map
     assert [letter == "" for letter in letters_of(records[-1])] == (records[-1].labels == -1).tolist()
 
 
-def test_planes_are_one_a_unit_with_the_removed_last(records: list[MapRecord]) -> None:
+def test_there_is_one_plane_per_unit_with_the_removed_last(records: list[MapRecord]) -> None:
     planes = planes_of(records)
     assert [(plane.unit, plane.gone) for plane in planes] == [
         (0, None), (2, None), (3, None), (5, None), (7, None), (1, "epoch 2"), (4, "epoch 3"), (6, "epoch 3"),
@@ -104,7 +104,7 @@ def test_of_many_passes_some_are_shown_with_the_first_and_the_last(records: list
     assert spread_out(records) == records
 
 
-def test_passes_go_by_epoch_where_there_is_one_an_epoch(records: list[MapRecord]) -> None:
+def test_passes_go_by_epoch_where_there_is_one_per_epoch(records: list[MapRecord]) -> None:
     passes = [record.figures for record in records]
     assert [pass_label(one, passes) for one in passes] == ["epoch 1", "epoch 2", "epoch 3"]
     assert pass_label(passes[0], [passes[0], passes[0]]) == "step 5"

@@ -309,8 +309,8 @@ def test_a_mapping_has_the_same_limits() -> None:
 def test_a_study_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     for file, words in (
-        (tmp_path / "pipe.yaml", "it is a device or a pipe, no regular file"),
-        (Path("/dev/zero"), "it is a device or a pipe, no regular file"),
+        (tmp_path / "pipe.yaml", "it is a device or a pipe, not a regular file"),
+        (Path("/dev/zero"), "it is a device or a pipe, not a regular file"),
         (tmp_path, "it is a folder"),
         (tmp_path / ("x" * 300), "File name too long"),
         (Path("a\0b"), "no file has such a name"),

@@ -1,4 +1,4 @@
-"""Data as users really have it: each fault is named in one sentence with its place; what can be mended silently and safely is."""
+"""Data as users really have it: each fault is named in one sentence with its place; what can safely be fixed in silence is."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def read_labels(given: Any, examples: int, what: str = "labels") -> Values:
         examples: how many texts they belong to.
 
     Raises:
-        InputError: naming the first one that is no label, and its position from 0.
+        InputError: naming the first one that is not a label, and its position from 0.
     """
     if given is None:
         raise InputError(

@@ -128,19 +128,19 @@ def load_classifier_folder(folder: Path) -> tuple[Any, Any, Provenance, dict[str
 def _require_whole(folder: Path) -> None:
     """Refuse a folder whose files are not those that were written. The card is not looked at: it is for its readers to edit."""
     sums = read_json(folder / SUMS)
-    mend = "Copy or save the classifier again."
+    remedy = "Copy or save the classifier again."
     if sums is None:
         what = "cannot be read" if (folder / SUMS).exists() else "is missing"
-        raise UnusableModelError(f"{folder}: {SUMS} {what}, so the folder is not whole. {mend}")
+        raise UnusableModelError(f"{folder}: {SUMS} {what}, so the folder is not whole. {remedy}")
     for name, expected in sums.items():
         file = folder / name
         if not file.is_file():
-            raise UnusableModelError(f"{folder}: {name} is missing. {mend}")
+            raise UnusableModelError(f"{folder}: {name} is missing. {remedy}")
         size = file.stat().st_size
         if size < expected["bytes"]:
-            raise UnusableModelError(f"{folder}: {name} is cut off: {size:,} of {expected['bytes']:,} bytes. {mend}")
+            raise UnusableModelError(f"{folder}: {name} is cut off: {size:,} of {expected['bytes']:,} bytes. {remedy}")
         if size != expected["bytes"] or sha256_of(file) != expected["sha256"]:
-            raise UnusableModelError(f"{folder}: {name} was changed after it was saved (its sha256 differs). {mend}")
+            raise UnusableModelError(f"{folder}: {name} was changed after it was saved (its sha256 differs). {remedy}")
 
 
 def _sums(folder: Path) -> dict[str, dict[str, Any]]:

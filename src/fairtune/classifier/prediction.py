@@ -90,7 +90,7 @@ def _open_plain(name: str, device: str, batch_tokens: int | None) -> OpenedClass
     fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
     if fresh:
         raise ModelError(
-            f"model '{name}': it has no weights for {fresh[0]}, so it is no trained classifier; train one from it with "
+            f"model '{name}': it has no weights for {fresh[0]}, so it is not a trained classifier; train one from it with "
             f"`fairtune train DATA --model {name} -o FOLDER`."
         )
     with explain_failure(f"model '{name}': no text goes through it"):

@@ -100,7 +100,7 @@ def _show_method(method: Registration, used_by: list[str]) -> None:
 
 
 def _cost(method: Registration) -> str:
-    """What a step takes longer with the settings that it has by itself; nothing where it goes no more often through the model."""
+    """What a step takes longer with the default settings; nothing where it goes no more often through the model."""
     factor = method.step_factor
     return f" A step takes about {factor:.3g} times as long, counted in passes." if factor != 1 else ""
 

@@ -97,7 +97,7 @@ def cached(area: str, key: str, build: Callable[[Path], None], check_stop: Calla
                     built = True
     except OSError as error:
         raise DataError(
-            f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or mend that, or set "
+            f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or fix that, or set "
             f"{VARIABLE} to a folder that can be written."
         ) from None
     if (uses := _recorded.get()) is not None:

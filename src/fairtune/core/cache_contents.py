@@ -84,7 +84,7 @@ def contents() -> list[CacheArea]:
 def verify(check_stop: Callable[[], None] = lambda: None) -> list[Verified]:
     """Read every entry in full and compare it with its seal; nothing is changed, and no damage raises an error.
 
-    Unfinished builds are no entries yet, and an entry that goes away meanwhile is not counted.
+    Unfinished builds are not entries yet, and an entry that goes away meanwhile is not counted.
 
     Args:
         check_stop: called before each entry, so that a long check can be shown or stopped.
@@ -118,7 +118,7 @@ def discard(damaged: Iterable[Damaged]) -> int:
 
 
 def clear() -> Cleared:
-    """Take away every entry that nobody builds just now. Who has one open keeps it until done."""
+    """Remove every entry that no process is building now. A process that has one open keeps it until it is done."""
     entries = size = busy = 0
     try:
         for area in _areas():
@@ -157,7 +157,7 @@ def _areas() -> list[Path]:
 
 
 def _paths(area: Path) -> list[Path]:
-    """Entries and unfinished builds. Locks are no entries: they stay, since a process may wait for one."""
+    """Entries and unfinished builds. Locks are not entries: they stay, since a process may wait for one."""
     return sorted(path for path in area.iterdir() if OURS.fullmatch(path.name))
 
 

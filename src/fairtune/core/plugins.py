@@ -101,7 +101,7 @@ def note(registry: str, name: str, module: str, forget: Callable[[], object]) ->
 
 
 def plugin_of(registry: str, name: str) -> Plugin | None:
-    """The plug-in that registered a thing; None if it was no plug-in."""
+    """The plug-in that registered a thing; None if it was not a plug-in."""
     found = _noted.get((registry, name))
     if found is None:
         return None
@@ -275,10 +275,10 @@ def _of_package(module: str) -> list[Plugin]:
 
 
 def _forget(root: str, imported: bool = True) -> None:
-    """Undo what a package's plug-ins registered, so that it can be loaded anew.
+    """Undo what a package's plug-ins registered, so that it can be loaded again.
 
     Args:
-        imported: whether its modules are to be imported anew too.
+        imported: whether its modules are to be imported again, too.
     """
     for plugin in _of_package(root):
         del _loaded[plugin.module]

@@ -229,7 +229,7 @@ def _changed(
         network.load_state_dict(trained.state_dict())
     except RuntimeError:
         raise LedgerError(
-            f"the model of run {run.name} is built otherwise than what it started from. {WHOLE}"
+            f"the model of run {run.name} is built differently from what it started from. {WHOLE}"
         ) from None
     after = named_tensors(network)
     return (

@@ -121,7 +121,7 @@ def _read(path: Path) -> tuple[AboutExamples, dict[str, list[Any]]]:
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(
-            f"{path}: the examples cannot be read ({reason}); run the study again to write them anew."
+            f"{path}: the examples cannot be read ({reason}); run the study again to rewrite them."
         ) from None
 
 

@@ -184,7 +184,7 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _spread(probabilities: Tensor, mask: Tensor | None) -> tuple[float, ...]:
-    """Per head; of queries that are no padding and see at least two keys."""
+    """Per head; of queries that are not padding and see at least two keys."""
     probabilities = probabilities.double()
     seen = probabilities > 0
     logs = torch.where(seen, probabilities, 1.0).log()

@@ -60,6 +60,6 @@ def write_report(results: Results) -> dict[str, Path]:
             run_state(run.folder, remember=True)
     except OSError as error:
         raise LedgerError(
-            f"{folder}: the report cannot be written ({error.strerror}); mend that and try again."
+            f"{folder}: the report cannot be written ({error.strerror}); fix that and try again."
         ) from None
     return written

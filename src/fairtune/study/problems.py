@@ -1,4 +1,4 @@
-"""Problems of a study file, worded so that the user can mend them: where, what was found, what is allowed."""
+"""Problems of a study file, worded so that the user can fix them: where, what was found, what is allowed."""
 
 from __future__ import annotations
 

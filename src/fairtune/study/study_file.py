@@ -139,7 +139,7 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
 
 
 def _absolute(given: Any, base: FilePath) -> str | None:
-    """A folder's whole path; None for what is no folder."""
+    """A folder's whole path; None for what is not a folder."""
     if isinstance(given, str) and (given.startswith((".", "~/", "/")) or _is_folder(base / given)):
         return str((base / _expanded(given)).resolve())
     return None

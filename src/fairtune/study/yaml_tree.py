@@ -33,7 +33,7 @@ class Tree:
 
 
 class YamlProblem(Exception):  # noqa: N818 - turned into a StudyError by the reader
-    """The text is no usable YAML."""
+    """The text is not usable YAML."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -78,7 +78,7 @@ def parse_yaml(text: str) -> Tree:
     """Read one YAML document.
 
     Raises:
-        YamlProblem: bad syntax, a key given twice, a key that is no text, several documents, a value that holds itself, too much.
+        YamlProblem: bad syntax, a key given twice, a key that is not text, several documents, a value that holds itself, too much.
     """
     if len(text) > MOST_CHARACTERS:
         raise YamlProblem(1, f"a text of {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")

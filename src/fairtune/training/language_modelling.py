@@ -163,7 +163,7 @@ class LanguageModelling:
 
 
 def _padded(text: TokenBlocks, spans: list[Span]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Inputs and targets of windows, filled up on the right, where causal tokens do not look; what is no text is not scored."""
+    """Inputs and targets of windows, filled up on the right, where causal tokens do not look; what is not text is not scored."""
     width = max(end - start for start, end in spans)
     inputs = np.full((len(spans), width), text.eos, np.int64)
     targets = np.full_like(inputs, IGNORED)

@@ -18,7 +18,7 @@ from fairtune.cli.command import (
 from fairtune.core.cache import VARIABLE, cache_folder
 from fairtune.core.cache_contents import clear, contents, size_text
 
-Clear = Annotated[bool, typer.Option("--clear", help="Take everything away that nobody builds just now.")]
+Clear = Annotated[bool, typer.Option("--clear", help="Remove every entry that no process is building now.")]
 DESCRIPTIONS = {
     "blocks": "text for language models as tokens",
     "cards": "data cards",

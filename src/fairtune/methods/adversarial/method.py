@@ -57,7 +57,7 @@ class Ball:
         epsilon / sqrt(entries), as published; of linf within epsilon.
 
         Args:
-            real: which tokens are no padding, [rows, length].
+            real: which tokens are not padding, [rows, length].
         """
         draws = torch.rand(int(real.sum()), width, device=real.device) * 2 - 1
         delta = torch.zeros(*real.shape, width, device=real.device)

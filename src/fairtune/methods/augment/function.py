@@ -23,7 +23,7 @@ def name_of(given: str | Callable[..., Any]) -> str:
     """
     if isinstance(given, str):
         if not re.fullmatch(FORM, given):
-            raise ValueError(f"{given!r} is no function's name; write 'package.module:name'")
+            raise ValueError(f"{given!r} is not the name of a function; write 'package.module:name'")
         return given
     module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
     found: Any = sys.modules.get(str(module))

@@ -121,7 +121,7 @@ def augment_texts(texts: Sequence[Row], epoch: int = 0, seed: int = 0, **setting
         settings: those of the method `augment`: share, delete, swap, typo, function.
 
     Raises:
-        FairtuneError: a setting is impossible, or something is no text.
+        FairtuneError: a setting is impossible, or something is not a text.
     """
     try:
         config = AugmentConfig.model_validate(settings)

@@ -42,7 +42,7 @@ class BPSOMForSequenceClassification(nn.Module):
 
     Args:
         prefix: that name: `bert`, `roberta`, `transformer` ...
-        pooling: the token whose state is classified: the first ([CLS]), or the last that is no padding.
+        pooling: the token whose state is classified: the first ([CLS]), or the last that is not padding.
     """
 
     bpsom: BPSOMHead

@@ -63,7 +63,7 @@ _OTHERS = {
     **dict.fromkeys(("num_layers", "num_B", "layer_replication"), 256),
     **dict.fromkeys(("num_cayley_neumann_terms", "psoft_svd_lowrank_niter"), 1000),
 }
-"""Whole numbers that are no sizes, or multiply what is one."""
+"""Whole numbers that are not sizes, or multiply what is one."""
 _FEWER_ENTRIES = {"layer_replication": 64}
 NOT_INSTALLED = "the PEFT library is not installed; run `pip install 'fairtune[peft]'`"
 

@@ -127,7 +127,7 @@ class Peft(Method):
     def plain(self, model: nn.Module) -> nn.Module:
         """The adapters folded into the weights; where the library cannot, the model with its adapters."""
         merge: Any = getattr(model, "merge_and_unload", None)
-        if merge is None:  # prompts are no weights
+        if merge is None:  # prompts are not weights
             return model
         try:
             merged: nn.Module = merge()
