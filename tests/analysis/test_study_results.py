@@ -98,7 +98,7 @@ def test_classifiers_have_no_figures_of_their_last_weights(ledger: Ledger) -> No
         results.summary("oelm", which="final")
 
 
-def test_the_table_has_a_row_an_arm(ledger: Ledger) -> None:
+def test_the_table_has_one_row_per_arm(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     table = ledger.results().table()
     assert list(table.index) == ["baseline", "fast", "oelm"]

@@ -13,7 +13,7 @@ import pytest
 from tests.planned import planned_arms
 from tests.sealed import close_again
 
-from fairtune.analysis.records import steps_text
+from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results, load_results
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.events import EventLog

@@ -105,8 +105,8 @@ def test_a_run_taken_away_from_its_study_needs_to_be_told_its_checkpoint(run: Ru
     [
         (f"toy/oelm-frezee/seed-{SEED}", f"Did you mean '{NAME}'?"),
         (f"runs/toy/oelm-freeze/seed{SEED}", f"Did you mean '{NAME}'?"),
-        ("runs/toy", f"is no run; runs in runs: {NAME}."),
-        ("pyproject.toml", f"is no run; runs in runs: {NAME}."),
+        ("runs/toy", f"is not a run; runs in runs: {NAME}."),
+        ("pyproject.toml", f"is not a run; runs in runs: {NAME}."),
     ],
 )
 @pytest.mark.usefixtures("run")
@@ -151,4 +151,4 @@ def test_a_mistake_in_json() -> None:
 
 
 def test_a_folder_that_is_no_delta(tmp_path: Path) -> None:
-    assert "is no delta: it has no recipe.json" in refused("restore", tmp_path, "--out", tmp_path / "back")
+    assert "is not a delta: it has no recipe.json" in refused("restore", tmp_path, "--out", tmp_path / "back")

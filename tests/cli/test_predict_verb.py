@@ -216,7 +216,7 @@ def test_safe_csv_guards_labels_of_the_model_too(plain: Path, rows: Path, tmp_pa
         (["{plain}", "{rows}", "--json"], "write them to a file with -o FILE"),
         (["no-such-model", "{rows}"], "no-such-model: there is no such folder."),
         (["{empty}", "{rows}"], "the folder has no config.json"),
-        (["{base}", "{rows}"], "so it is no trained classifier; train one from it"),
+        (["{base}", "{rows}"], "so it is not a trained classifier; train one from it"),
         (["{plain}", "{rows}", "--device", "tpu"], "--device tpu: unknown; allowed: auto, cpu"),
     ],
 )

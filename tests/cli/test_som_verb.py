@@ -116,7 +116,7 @@ def test_a_run_before_its_first_pass_says_so(tmp_path: Path) -> None:
 def test_what_is_no_run_is_reported_with_the_runs_there_are(kept: Path, run: str) -> None:
     answer = call(run, "--runs", kept)
     assert answer.exit_code == 2
-    assert f"'{run}' is no run; runs in {kept}: made/baseline/seed-0, made/bpsom/seed-0." in answer.output
+    assert f"'{run}' is not a run; runs in {kept}: made/baseline/seed-0, made/bpsom/seed-0." in answer.output
 
 
 def test_damage_is_reported_and_nothing_is_written(tmp_path: Path) -> None:

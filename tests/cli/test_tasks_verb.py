@@ -175,7 +175,7 @@ def test_a_mirror_that_lacks_a_split_is_reported(mirror: Path) -> None:
 
 def test_a_mirror_that_is_no_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path / "nowhere"))
-    assert "nowhere, which is not a folder; mend or unset it" in facts("sst2")["missing"][0]
+    assert "nowhere, which is not a folder; fix or unset it" in facts("sst2")["missing"][0]
 
 
 def test_a_labelled_test_split_of_a_mirror_is_reported_and_the_hubs_is_not(mirror: Path) -> None:

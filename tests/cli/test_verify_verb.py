@@ -147,7 +147,7 @@ def test_files_of_the_study_are_checked_too(place: Path, name: str) -> None:
     assert f"not sound: {file.relative_to(place)}" in answer.output
     assert call("run", "toy.yaml").exit_code == 0
     if name != "plans":
-        assert call("verify").exit_code == 0, "running the study again writes it anew"
+        assert call("verify").exit_code == 0, "running the study again rewrites it"
 
 
 def test_one_study_that_cannot_be_read_does_not_hide_the_others(place: Path) -> None:
@@ -164,7 +164,7 @@ def test_one_study_that_cannot_be_read_does_not_hide_the_others(place: Path) -> 
         assert call("verify").exit_code == 1
         refused = call("report", "other")
         assert refused.exit_code == 2
-        assert "run the study again to write it anew" in refused.output
+        assert "run the study again to rewrite it" in refused.output
 
 
 def test_a_damaged_cache_is_reported(place: Path) -> None:  # noqa: ARG001

@@ -75,7 +75,7 @@ def test_a_damaged_entry_is_noticed_and_built_again(damage: str, caplog: pytest.
     assert build.calls == 2
     assert caplog.text.count("is damaged") == 1, "it is said once"
     assert cached("things", "k", build) == folder
-    assert build.calls == 2, "what was mended is whole"
+    assert build.calls == 2, "what was repaired is whole"
 
 
 def test_a_byte_that_changed_without_a_change_of_size_or_time_of_writing_is_noticed() -> None:

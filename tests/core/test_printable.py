@@ -85,8 +85,8 @@ def test_messages_of_libraries_are_written_out(
 ) -> None:
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    factory, heard = logging.getLogRecordFactory(), StringIO()
-    handler = logging.StreamHandler(heard)
+    factory, logged = logging.getLogRecordFactory(), StringIO()
+    handler = logging.StreamHandler(logged)
     try:
         make_messages_printable()
         log = logging.getLogger("somebody.else")
@@ -101,7 +101,7 @@ def test_messages_of_libraries_are_written_out(
         raise RuntimeError(ALL)
     except RuntimeError as error:
         sys.excepthook(type(error), error, error.__traceback__)
-    for said in (heard.getvalue(), warned, capsys.readouterr().err):
+    for said in (logged.getvalue(), warned, capsys.readouterr().err):
         assert r"\x1b[2J" in said
         assert raw_codes(said) == []
 

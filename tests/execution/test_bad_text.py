@@ -117,7 +117,9 @@ def test_a_bert_is_no_language_model(study: dict[str, Any], bert: Path, tmp_path
     study["model"] = str(bert)
     for _ in range(2):  # the second time from the cache
         said = refused(study, tmp_path)
-        assert "model 'tiny-bert': BertLMHeadModel is no causal language model: its tokens see those after them" in said
+        assert (
+            "model 'tiny-bert': BertLMHeadModel is not a causal language model: its tokens see those after them" in said
+        )
 
 
 def test_a_bert_has_no_attention_to_choose(classes: dict[str, Any], tmp_path: Path) -> None:

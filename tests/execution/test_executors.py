@@ -61,8 +61,8 @@ class Noting(QuietMonitor):
     def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None:
         self.seen.append((study, runs, dict(waiting)))
 
-    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
-        self.seen.append((run, kind, sorted(values)))
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
+        self.seen.append((run, event, sorted(values)))
 
     def end(self) -> None:
         self.seen.append("end")
@@ -87,7 +87,7 @@ def test_jobs_are_given_in_the_plans_order_and_each_end_is_counted(plan: Plan, t
     assert not outcome.disk_full
     assert executor.stops == 1
     assert monitor.seen[0] == ("toy", 4, {name: run.steps for name, run in zip(names, plan.runs, strict=True)})
-    assert [kind for run, kind, _ in monitor.seen[1:-1] if run == names[2]] == ["started", "progress", "refused"]
+    assert [event for run, event, _ in monitor.seen[1:-1] if run == names[2]] == ["started", "progress", "refused"]
     assert monitor.seen[-1] == "end"
 
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from fairtune.analysis.records import metrics_of
+from fairtune.analysis.ledger_runs import metrics_of
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job
 from fairtune.execution.run import prepare_run

@@ -51,8 +51,8 @@ def test_a_worker_that_hears_nothing_is_killed_with_what_it_started(
     children: list[int] = []
 
     class Interrupting(QuietMonitor):
-        def update(self, run: str, kind: str, values: Any) -> None:  # noqa: ARG002
-            if kind == "child":
+        def update(self, run: str, event: str, values: Any) -> None:  # noqa: ARG002
+            if event == "child":
                 children.append(values["pid"])
                 threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
@@ -101,7 +101,7 @@ def test_a_study_whose_folder_is_deleted_is_stopped_with_a_sentence(
     plan, began = make_plan(load_study(source)), []
 
     class Deleting(QuietMonitor):
-        def update(self, run: str, kind: str, values: Any) -> None:  # noqa: ARG002
+        def update(self, run: str, event: str, values: Any) -> None:  # noqa: ARG002
             began.append(run)
             shutil.rmtree(tmp_path / "runs")
 

@@ -178,7 +178,7 @@ def test_a_recipe_that_cannot_be_followed_is_reported(
         ("recipe.json", b"{", "is damaged: it is not JSON"),
         ("recipe.json", b"\xff", "is damaged: it is not JSON"),
         ("recipe.json", b"[]", "is damaged: its content"),
-        ("recipe.json", None, r"is no delta: it has no recipe\.json"),
+        ("recipe.json", None, r"is not a delta: it has no recipe\.json"),
         ("delta.safetensors", b"nonsense", r"delta\.safetensors is damaged"),
         ("delta.safetensors", None, r"delta\.safetensors is missing"),
     ],

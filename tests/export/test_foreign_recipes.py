@@ -138,11 +138,11 @@ def test_other_parts_are_checked_too(delta: Path, tmp_path: Path, change: dict[s
 def test_a_recipe_that_is_no_file_is_not_waited_for(delta: Path, tmp_path: Path) -> None:
     (delta / "recipe.json").unlink()
     os.mkfifo(delta / "recipe.json")
-    with pytest.raises(LedgerError, match="a device or a pipe, no regular file"):
+    with pytest.raises(LedgerError, match="a device or a pipe, not a regular file"):
         restore_delta(delta, tmp_path / "whole")
     (delta / "recipe.json").unlink()
     (delta / "recipe.json").symlink_to("/dev/zero")
-    with pytest.raises(LedgerError, match="a device or a pipe, no regular file"):
+    with pytest.raises(LedgerError, match="a device or a pipe, not a regular file"):
         restore_delta(delta, tmp_path / "whole")
     (delta / "recipe.json").unlink()
     (delta / "recipe.json").write_text("[" * 100_000)

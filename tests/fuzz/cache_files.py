@@ -41,7 +41,7 @@ def _task(file: Path) -> Any:
 
 
 def _after_damage(seed: int, use: Any) -> Outcome | None:
-    """Use, damage a file of the cache, use again, and see that verify says so and mends it."""
+    """Use, damage a file of the cache, use again, and see that verify says so and repairs it."""
     dice, equal = random.Random(seed), use()
     files = sorted(path for path in cache_folder().rglob("*") if path.is_file() and path.suffix != ".lock")
     file = dice.choice(files)

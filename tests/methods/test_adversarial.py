@@ -84,7 +84,7 @@ def test_all_passes_of_freelb_have_the_same_dropout() -> None:
     adversarial_backward(model, batch, "pgd")
     hook.remove()
     assert torch.equal(masks[0], masks[1]) and torch.equal(masks[1], masks[2]), "as published"  # noqa: PT018
-    assert not torch.equal(masks[3], masks[4]), "while FGM and PGD draw it anew"
+    assert not torch.equal(masks[3], masks[4]), "while FGM and PGD draw it again"
 
 
 def test_without_a_mask_every_token_is_real() -> None:

@@ -163,7 +163,7 @@ def test_the_share_of_examples_that_are_changed() -> None:
     assert sum(a != b for a, b in zip(many, new, strict=True)) == pytest.approx(500, rel=0.15)
     again = augment_texts(many, share=0.25, delete=0.5, epoch=1)
     both = sum(a != o and b != o for a, b, o in zip(new, again, many, strict=True))
-    assert both == pytest.approx(125, rel=0.35), "drawn anew in each epoch"
+    assert both == pytest.approx(125, rel=0.35), "drawn again in each epoch"
     assert augment_texts(many, share=0.0) == many
 
 
@@ -251,9 +251,9 @@ def test_a_module_that_cannot_be_imported_is_reported(tmp_path: Path, monkeypatc
     ({"swap": -0.1}, "swap: found -0.1"),
     ({"typo": "0.1"}, "typo: found '0.1'"),
     ({"share": 2}, "share: found 2"),
-    ({"function": "translate"}, "function: 'translate' is no function's name; write 'package.module:name'"),
-    ({"function": "a:b:c"}, "'a:b:c' is no function's name"),
-    ({"function": "my-texts.py:f"}, "'my-texts.py:f' is no function's name"),
+    ({"function": "translate"}, "function: 'translate' is not the name of a function; write 'package.module:name'"),
+    ({"function": "a:b:c"}, "'a:b:c' is not the name of a function"),
+    ({"function": "my-texts.py:f"}, "'my-texts.py:f' is not the name of a function"),
     ({"function": 3}, "function: found 3"),
     ({"insert": 0.1}, "insert: unknown key"),
 ])  # fmt: skip

@@ -181,7 +181,7 @@ def test_a_folder_that_is_none_of_ours_or_damaged_is_reported(tmp_path: Path, ti
     ("bert", {"problem_type": "regression"}, "outputs for regression"),
     ("bert", {"problem_type": "multi_label_classification"}, "outputs for multi label classification"),
     ("bart", {}, "BartForSequenceClassification is an encoder-decoder"),
-    ("gpt2", {}, "GPT2LMHeadModel is no classifier of texts"),
+    ("gpt2", {}, "GPT2LMHeadModel is not a classifier of texts"),
 ])  # fmt: skip
 def test_a_model_that_does_not_tell_classes_apart_is_refused(name: str, changes: dict[str, Any], expected: str) -> None:
     network = architectures.build(name)

@@ -23,7 +23,7 @@ from tests.execution.conftest import ToyStudy, digests, perform_here
 
 pytest.importorskip("peft")
 
-KINDS: dict[str, tuple[dict[str, Any], int]] = {
+ADAPTER_TYPES: dict[str, tuple[dict[str, Any], int]] = {
     "lora": ({"r": 4, "lora_dropout": 0.1}, 2 * 2 * (4 * 32 + 32 * 4)),
     "dora": ({"r": 4}, 2 * 2 * (4 * 32 + 32 * 4 + 32)),
     "ia3": ({}, 2 * (32 + 32 + 32 + 64)),
@@ -31,10 +31,10 @@ KINDS: dict[str, tuple[dict[str, Any], int]] = {
     "oft": ({"oft_block_size": 8}, 2 * 2 * 4 * (8 * 7 // 2)),
     "ln_tuning": ({"target_modules": ["LayerNorm"]}, 5 * 2 * 32),
 }
-"""Settings of a kind, and how many parameters its adapters have in the tiny model."""
+"""Settings of an adapter type, and how many parameters its adapters have in the tiny model."""
 ADALORA = {"init_r": 6, "target_r": 2, "total_step": 8, "tinit": 1, "tfinal": 3, "deltaT": 1}
 HEAD = 2 * 32 + 2
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_type = pytest.mark.parametrize("adapter_type", ADAPTER_TYPES)
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +59,8 @@ def method(seed: int = 0, **settings: Any) -> Method:
     return create_method(parse_method_use({"peft": settings}), seed)
 
 
-def of_kind(kind: str, seed: int = 0) -> Method:
-    return method(seed, type=kind, **KINDS[kind][0])
+def adapter_method(adapter_type: str, seed: int = 0) -> Method:
+    return method(seed, type=adapter_type, **ADAPTER_TYPES[adapter_type][0])
 
 
 def bits(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -81,12 +81,12 @@ def train(model: nn.Module, steps: int = 3) -> None:
         optimizer.zero_grad()
 
 
-@each_kind
-def test_adapters_and_the_head_train_and_nothing_else_moves(load: Any, kind: str) -> None:
+@each_type
+def test_adapters_and_the_head_train_and_nothing_else_moves(load: Any, adapter_type: str) -> None:
     loaded = load()
     checkpoint = bits(loaded.network)
-    model = of_kind(kind).prepare(loaded.network)
-    assert sum(p.numel() for p in trainable(model).values()) == KINDS[kind][1] + HEAD
+    model = adapter_method(adapter_type).prepare(loaded.network)
+    assert sum(p.numel() for p in trainable(model).values()) == ADAPTER_TYPES[adapter_type][1] + HEAD
     before = bits(model)
     train(model)
     after = model.state_dict()
@@ -98,42 +98,45 @@ def test_adapters_and_the_head_train_and_nothing_else_moves(load: Any, kind: str
             assert torch.equal(tensor, checkpoint[str(known)]), name
 
 
-@each_kind
-def test_the_card_has_the_checkpoint_the_adapters_and_the_head_apart(load: Any, kind: str) -> None:
+@each_type
+def test_the_card_has_the_checkpoint_the_adapters_and_the_head_apart(load: Any, adapter_type: str) -> None:
     loaded = load()
     untouched = make_init_card(loaded.network, loaded)
-    model = of_kind(kind).prepare(loaded.network)
+    model = adapter_method(adapter_type).prepare(loaded.network)
     card = make_init_card(model, loaded)
     assert (card.same, card.changed, card.unverified) == (untouched.same, (), ())
     assert {"classifier.weight", "classifier.bias"} < set(card.new)
     assert len(set(card.new)) == len(card.new)
     assert set(card.frozen) >= set(loaded.from_checkpoint), "frozen tensors go by the checkpoint's names"
-    assert card.parameters.trainable == KINDS[kind][1] + HEAD
+    assert card.parameters.trainable == ADAPTER_TYPES[adapter_type][1] + HEAD
     assert json.loads(json.dumps(card.as_json()))["changed"] == []
 
 
-@each_kind
-def test_adapters_depend_on_the_seed_alone_and_disturb_no_other_draw(load: Any, kind: str) -> None:
+@each_type
+def test_adapters_depend_on_the_seed_alone_and_disturb_no_other_draw(load: Any, adapter_type: str) -> None:
     def prepared(seed: int, noise: int) -> dict[str, torch.Tensor]:
         network = load().network
         torch.manual_seed(noise)
         state = torch.get_rng_state()
-        model = of_kind(kind, seed).prepare(network)
+        model = adapter_method(adapter_type, seed).prepare(network)
         assert torch.equal(torch.get_rng_state(), state)
         return bits(model)
 
     first, again, other = prepared(1, 10), prepared(1, 20), prepared(2, 10)
     assert all(torch.equal(first[name], again[name]) for name in first)
-    if kind in ("lora", "dora"):  # the other kinds start from constants, or from a key that is a field of its own
+    if adapter_type in (
+        "lora",
+        "dora",
+    ):  # the other types start from constants, or from a key that is a field of its own
         assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
-@each_kind
-def test_a_fresh_adapter_changes_no_answer(load: Any, kind: str) -> None:
+@each_type
+def test_a_fresh_adapter_changes_no_answer(load: Any, adapter_type: str) -> None:
     network, ids = load().network.eval(), torch.arange(5, 25).reshape(2, 10)
     with torch.no_grad():
         before = network(input_ids=ids).logits
-        after = of_kind(kind).prepare(network).eval()(input_ids=ids).logits
+        after = adapter_method(adapter_type).prepare(network).eval()(input_ids=ids).logits
     torch.testing.assert_close(after, before, atol=1e-6, rtol=1e-5)
 
 
@@ -165,11 +168,20 @@ def interrupted(job: Any, looks: int) -> None:
     assert perform_here(job)["status"] == "finished"
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "adalora"])
-def test_an_interrupted_run_ends_with_the_same_bits_and_folds_into_a_plain_model(toy: ToyStudy, kind: str) -> None:
+@pytest.mark.parametrize("adapter_type", [*ADAPTER_TYPES, "adalora"])
+def test_an_interrupted_run_ends_with_the_same_bits_and_folds_into_a_plain_model(
+    toy: ToyStudy, adapter_type: str
+) -> None:
     from transformers import AutoModelForSequenceClassification
 
-    uses = [{"peft": {"type": kind, **(KINDS[kind][0] if kind in KINDS else ADALORA)}}]
+    uses = [
+        {
+            "peft": {
+                "type": adapter_type,
+                **(ADAPTER_TYPES[adapter_type][0] if adapter_type in ADAPTER_TYPES else ADALORA),
+            }
+        }
+    ]
     whole, broken = toy.job("whole", uses), toy.job("broken", uses)
     assert perform_here(whole)["status"] == "finished"
     interrupted(broken, looks=9)

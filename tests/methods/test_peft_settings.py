@@ -14,12 +14,12 @@ from pydantic import ConfigDict, TypeAdapter
 from fairtune.core.errors import ModelError
 from fairtune.methods.peft import PeftConfig
 from fairtune.methods.peft import checks as checking
-from fairtune.methods.peft.checks import LARGEST, UNFIT_KINDS
+from fairtune.methods.peft.checks import LARGEST, UNFIT_ADAPTER_TYPES
 from fairtune.methods.peft.library import (
     INFRASTRUCTURE,
     UNKNOWN,
+    library_adapter_types,
     library_folder,
-    library_kinds,
 )
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.study.fields import schema_root
@@ -45,10 +45,10 @@ def read(settings: Any) -> PeftConfig:
 def known() -> Any:
     folder = library_folder()
     assert folder is not None
-    return library_kinds(folder)
+    return library_adapter_types(folder)
 
 
-def test_every_kind_of_the_library_is_found_with_exactly_its_fields(known: Any) -> None:
+def test_every_adapter_type_of_the_library_is_found_with_exactly_its_fields(known: Any) -> None:
     theirs = {str(getattr(name, "value", name)).lower(): cls for name, cls in peft.PEFT_TYPE_TO_CONFIG_MAPPING.items()}
     assert set(known) - {"dora"} == set(theirs)
     for name, config in theirs.items():
@@ -62,8 +62,8 @@ def test_every_kind_of_the_library_is_found_with_exactly_its_fields(known: Any) 
 
 
 def test_every_field_has_a_help_text_and_takes_its_own_default(known: Any) -> None:
-    for kind in known.values():
-        for field in kind.fields:
+    for adapter_type in known.values():
+        for field in adapter_type.fields:
             assert len(field.help) > 3
             if field.default is not UNKNOWN:
                 TypeAdapter(field.type, config=ConfigDict(strict=True)).validate_python(field.default)
@@ -181,10 +181,10 @@ def test_the_json_schema_agrees_with_the_reader(settings: Any, valid: bool) -> N
             read(settings)
 
 
-def test_the_json_schema_carries_every_kind_with_help_and_defaults() -> None:
+def test_the_json_schema_carries_every_adapter_type_with_help_and_defaults() -> None:
     branches = PeftConfig.model_json_schema()["allOf"]
     fields = {branch["if"]["properties"]["type"]["const"]: branch["then"]["properties"] for branch in branches}
-    assert not set(fields) & set(UNFIT_KINDS)
+    assert not set(fields) & set(UNFIT_ADAPTER_TYPES)
     bounds = {"minimum": -LARGEST, "maximum": LARGEST}
     assert fields["lora"]["r"] == {"type": "integer", "default": 8, "description": "Lora attention dimension", **bounds}
     assert fields["lora"]["bias"]["enum"] == ["none", "all", "lora_only"]

@@ -176,10 +176,10 @@ os.write(outbox, repr((asked, os.read(inbox, 99))).encode())
 """
 ROWS = f"""
 import os, sys
-from fairtune.core.pipes import undisturbed
+from fairtune.core.pipes import hide_stdio
 rows = sys.stdin
 first = rows.readline()
-with undisturbed():
+with hide_stdio():
     os.write(1, b"noise")
     print("noise")
     {ASK.replace(chr(10), chr(10) + "    ")}

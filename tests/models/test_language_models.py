@@ -192,7 +192,7 @@ def test_causal_checkpoints_load_and_are_proved(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["bert", "roberta", "electra"])
 def test_a_model_that_sees_ahead_is_no_language_model(name: str, tmp_path: Path) -> None:
     source = saved(build(name), tmp_path)
-    with pytest.raises(ModelError, match=r"is no causal language model: its tokens see those after them"):
+    with pytest.raises(ModelError, match=r"is not a causal language model: its tokens see those after them"):
         load_language_model(source)
 
 

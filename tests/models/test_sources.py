@@ -93,7 +93,7 @@ def damage(folder: Path, fault: str) -> None:
         ("no weights", "no *.safetensors weights."),
         ("pickle", "Only pickled weights are there, which fairtune never loads; convert them to safetensors"),
         ("shard missing", "weights are missing: b.safetensors"),
-        ("bad index", "model.safetensors.index.json is no index of weights"),
+        ("bad index", "model.safetensors.index.json is not an index of weights"),
     ],
 )
 def test_a_folder_that_is_no_model_is_reported(model: Path, fault: str, words: str) -> None:

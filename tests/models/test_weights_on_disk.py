@@ -97,7 +97,7 @@ def test_links_within_the_folder_and_to_it_are_followed(model: Path, tmp_path: P
 def test_an_index_of_wrong_types_is_reported(model: Path, content: str) -> None:
     (model / SINGLE).rename(model / "a.safetensors")
     (model / INDEX).write_text(content)
-    refused(model, rf"{INDEX} is no index of weights")
+    refused(model, rf"{INDEX} is not an index of weights")
 
 
 def test_of_a_single_file_and_an_index_the_one_that_is_loaded_is_hashed(model: Path, tiny_model: Path) -> None:

@@ -21,7 +21,7 @@ from fairtune.report.figures.palette import (
 )
 from fairtune.report.sections.maps.cell_maps import cell_colours, combined_map, letters_of, spread_out
 from fairtune.report.sections.maps.cells import extent, outlines, short_count
-from fairtune.report.sections.maps.content import when
+from fairtune.report.sections.maps.content import pass_label
 from fairtune.report.sections.maps.units import component_planes, planes_of
 
 
@@ -74,7 +74,7 @@ def test_colours_fade_with_reliability_and_letters_can_be_read(records: list[Map
     assert [letter == "" for letter in letters_of(records[-1])] == (records[-1].labels == -1).tolist()
 
 
-def test_planes_are_one_a_unit_with_the_removed_last(records: list[MapRecord]) -> None:
+def test_there_is_one_plane_per_unit_with_the_removed_last(records: list[MapRecord]) -> None:
     planes = planes_of(records)
     assert [(plane.unit, plane.gone) for plane in planes] == [
         (0, None), (2, None), (3, None), (5, None), (7, None), (1, "epoch 2"), (4, "epoch 3"), (6, "epoch 3"),
@@ -104,10 +104,10 @@ def test_of_many_passes_some_are_shown_with_the_first_and_the_last(records: list
     assert spread_out(records) == records
 
 
-def test_passes_go_by_epoch_where_there_is_one_an_epoch(records: list[MapRecord]) -> None:
+def test_passes_go_by_epoch_where_there_is_one_per_epoch(records: list[MapRecord]) -> None:
     passes = [record.figures for record in records]
-    assert [when(one, passes) for one in passes] == ["epoch 1", "epoch 2", "epoch 3"]
-    assert when(passes[0], [passes[0], passes[0]]) == "step 5"
+    assert [pass_label(one, passes) for one in passes] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert pass_label(passes[0], [passes[0], passes[0]]) == "step 5"
 
 
 @pytest.mark.parametrize(("count", "expected"), [(7, "7"), (9999, "9999"), (12_345, "12k"), (3_400_000, "3M")])

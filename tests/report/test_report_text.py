@@ -77,7 +77,7 @@ def test_nothing_of_a_classifier_is_said(text_files: dict[str, str]) -> None:
             r"\bcheckpoint\b", page.replace("there is no checkpoint", "").replace("selects checkpoints", "")
         )
         assert "data card" not in page
-        assert "427." not in page, "a perplexity is no share"
+        assert "427." not in page, "a perplexity is not a share"
     assert "accuracy" not in text_files["html"].split("<h2>Results</h2>")[0]
 
 
@@ -127,7 +127,7 @@ def test_a_fresh_model_is_compared_with_its_own_draw(text_files: dict[str, str],
     assert text_content.header.from_scratch
 
 
-def test_the_table_fits_in_a_hundred_columns_with_a_line_an_arm(kept_text_ledger: MadeTextLedger) -> None:
+def test_the_table_fits_in_a_hundred_columns_with_one_line_per_arm(kept_text_ledger: MadeTextLedger) -> None:
     text = in_terminal(kept_text_ledger)
     assert max(len(line) for line in text.splitlines()) <= 100
     lines = {line.split()[0]: line for line in text.splitlines()[3:11]}

@@ -10,7 +10,7 @@ import pytest
 from fairtune.methods.arms import named_arms
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
-from fairtune.study.audit import differences
+from fairtune.study.audit import arm_settings, find_differences
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import Study, study_json_schema
@@ -118,9 +118,10 @@ def test_the_plan_is_the_same_whether_methods_are_named_or_written_out(tiny_mode
 
 def test_the_audit_sees_resolved_arms() -> None:
     found = study({"baseline": {}, "baseline-fast": {"lr": 1e-4}, "oelm-freeze": {"lr": 1e-4}})
-    controls = {d.arm: d.control for d in differences(found)}
+    controls = {d.arm: d.control for d in find_differences(arm_settings(found, {}), found.compare.to)}
     assert controls == {"baseline-fast": "baseline-fast", "oelm-freeze": "baseline-fast"}
-    assert differences(study(["baseline", "oelm-freeze", "oelm-random"])) == ()
+    alike = study(["baseline", "oelm-freeze", "oelm-random"])
+    assert find_differences(arm_settings(alike, {}), alike.compare.to) == ()
 
 
 @pytest.mark.parametrize("arms", [["baseline", "oelm-freeze"], {"baseline": {}, "oelm-freeze": {"epochs": 1}}])

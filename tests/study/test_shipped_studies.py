@@ -164,7 +164,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("profile", [None, "laptop"])
 @pytest.mark.parametrize("task", ["sst2", "mrpc", "cola"])
-def test_the_bpsom_studies_have_the_published_settings_and_one_change_an_arm(task: str, profile: str | None) -> None:
+def test_the_bpsom_studies_have_the_published_settings_and_one_change_per_arm(task: str, profile: str | None) -> None:
     study = load_study(ROOT / "studies" / f"bpsom-{task}.yaml", profile=profile)
     assert (study.task, study.compare.to, list(study.arms)) == (task, "baseline", list(BPSOM))
     assert len({study.settings(arm) for arm in study.arms}) == 1, "no arm has settings of its own"

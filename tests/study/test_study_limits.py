@@ -20,7 +20,7 @@ from fairtune.settings.values import (
     MOST_RUNS,
 )
 from fairtune.study.plan import make_plan
-from fairtune.study.problems import MOST_TOLD, StudyError
+from fairtune.study.problems import MOST_SHOWN, StudyError
 from fairtune.study.schema import study_json_schema
 from fairtune.study.study_file import check_file, load_study
 from fairtune.tasks import splits
@@ -187,8 +187,8 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         (method("weighted_ce", weights={"a": math.nan}), "from 1e-9 to 1e9"),
         (method("weighted_ce", weights=[-1, 1]), "from 1e-9 to 1e9"),
         (method("layerwise_lr", head_multiplier=1e300), "1,000,000 or less"),
-        (method("layerwise_lr", groups=[{"match": "a{99999999999}", "lr": 1}]), "no regular expression"),
-        (method("layerwise_lr", groups=[{"match": "(" * 500, "lr": 1}]), "no regular expression"),
+        (method("layerwise_lr", groups=[{"match": "a{99999999999}", "lr": 1}]), "not a regular expression"),
+        (method("layerwise_lr", groups=[{"match": "(" * 500, "lr": 1}]), "not a regular expression"),
         (method("layerwise_lr", groups=[{"match": "x" * 1001, "lr": 1}]), "at most 1,000"),
         (method("augment", function="a" * 1001 + ":b"), "at most 1,000"),
         ({"arms": {"baseline": {"methods": ["ema"] * 33}}}, "33 entries; allowed: at most 32"),
@@ -271,7 +271,7 @@ def test_thousands_of_problems_are_reported_by_the_first() -> None:
     arms = {f"a{i}": {f"z{j}": 1 for j in range(15)} for i in range(900)}
     with pytest.raises(StudyError) as caught:
         load_study({**BASE, "arms": {"baseline": {}, **arms}})
-    assert len(caught.value.problems) == MOST_TOLD + 1
+    assert len(caught.value.problems) == MOST_SHOWN + 1
     assert "and more" in str(caught.value)
 
 
@@ -309,8 +309,8 @@ def test_a_mapping_has_the_same_limits() -> None:
 def test_a_study_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     for file, words in (
-        (tmp_path / "pipe.yaml", "it is a device or a pipe, no regular file"),
-        (Path("/dev/zero"), "it is a device or a pipe, no regular file"),
+        (tmp_path / "pipe.yaml", "it is a device or a pipe, not a regular file"),
+        (Path("/dev/zero"), "it is a device or a pipe, not a regular file"),
         (tmp_path, "it is a folder"),
         (tmp_path / ("x" * 300), "File name too long"),
         (Path("a\0b"), "no file has such a name"),

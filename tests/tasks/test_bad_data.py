@@ -1,4 +1,4 @@
-"""Data as users really have it: each fault is named in one sentence with its place; what can be mended silently and safely is."""
+"""Data as users really have it: each fault is named in one sentence with its place; what can safely be fixed in silence is."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_folder_of_shards_is_one_file(tmp_path: Path) -> None:
     assert parts.fingerprint == whole.fingerprint
     assert {name: split.ids for name, split in parts.splits.items()} == {n: s.ids for n, s in whole.splits.items()}
     write_rows(folder / "part-9.csv", ROWS)
-    assert "files of several formats (.csv, .jsonl); keep one kind" in refusal(folder)
+    assert "files of several formats (.csv, .jsonl); keep one format" in refusal(folder)
 
 
 def test_a_damaged_shard_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Training data that holds what is reported is refused when the plan is made, unless it is mended or allowed."""
+"""Training data that holds what is reported is refused when the plan is made, unless it is fixed or allowed."""
 
 from __future__ import annotations
 

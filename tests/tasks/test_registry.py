@@ -111,7 +111,7 @@ def test_it_is_listed_with_the_others_and_by_itself(tmp_path: Path) -> None:
         ({"name": "titles"}, "fairtune's own catalogue"),
         ({"about": " "}, "about must be one line"),
         ({"licence": ""}, "licence must be one line"),
-        ({"train": "rows.csv"}, "relative to nobody knows what"),
+        ({"train": "rows.csv"}, "is a relative path, which depends"),
         ({"train": 3}, "give a file, a folder or a function"),
         ({"metric": "perplexity"}, "allowed: accuracy, macro_f1, f1, mcc"),
         ({"metric": "f1", "labels": ["a", "b", "c"]}, "f1 is for two classes"),

@@ -10,13 +10,13 @@ import pytest
 
 from fairtune.tasks.titles import kinds
 from fairtune.tasks.titles.corruption import Draws, kind
-from fairtune.tasks.titles.noise import dress
+from fairtune.tasks.titles.noise import vary_surface
 from fairtune.tasks.titles.phrases import (
     MADE,
     RULES,
     SLOT,
     WORDS,
-    say,
+    expand_phrase,
 )
 from fairtune.tasks.titles.vocabulary import SECTIONS
 
@@ -93,7 +93,7 @@ def test_odd_titles_are_corrupted_or_declined(name: str, title: str) -> None:
 @pytest.mark.parametrize("title", ["Two words", "Ænigma – ωμέγα", "中文 标题", "x y", "((( :: ---", "a-b: c"])
 def test_odd_titles_can_be_dressed(title: str) -> None:
     draws = Draws(0, lambda: OTHER)
-    assert all(dress(title, draws).strip() for _ in range(100))
+    assert all(vary_surface(title, draws).strip() for _ in range(100))
 
 
 def test_every_slot_of_every_pattern_has_something_to_fill_it() -> None:
@@ -118,7 +118,7 @@ def test_every_rule_is_used_or_a_kind() -> None:
 def test_rules_say_many_things() -> None:
     draws = Draws(5, lambda: OTHER)
     for rule in ("person", "institution", "journal", "conference"):
-        assert len({say(rule, draws) for _ in range(1000)}) > 700, rule
+        assert len({expand_phrase(rule, draws) for _ in range(1000)}) > 700, rule
 
 
 def test_a_kind_must_be_new_and_documented() -> None:

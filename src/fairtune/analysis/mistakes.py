@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.analysis.records import RunRecord
+from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.ledger.predictions import Predictions, read_predictions
 from fairtune.settings.metrics import predicted_classes
 
@@ -48,7 +48,7 @@ class Answers:
         return np.asarray(self.right.mean(axis=0))
 
 
-def read_answers(runs: Sequence[RunRecord], split: str) -> Answers | None:
+def read_answers(runs: Sequence[LedgerRun], split: str) -> Answers | None:
     """The answers of some runs; None where none scored the split, or not all the same examples of it."""
     found = [read_predictions(run.folder.predictions, split) for run in runs]
     scored = [one for one in found if isinstance(one, Predictions)]

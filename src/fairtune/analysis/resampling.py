@@ -137,7 +137,7 @@ def metric_from_totals(metric: str) -> Callable[[Floats], Floats]:
 def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, draws: int = DRAWS) -> float:
     """Variance of the mean difference (ours - theirs) of a metric over seeds and examples, two seeds or more.
 
-    Two known biases of the plain two-way bootstrap are mended. With few seeds it is too sure of itself by (n-1)/n: one seed
+    Two known biases of the plain two-way bootstrap are corrected. With few seeds it is too sure of itself by (n-1)/n: one seed
     fewer is drawn than there are (Rao and Wu 1988). And luck that belongs to one seed on one example is counted three
     times, since drawing seeds, examples and both each show it: the two surplus shares are taken off (Owen 2007).
 

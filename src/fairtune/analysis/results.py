@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.records import RunRecord, difference_of, steps_text, steps_to_loss
+from fairtune.analysis.ledger_runs import LedgerRun, difference_of, steps_text, steps_to_loss
 from fairtune.analysis.resampling import scored
 from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
 from fairtune.analysis.verdicts import Verdict, judge, left_out_pairs
@@ -23,7 +23,7 @@ from fairtune.settings.metrics import METRICS, title_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Results", "RunRecord", "load_results"]
+__all__ = ["Comparison", "LedgerRun", "Results", "load_results"]
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class Results:
         return float(self.plan["compare"]["confidence"])
 
     @cached_property
-    def runs(self) -> list[RunRecord]:
+    def runs(self) -> list[LedgerRun]:
         """Every run of the newest plan, in its order."""
-        return [self._record(run) for run in self.plan["runs"]]
+        return [self._ledger_run(run) for run in self.plan["runs"]]
 
-    def _record(self, run: dict[str, Any]) -> RunRecord:
+    def _ledger_run(self, run: dict[str, Any]) -> LedgerRun:
         folder = run_folder(self.runs_folder, self.study, run["arm"], run["seed"])
-        return RunRecord(run["arm"], run["seed"], run["position"], folder, run_state(folder, run["key"]))
+        return LedgerRun(run["arm"], run["seed"], run["position"], folder, run_state(folder, run["key"]))
 
     @cached_property
     def exclusions(self) -> list[str]:
@@ -104,7 +104,7 @@ class Results:
     def failures(self) -> dict[str, str]:
         return {f"{r.arm}/seed-{r.seed}": str(r.result.get("reason")) for r in self.runs if r.status == "failed"}
 
-    def finished(self, arm: str) -> list[RunRecord]:
+    def finished(self, arm: str) -> list[LedgerRun]:
         return [run for run in self.runs if run.arm == arm and run.status == "finished"]
 
     def summary(self, arm: str, metric: str | None = None, which: Literal["test", "final"] = "test") -> Summary:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.analysis.records import metrics_of
+from fairtune.analysis.ledger_runs import metrics_of
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES
@@ -84,7 +84,7 @@ def _study_files(home: Path) -> Iterator[str]:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
             yield f"{file} {reason}."
     if (home / EXAMPLES).exists() and about_examples(home / EXAMPLES) is None:
-        yield f"{home / EXAMPLES} is not what was written; running the study again writes it anew."
+        yield f"{home / EXAMPLES} is not what was written; running the study again rewrites it."
 
 
 def _figures(folder: RunFolder, state: RunState) -> str | None:

@@ -45,7 +45,7 @@ def read_texts(given: Any, what: str = "texts") -> Given:
         what: they are called in messages.
 
     Raises:
-        InputError: naming the first one that is no text, and its position from 0.
+        InputError: naming the first one that is not a text, and its position from 0.
     """
     if isinstance(given, Given):
         return given
@@ -128,7 +128,7 @@ def _require_unicode(texts: list[Texts], what: str) -> None:
             "".join(row).encode()
         except UnicodeEncodeError:
             raise InputError(
-                f"{what}: position {place} holds half of a surrogate pair, {shown(row)}, which no encoding can write; mend it "
+                f"{what}: position {place} holds half of a surrogate pair, {shown(row)}, which no encoding can write; fix it "
                 "with text.encode(errors='replace').decode()."
             ) from None
 

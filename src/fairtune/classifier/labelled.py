@@ -41,7 +41,7 @@ class Labelled:
         known = set(others.texts.itertuples(index=False, name=None))
         return sum(row in known for row in self.texts.itertuples(index=False, name=None))
 
-    def like(self, others: Labelled) -> Labelled:
+    def with_labels_of(self, others: Labelled) -> Labelled:
         """The same rows with the labels as another file writes them: a CSV's "1" is a JSON's 1.
 
         Raises:
@@ -72,28 +72,28 @@ def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
     rows: list[tuple[str, ...]] = []
     labels: list[Any] = []
     for file in shards(path):
-        for records in RowReader(str(file)):
-            check_columns(records.where, records.columns, [*texts, label])
-            rows += records.texts(texts)
-            labels += _labels(records, label)
+        for chunk in RowReader(str(file)):
+            check_columns(chunk.where, chunk.columns, [*texts, label])
+            rows += chunk.texts(texts)
+            labels += _labels(chunk, label)
     table = pd.DataFrame(rows, columns=list(texts), dtype=object)
     return Labelled(path, table, pd.Series(labels, name=label, dtype=object))
 
 
-def _labels(records: RowBatch, column: str) -> list[Any]:
+def _labels(chunk: RowBatch, column: str) -> list[Any]:
     found = []
-    for number, value in zip(records.numbers, records.values(column), strict=True):
+    for number, value in zip(chunk.numbers, chunk.values(column), strict=True):
         if is_missing(value) or value == "":
-            raise DataError(f"{records.where}: row {number}: column '{column}' has no label; fill or remove the row.")
+            raise DataError(f"{chunk.where}: row {number}: column '{column}' has no label; fill or remove the row.")
         if isinstance(value, list | dict):
             raise DataError(
-                f"{records.where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value."
+                f"{chunk.where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value."
             )
         if not isinstance(value, str | int | float):
             raise DataError(
-                f"{records.where}: row {number}: column '{column}' holds {str(value)[:60]} ({type(value).__name__}); a label is a "
+                f"{chunk.where}: row {number}: column '{column}' holds {str(value)[:60]} ({type(value).__name__}); a label is a "
                 "text or a number: write it as one."
             )
-        require_label(records.where, number, column, str(value))
+        require_label(chunk.where, number, column, str(value))
         found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
     return found

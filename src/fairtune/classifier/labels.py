@@ -16,7 +16,7 @@ from fairtune.tasks.splits import MOST_CLASSES
 from fairtune.tasks.task import Labels
 
 Values = list[str] | list[int] | list[bool]
-KINDS: dict[type, str] = {str: "texts", int: "whole numbers", bool: "truth values"}
+LABEL_TYPE_NAMES: dict[type, str] = {str: "texts", int: "whole numbers", bool: "truth values"}
 MOST_SHOWN = 20
 
 
@@ -41,7 +41,7 @@ class Classes:
         return tuple(map(str, self.values))
 
     @property
-    def kind(self) -> type:
+    def label_type(self) -> type:
         return type(self.values[0])
 
     def numbers(self, labels: Values, what: str = "labels") -> Labels:
@@ -50,10 +50,10 @@ class Classes:
         Raises:
             InputError: naming one that was not there at fit.
         """
-        if labels and type(labels[0]) is not self.kind:
+        if labels and type(labels[0]) is not self.label_type:
             raise InputError(
-                f"{what}: found {KINDS[type(labels[0])]} such as {shown(labels[0])}, but the classifier was fitted on "
-                f"{KINDS[self.kind]}: {_listed(self.values)}."
+                f"{what}: found {LABEL_TYPE_NAMES[type(labels[0])]} such as {shown(labels[0])}, but the classifier was fitted on "
+                f"{LABEL_TYPE_NAMES[self.label_type]}: {_listed(self.values)}."
             )
         known = {value: number for number, value in enumerate(self.values)}
         for place, label in enumerate(labels):
@@ -68,13 +68,13 @@ class Classes:
 
 
 def read_labels(given: Any, examples: int, what: str = "labels") -> Values:
-    """Labels as Python's own values, all of one kind.
+    """Labels as Python's own values, all of one type.
 
     Args:
         examples: how many texts they belong to.
 
     Raises:
-        InputError: naming the first one that is no label, and its position from 0.
+        InputError: naming the first one that is not a label, and its position from 0.
     """
     if given is None:
         raise InputError(
@@ -85,12 +85,15 @@ def read_labels(given: Any, examples: int, what: str = "labels") -> Values:
     labels = [_label(value, place, what) for place, value in enumerate(_rows(given, what))]
     if len(labels) != examples:
         raise InputError(f"{what}: found {len(labels):,} for {examples:,} texts; each text needs one label.")
-    kinds: dict[type, int] = {}
+    first_places: dict[type, int] = {}
     for place, label in enumerate(labels):
-        kinds.setdefault(type(label), place)
-    if len(kinds) > 1:
-        found = one_of(f"{KINDS[kind]} ({shown(labels[place])} at position {place})" for kind, place in kinds.items())
-        raise InputError(f"{what}: found several kinds: {found}; write them alike.")
+        first_places.setdefault(type(label), place)
+    if len(first_places) > 1:
+        found = one_of(
+            f"{LABEL_TYPE_NAMES[label_type]} ({shown(labels[place])} at position {place})"
+            for label_type, place in first_places.items()
+        )
+        raise InputError(f"{what}: found several types: {found}; write them alike.")
     return labels
 
 

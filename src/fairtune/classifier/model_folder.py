@@ -30,7 +30,7 @@ from fairtune.models.tokenizers import TRIED, load_tokenizer
 from fairtune.models.transformers_files import explain_failure, quiet_transformers
 
 FACTS, SUMS, CARD = "fairtune.json", "manifest.json", "README.md"
-KIND, FORMAT = "text-classifier", 1
+MODEL_FOLDER, FORMAT = "text-classifier", 1
 
 
 def save_classifier(
@@ -66,7 +66,7 @@ def write_files(
         words.save_pretrained(folder)
         network.save_pretrained(folder)
     facts = {
-        "kind": KIND,
+        "kind": MODEL_FOLDER,
         "format": FORMAT,
         "fairtune": __version__,
         "parameters": parameters,
@@ -78,7 +78,7 @@ def write_files(
 def load_files(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
     """Network, tokenizer, provenance and parameters of a classifier whose files are whole."""
     facts = read_json(folder / FACTS)
-    if facts is None or facts.get("kind") != KIND:
+    if facts is None or facts.get("kind") != MODEL_FOLDER:
         raise UnusableModelError(f"{folder}: {FACTS} does not describe a text classifier.")
     form = facts.get("format")
     if isinstance(form, int) and form > FORMAT:
@@ -136,19 +136,19 @@ def load_classifier_folder(folder: Path) -> tuple[Any, Any, Provenance, dict[str
 def _require_whole(folder: Path) -> None:
     """Refuse a folder whose files are not those that were written. The card is not looked at: it is for its readers to edit."""
     sums = read_json(folder / SUMS)
-    mend = "Copy or save the classifier again."
+    remedy = "Copy or save the classifier again."
     if sums is None:
         what = "cannot be read" if (folder / SUMS).exists() else "is missing"
-        raise UnusableModelError(f"{folder}: {SUMS} {what}, so the folder is not whole. {mend}")
+        raise UnusableModelError(f"{folder}: {SUMS} {what}, so the folder is not whole. {remedy}")
     for name, expected in sums.items():
         file = folder / name
         if not file.is_file():
-            raise UnusableModelError(f"{folder}: {name} is missing. {mend}")
+            raise UnusableModelError(f"{folder}: {name} is missing. {remedy}")
         size = file.stat().st_size
         if size < expected["bytes"]:
-            raise UnusableModelError(f"{folder}: {name} is cut off: {size:,} of {expected['bytes']:,} bytes. {mend}")
+            raise UnusableModelError(f"{folder}: {name} is cut off: {size:,} of {expected['bytes']:,} bytes. {remedy}")
         if size != expected["bytes"] or sha256_of(file) != expected["sha256"]:
-            raise UnusableModelError(f"{folder}: {name} was changed after it was saved (its sha256 differs). {mend}")
+            raise UnusableModelError(f"{folder}: {name} was changed after it was saved (its sha256 differs). {remedy}")
 
 
 def _sums(folder: Path) -> dict[str, dict[str, Any]]:
@@ -164,7 +164,7 @@ def require_free(folder: Path) -> None:
         raise UnusableModelError(f"{folder}: that is a file; name a folder.")
     held = files_of(folder)
     facts = read_json(folder / FACTS) or {}
-    if held and facts.get("kind") != KIND:
+    if held and facts.get("kind") != MODEL_FOLDER:
         raise UnusableModelError(
             f"{folder}: the folder holds other things, such as {held[0]}, and no classifier; name a new or empty folder."
         )

@@ -16,7 +16,7 @@ from fairtune.classifier.labels import class_name
 from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.row_output import Columns, RowOutput
 from fairtune.core.errors import DataError, ModelError, nearest, one_of
-from fairtune.core.pipes import undisturbed
+from fairtune.core.pipes import hide_stdio
 from fairtune.models.sources import find_model
 from fairtune.tasks.reading.reader import RowBatch
 from fairtune.tasks.task import Texts
@@ -55,7 +55,7 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifier.process import find_device
 
     place = find_device(device)
-    with undisturbed():  # standard input may hold the rows, and standard output be for the answers
+    with hide_stdio():  # standard input may hold the rows, and standard output be for the answers
         return _open(name, place, batch_tokens)
 
 
@@ -90,7 +90,7 @@ def _open_plain(name: str, device: str, batch_tokens: int | None) -> OpenedClass
     fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
     if fresh:
         raise ModelError(
-            f"model '{name}': it has no weights for {fresh[0]}, so it is no trained classifier; train one from it with "
+            f"model '{name}': it has no weights for {fresh[0]}, so it is not a trained classifier; train one from it with "
             f"`fairtune train DATA --model {name} -o FOLDER`."
         )
     with explain_failure(f"model '{name}': no text goes through it"):
@@ -181,13 +181,13 @@ def predict_rows(
     outcome = PredictionOutcome(np.zeros((size, size), dtype=np.int64))
     numbers = {class_name(one): number for number, one in enumerate(request.classes)}
     began = time.perf_counter()
-    for records in source:
-        _refuse_clash(records, request)
-        probabilities = softmax(scorer.logits(records.texts(request.texts), progress))
-        sink.write(records, _added(request, probabilities))
-        outcome.rows += len(records)
+    for chunk in source:
+        _refuse_clash(chunk, request)
+        probabilities = softmax(scorer.logits(chunk.texts(request.texts), progress))
+        sink.write(chunk, _added(request, probabilities))
+        outcome.rows += len(chunk)
         if request.label is not None:
-            _score(outcome, records, request.label, numbers, probabilities.argmax(axis=1))
+            _score(outcome, chunk, request.label, numbers, probabilities.argmax(axis=1))
         outcome.seconds = time.perf_counter() - began
     return outcome
 
@@ -198,12 +198,12 @@ def softmax(logits: npt.NDArray[np.float32]) -> Probabilities:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _refuse_clash(records: RowBatch, request: PredictionRequest) -> None:
-    there = set(records.columns)
+def _refuse_clash(chunk: RowBatch, request: PredictionRequest) -> None:
+    there = set(chunk.columns)
     both = [name for name in request.added if name in there]
     if both:
         raise DataError(
-            f"{records.where}: it has a column '{both[0]}' already, which the answers would replace; rename it, or give the answers"
+            f"{chunk.where}: it has a column '{both[0]}' already, which the answers would replace; rename it, or give the answers"
             " other names with --prefix NAME_."
         )
 
@@ -217,9 +217,9 @@ def _added(request: PredictionRequest, probabilities: Probabilities) -> Columns:
 
 
 def _score(
-    outcome: PredictionOutcome, records: RowBatch, label: str, numbers: dict[str, int], predicted: npt.NDArray[np.intp]
+    outcome: PredictionOutcome, chunk: RowBatch, label: str, numbers: dict[str, int], predicted: npt.NDArray[np.intp]
 ) -> None:
-    for row, answered in zip(records.rows, predicted, strict=True):
+    for row, answered in zip(chunk.rows, predicted, strict=True):
         value = row.get(label)
         if value is None or value == "" or value != value:
             outcome.unlabelled += 1

@@ -60,10 +60,10 @@ def find_device(wanted: str) -> str:
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wanted == "auto":
-        return next(kind for kind, is_there in there.items() if is_there)
-    kind, _, number = wanted.partition(":")
-    if not there[kind] or (number and int(number) >= torch.cuda.device_count()):
-        allowed = ", ".join(["auto", *(kind for kind, is_there in there.items() if is_there)])
+        return next(device_type for device_type, is_there in there.items() if is_there)
+    device_type, _, number = wanted.partition(":")
+    if not there[device_type] or (number and int(number) >= torch.cuda.device_count()):
+        allowed = ", ".join(["auto", *(device_type for device_type, is_there in there.items() if is_there)])
         raise SettingsError([Problem(WHERE, "device", f"there is no '{wanted}' here; allowed: {allowed}.")])
     return wanted
 

@@ -56,16 +56,16 @@ class BestWeights(RunStates):
 
 def history_of(events: list[dict[str, Any]], steps_per_epoch: int) -> list[dict[str, Any]]:
     """One row per evaluation, with the mean training loss since the one before; without validation, one row per epoch."""
-    kind = "evaluation" if any(event["event"] == "evaluation" for event in events) else "epoch"
+    row_event = "evaluation" if any(event["event"] == "evaluation" for event in events) else "epoch"
     rows: list[dict[str, Any]] = []
     losses: list[float] = []
     for event in events:
         if event["event"] == "step":
             losses.append(event["loss"])
-        if event["event"] != kind:
+        if event["event"] != row_event:
             continue
         row = {"epoch": event["step"] / steps_per_epoch, "step": event["step"], "train_loss": float(np.mean(losses))}
-        if kind == "evaluation":
+        if row_event == "evaluation":
             row |= {"validation_loss": event["loss"], "best": event["best"]}
             row |= {name: value for name, value in event.items() if name not in UNCOUNTED}
         rows.append(row)

@@ -36,7 +36,7 @@ gives the data back, whatever they were."""
 class RowWriter(Protocol):
     """How rows are written in a format."""
 
-    def write(self, records: RowBatch, added: Columns) -> None:
+    def write(self, chunk: RowBatch, added: Columns) -> None:
         """Some rows, with columns added to them."""
 
     def close(self) -> None:
@@ -58,14 +58,14 @@ class RowOutput:
 
     def __init__(self, target: str, like: str, safe: bool = False) -> None:
         self.file = None if target == "-" else Path(target)
-        self.kind = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
+        self.format = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
         if self.file is None and like not in ("csv", "tsv"):
-            self.kind = "jsonl"
-        if safe and self.kind not in DELIMITERS:
+            self.format = "jsonl"
+        if safe and self.format not in DELIMITERS:
             where = "standard output" if self.file is None else str(self.file)
             raise DataError(
-                f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.kind]}; write a .csv or .tsv file with "
-                "-o FILE, or leave --safe-csv out."
+                f"--safe-csv guards cells of CSV and TSV, and {where} would be {NAMES[self.format]}; write a .csv or .tsv file "
+                "with -o FILE, or leave --safe-csv out."
             )
         self._safe, self._to_terminal = safe, self.file is None and sys.stdout.isatty()
         self.rows, self.kept = 0, self.file
@@ -87,13 +87,13 @@ class RowOutput:
         else:
             handle = sys.stdout.buffer
         self._handle = handle
-        parquet = self.kind == "parquet"
+        parquet = self.format == "parquet"
         self._writer = (
-            _ParquetWriter(handle) if parquet else _TextWriter(handle, self.kind, self._safe, self._to_terminal)
+            _ParquetWriter(handle) if parquet else _TextWriter(handle, self.format, self._safe, self._to_terminal)
         )
         return self
 
-    def write(self, records: RowBatch, added: Columns) -> None:
+    def write(self, chunk: RowBatch, added: Columns) -> None:
         """Add rows.
 
         Raises:
@@ -102,8 +102,8 @@ class RowOutput:
         assert self._writer is not None
         try:
             with uninterrupted():
-                self._writer.write(records, added)
-                self.rows += len(records)
+                self._writer.write(chunk, added)
+                self.rows += len(chunk)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -111,10 +111,12 @@ class RowOutput:
                 f"{self.file or 'standard output'}: cannot be written: {error.strerror or error}."
             ) from None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         assert self._writer is not None
         if self.file is None:
-            if kind is not BrokenPipeError:
+            if error_type is not BrokenPipeError:
                 self._writer.close()
             return
         try:
@@ -126,7 +128,7 @@ class RowOutput:
             if error is None:
                 raise
             return
-        if kind is None:
+        if error_type is None:
             self._aside.replace(self.file)
         elif self.rows:
             self.kept = partial_name(self.file)
@@ -162,38 +164,38 @@ class _TextWriter:
         to_terminal: whether a terminal gets them, which must not obey what is in a text; a file or a pipe gets the data as is.
     """
 
-    def __init__(self, handle: IO[bytes], kind: str, safe: bool = False, to_terminal: bool = False) -> None:
-        self._handle, self._kind = handle, kind
+    def __init__(self, handle: IO[bytes], format: str, safe: bool = False, to_terminal: bool = False) -> None:
+        self._handle, self._format = handle, format
         self._safe, self._to_terminal = safe, to_terminal
         self._columns: list[str] | None = None
 
-    def write(self, records: RowBatch, added: Columns) -> None:
+    def write(self, chunk: RowBatch, added: Columns) -> None:
         text = io.StringIO(newline="")
-        if self._kind == "jsonl":
-            for row in _whole(records, added):
+        if self._format == "jsonl":
+            for row in _whole(chunk, added):
                 text.write(json.dumps(finite(row), ensure_ascii=False, default=_as_json) + "\n")
         else:
-            self._table(text, records, added)
+            self._table(text, chunk, added)
         self._handle.write(self._for_terminal(text.getvalue()).encode("utf-8", "backslashreplace"))
         self._handle.flush()
 
     def _for_terminal(self, text: str) -> str:
         if not self._to_terminal:
             return text
-        return printable_json(text) if self._kind == "jsonl" else printable(text, LINES)
+        return printable_json(text) if self._format == "jsonl" else printable(text, LINES)
 
-    def _table(self, text: io.StringIO, records: RowBatch, added: Columns) -> None:
-        writer = csv.writer(text, delimiter=DELIMITERS[self._kind], lineterminator="\n")
+    def _table(self, text: io.StringIO, chunk: RowBatch, added: Columns) -> None:
+        writer = csv.writer(text, delimiter=DELIMITERS[self._format], lineterminator="\n")
         if self._columns is None:
-            self._columns = [*records.columns, *added]
+            self._columns = [*chunk.columns, *added]
             writer.writerow(map(self._cell, self._columns))
         known = set(self._columns)
-        for number, row in zip(records.numbers, _whole(records, added), strict=True):
+        for number, row in zip(chunk.numbers, _whole(chunk, added), strict=True):
             if not known.issuperset(row):
                 new = next(column for column in row if column not in known)
                 raise DataError(
-                    f"{records.where}: row {number} has a column '{new}' that no row of the first ones has, so there is no place "
-                    f"for it in {self._kind.upper()}; write JSONL, where each row has its own."
+                    f"{chunk.where}: row {number} has a column '{new}' that no row of the first ones has, so there is no place "
+                    f"for it in {self._format.upper()}; write JSONL, where each row has its own."
                 )
             writer.writerow([self._cell(row.get(column)) for column in self._columns])
 
@@ -213,15 +215,15 @@ class _ParquetWriter:
         self._writer: Any = None
         self._schema: Any = None
 
-    def write(self, records: RowBatch, added: Columns) -> None:
+    def write(self, chunk: RowBatch, added: Columns) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         try:
-            own = records.batch if records.batch is not None else self._batch(records, added)
+            own = chunk.batch if chunk.batch is not None else self._batch(chunk, added)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(
-                f"{records.where}: rows {records.numbers[0]} to {records.numbers[-1]} do not fit into one Parquet table with those "
+                f"{chunk.where}: rows {chunk.numbers[0]} to {chunk.numbers[-1]} do not fit into one Parquet table with those "
                 f"before ({str(error).splitlines()[0]}); write JSONL, where values may be of any type."
             ) from None
         schema = own.schema
@@ -233,24 +235,24 @@ class _ParquetWriter:
             self._writer = parquet.ParquetWriter(self._handle, schema)
         self._writer.write_batch(batch)
 
-    def _batch(self, records: RowBatch, added: Columns) -> Any:
+    def _batch(self, chunk: RowBatch, added: Columns) -> Any:
         """Rows of another format as Arrow has them; a column with nothing in the first rows is taken for texts."""
         import pyarrow as pa
 
         if self._schema is not None:
             known = pa.schema([field for field in self._schema if field.name not in added])
-            self._refuse_new(records, known.names)
-            return pa.RecordBatch.from_pylist(records.rows, schema=known)
-        names = records.columns
-        found = pa.RecordBatch.from_pylist([{name: row.get(name) for name in names} for row in records.rows])
+            self._refuse_new(chunk, known.names)
+            return pa.RecordBatch.from_pylist(chunk.rows, schema=known)
+        names = chunk.columns
+        found = pa.RecordBatch.from_pylist([{name: row.get(name) for name in names} for row in chunk.rows])
         return found.cast(
             pa.schema(
                 [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in found.schema]
             )
         )
 
-    def _refuse_new(self, records: RowBatch, known: Sequence[str]) -> None:
-        new = [column for column in records.columns if column not in known]
+    def _refuse_new(self, chunk: RowBatch, known: Sequence[str]) -> None:
+        new = [column for column in chunk.columns if column not in known]
         if new:
             raise ValueError(f"column '{new[0]}' is new")
 
@@ -259,9 +261,9 @@ class _ParquetWriter:
             self._writer.close()
 
 
-def _whole(records: RowBatch, added: Columns) -> list[dict[str, Any]]:
+def _whole(chunk: RowBatch, added: Columns) -> list[dict[str, Any]]:
     values = zip(*added.values(), strict=True)
-    return [{**row, **dict(zip(added, own, strict=True))} for row, own in zip(records.rows, values, strict=True)]
+    return [{**row, **dict(zip(added, own, strict=True))} for row, own in zip(chunk.rows, values, strict=True)]
 
 
 def _as_json(value: Any) -> Any:

@@ -21,7 +21,12 @@ from fairtune.classifier.labels import Classes, find_classes, read_labels
 from fairtune.classifier.settings import Settings
 from fairtune.core.errors import one_of
 from fairtune.core.seeding import derive
-from fairtune.tasks.task import BETWEEN, Labels, Split, Texts
+from fairtune.tasks.task import (
+    PAIR_SEPARATOR,
+    Labels,
+    Split,
+    Texts,
+)
 
 MOST_SHOWN = 10
 
@@ -154,5 +159,5 @@ def _equal(texts: Sequence[Texts]) -> list[list[int]]:
     """Rows of equal texts."""
     groups: dict[str, list[int]] = {}
     for row, parts in enumerate(texts):
-        groups.setdefault(BETWEEN.join(part.strip().lower() for part in parts), []).append(row)
+        groups.setdefault(PAIR_SEPARATOR.join(part.strip().lower() for part in parts), []).append(row)
     return list(groups.values())

@@ -43,13 +43,13 @@ def print_json(value: Any) -> None:
     typer.echo(printable_json(json.dumps(finite(value), indent=1, ensure_ascii=False)))
 
 
-def tell(text: str) -> None:
+def print_note(text: str) -> None:
     """Lines on standard error, where they are never among the answers."""
     typer.echo(printable(text, LINES), err=True)
 
 
-def answers(verb: Callable[P, None]) -> Callable[P, None]:
-    """A verb whose user's mistakes are reported in a sentence, with exit code 2, and whose interruption says how to go on."""
+def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
+    """A verb whose errors are reported in a sentence, with exit code 2, and whose interruption says how to go on."""
 
     @functools.wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -60,11 +60,11 @@ def answers(verb: Callable[P, None]) -> Callable[P, None]:
                 problems = error.as_json() if isinstance(error, StudyError) else []
                 print_json({"error": str(error), "problems": problems})
             for line in printable(str(error), LINES).splitlines():
-                tell(f"fairtune: {line}")
+                print_note(f"fairtune: {line}")
             raise typer.Exit(WRONG_INPUT) from None
         except (Stopped, KeyboardInterrupt):
             command = shlex.join(["fairtune", *sys.argv[1:]])
-            tell(f"\nfairtune: stopped. What was done is saved; go on with: {command}")
+            print_note(f"\nfairtune: stopped. What was done is saved; go on with: {command}")
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
@@ -92,5 +92,5 @@ def _printable_refusals() -> Iterator[None]:
 
 
 def _usage_error() -> Any:
-    """What all refusals are; typer exports one of its kinds only."""
+    """What all refusals are; typer exports one of its subclasses only."""
     return typer.BadParameter.__base__

@@ -11,9 +11,9 @@ import typer
 from fairtune.cli.command import (
     AsJson,
     Runs,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.errors import FairtuneError
 
@@ -52,7 +52,7 @@ Plugins = Annotated[
 ]
 
 
-@answers
+@report_errors
 def export(
     run: RunName,
     delta: Delta = False,
@@ -94,7 +94,7 @@ def export(
     console().print("\n".join(lines), soft_wrap=True)
 
 
-@answers
+@report_errors
 def restore(
     delta: DeltaFolder, out: NewFolder, model: Checkpoint = None, plugins: Plugins = None, as_json: AsJson = False
 ) -> None:

@@ -8,9 +8,9 @@ import typer
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.cli.options import read_methods, read_task
 from fairtune.models.sources import find_model
@@ -41,7 +41,7 @@ TaskName = Annotated[
 ]
 
 
-@answers
+@report_errors
 def inspect(model: ModelName, method: Methods = None, task: TaskName = None, as_json: AsJson = False) -> None:
     """Show a model's card before any training: parameters, costs, attention, and what differs from the checkpoint."""
     methods = read_methods(method or [])

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
@@ -26,7 +26,7 @@ Name = Annotated[
 ]
 
 
-@answers
+@report_errors
 def methods(name: Name = None, as_json: AsJson = False) -> None:
     """Show the methods and the named arms, or everything about one of them."""
     known, arms = registered(), named_arms()
@@ -100,7 +100,7 @@ def _show_method(method: Registration, used_by: list[str]) -> None:
 
 
 def _cost(method: Registration) -> str:
-    """What a step takes longer with the settings that it has by itself; nothing where it goes no more often through the model."""
+    """What a step takes longer with the default settings; nothing where it goes no more often through the model."""
     factor = method.step_factor
     return f" A step takes about {factor:.3g} times as long, counted in passes." if factor != 1 else ""
 

@@ -13,9 +13,9 @@ from fairtune.cli.command import (
     Overrides,
     Profile,
     StudyFile,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.methods.config import MethodUse
 from fairtune.study.plan import Plan, make_plan
@@ -27,7 +27,7 @@ Estimate = Annotated[
 ]
 
 
-@answers
+@report_errors
 def plan(
     file: StudyFile,
     overrides: Overrides = None,

@@ -12,9 +12,9 @@ import typer
 from fairtune.cli.command import (
     INTERRUPTED,
     AsJson,
-    answers,
     print_json,
-    tell,
+    print_note,
+    report_errors,
 )
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.settings.metrics import metrics_of_kind
@@ -90,7 +90,7 @@ BatchTokens = Annotated[
 ]  # fmt: skip
 
 
-@answers
+@report_errors
 def predict(
     model: Model,
     file: Input = "-",
@@ -119,7 +119,7 @@ def predict(
     if not re.fullmatch(DEVICE, device):
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
-        tell("Reading texts from the terminal, one per line; end with Ctrl-D.")
+        print_note("Reading texts from the terminal, one per line; end with Ctrl-D.")
     source = RowReader(file, input_format)
     sink = RowOutput(out, source.format, safe_csv)
     try:
@@ -130,7 +130,7 @@ def predict(
         quiet_standard_output()
         return
     except KeyboardInterrupt:
-        tell(f"\nfairtune: stopped. {_kept(sink)}")
+        print_note(f"\nfairtune: stopped. {_kept(sink)}")
         raise typer.Exit(INTERRUPTED) from None
     except FairtuneError as error:
         if not sink.rows or sink.kept is None:
@@ -141,7 +141,7 @@ def predict(
         print_json(facts)
         return
     for line in _lines(facts):
-        tell(line)
+        print_note(line)
 
 
 def _predicted(

@@ -10,16 +10,16 @@ import typer
 from fairtune.cli.command import (
     AsJson,
     Runs,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.files import parse_json
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.", show_default=False)]
 
 
-@answers
+@report_errors
 def report(study: StudyName, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Write a study's report (HTML, Markdown, JSON) and show its table."""
     show_report(runs, study, as_json)

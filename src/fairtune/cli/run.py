@@ -13,8 +13,8 @@ from fairtune.cli.command import (
     Profile,
     Runs,
     StudyFile,
-    answers,
-    tell,
+    print_note,
+    report_errors,
 )
 from fairtune.cli.report import show_report
 from fairtune.execution.study_run import run_plan
@@ -24,7 +24,7 @@ from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 
 
-@answers
+@report_errors
 def run(
     file: StudyFile,
     overrides: Overrides = None,
@@ -37,12 +37,14 @@ def run(
     require_writable(runs)
     outcome = run_plan(plan, runs, make_monitor())
     if outcome.disk_full:
-        tell("fairtune: the disk is full, so the study was stopped; free some space and run the same command again.")
+        print_note(
+            "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
+        )
         raise typer.Exit(FAILED_RUN)
     show_report(runs, plan.study.study, as_json)
     for name, reason in outcome.failed.items():
-        tell(f"fairtune: {name} failed: {reason}")
+        print_note(f"fairtune: {name} failed: {reason}")
     for name, problem in outcome.damaged.items():
-        tell(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
+        print_note(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)

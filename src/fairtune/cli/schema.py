@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from fairtune.cli.command import answers, print_json
+from fairtune.cli.command import print_json, report_errors
 from fairtune.study.schema import study_json_schema
 
 
-@answers
+@report_errors
 def schema(as_json: bool = typer.Option(True, "--json", hidden=True)) -> None:  # noqa: ARG001 - it is JSON anyway
     """Print the JSON schema of a study file, for editors and checkers."""
     print_json(study_json_schema())

@@ -11,9 +11,9 @@ import typer
 from fairtune.cli.command import (
     AsJson,
     Runs,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Out = Annotated[
 ]  # fmt: skip
 
 
-@answers
+@report_errors
 def som(run: RunName, out: Out = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Draw the maps that a run with bpsom recorded (PNG, GIF and one page) and show their figures."""
     from fairtune.report.sections.maps.run_page import open_run

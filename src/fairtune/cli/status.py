@@ -13,9 +13,9 @@ from rich.table import Table
 from fairtune.cli.command import (
     AsJson,
     Runs,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.index import planned_status, refresh_index, study_status
@@ -23,13 +23,13 @@ from fairtune.ledger.studies import study_names
 from fairtune.report.scales import scale_of
 
 STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
-TOLD = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")
+SHOWN_FIELDS = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")
 StudyName = Annotated[
     str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)
 ]
 
 
-@answers
+@report_errors
 def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Show how far a study is, or all of them."""
     if study is not None:
@@ -61,7 +61,7 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
 def _one(study: str, runs: Path, as_json: bool) -> None:
     found = study_status(runs, study)
     if as_json:
-        facts = [{name: value for name, value in asdict(run).items() if name in TOLD} for run in found.runs]
+        facts = [{name: value for name, value in asdict(run).items() if name in SHOWN_FIELDS} for run in found.runs]
         numbered = [{"position": position, **run} for position, run in enumerate(facts)]
         print_json({"study": study, "runs": numbered})
         return

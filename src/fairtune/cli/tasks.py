@@ -10,9 +10,9 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.tasks.catalogue import unknown
@@ -29,7 +29,7 @@ ROLES = {"train": "trains", "validation": "selects", "test": "is reported"}
 WIDTHS = (31, 14, 14, 14, 14)
 
 
-@answers
+@report_errors
 def tasks(name: Name = None, as_json: AsJson = False) -> None:
     """Show the tasks by name: size, metric, licence, where the data would come from here, and what is missing."""
     every = descriptions()

@@ -15,9 +15,9 @@ import typer
 from fairtune.cli.command import (
     INTERRUPTED,
     AsJson,
-    answers,
     print_json,
-    tell,
+    print_note,
+    report_errors,
 )
 from fairtune.cli.options import read_methods
 from fairtune.core.errors import FairtuneError
@@ -113,7 +113,7 @@ Settings = Annotated[
 ]
 
 
-@answers
+@report_errors
 def train(
     data: Data,
     out: Out,
@@ -160,10 +160,10 @@ def train(
     require_free(out.expanduser().resolve())  # before the work, not after it
     texts = [text] if pair is None else [text, pair]
     rows = read_labelled(data, texts, label)
-    tested = None if test is None else read_labelled(test, texts, label).like(rows)
+    tested = None if test is None else read_labelled(test, texts, label).with_labels_of(rows)
     if validation is not None:
         share = _number(validation)
-        held = None if share is not None else read_labelled(Path(validation), texts, label).like(rows)
+        held = None if share is not None else read_labelled(Path(validation), texts, label).with_labels_of(rows)
         chosen["validation"] = share if held is None else (held.texts, held.labels)
     classifier, notes, seconds = _fitted(chosen, rows)
     place = classifier.save(out)
@@ -177,7 +177,7 @@ def train(
     else:
         show_summary(facts)
     if classifier.partial_:
-        tell("fairtune: stopped. The best so far is saved; its card and its signature say `partial`.")
+        print_note("fairtune: stopped. The best so far is saved; its card and its signature say `partial`.")
         raise typer.Exit(INTERRUPTED)
 
 
@@ -196,7 +196,7 @@ def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier,
             raise StudyError(problems) from None
         except KeyboardInterrupt:
             if not hasattr(classifier, "predictor_"):
-                tell("\nfairtune: stopped before anything was learned, so nothing was saved.")
+                print_note("\nfairtune: stopped before anything was learned, so nothing was saved.")
                 raise typer.Exit(INTERRUPTED) from None
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began

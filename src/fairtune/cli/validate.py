@@ -5,14 +5,14 @@ from __future__ import annotations
 from fairtune.cli.command import (
     AsJson,
     StudyFile,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.study.study_file import check_file
 
 
-@answers
+@report_errors
 def validate(file: StudyFile, as_json: AsJson = False) -> None:
     """Check a study file, with each of its profiles; all problems at once."""
     study = check_file(file)

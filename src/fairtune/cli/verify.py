@@ -13,9 +13,9 @@ from fairtune.cli.command import (
     FAILED_RUN,
     AsJson,
     Runs,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MendCache = Annotated[
 ]
 
 
-@answers
+@report_errors
 def verify(
     study: StudyName = None, runs: Runs = Path("runs"), mend_cache: MendCache = False, as_json: AsJson = False
 ) -> None:
@@ -59,18 +59,18 @@ def verify(
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
     cache = verify_cache() if study is None or mend_cache else []
     if mend_cache:
-        discard(entry for kind in cache for entry in kind.damaged)
+        discard(entry for area in cache for entry in area.damaged)
         cache = verify_cache()
-    sound = all(one.sound for one in studies) and not any(kind.damaged for kind in cache)
+    sound = all(one.sound for one in studies) and not any(area.damaged for area in cache)
     if as_json:
-        kinds = {
-            kind.name: {
-                "sound": kind.sound,
-                "damaged": [{"path": str(one.path), "problem": one.why} for one in kind.damaged],
+        areas = {
+            area.name: {
+                "sound": area.sound,
+                "damaged": [{"path": str(one.path), "problem": one.why} for one in area.damaged],
             }
-            for kind in cache
+            for area in cache
         }
-        print_json({"sound": sound, "studies": [one.as_json() for one in studies], "cache": kinds})
+        print_json({"sound": sound, "studies": [one.as_json() for one in studies], "cache": areas})
     else:
         _show(studies, cache, runs)
         console().print("Everything that was closed is as it was closed." if sound else "Not everything is sound.")
@@ -87,9 +87,9 @@ def _show(studies: Sequence[CheckedStudy], cache: Sequence[Verified], runs: Path
         out.print(table)
     else:
         out.print(f"No study in {runs} yet.")
-    damaged = [entry for kind in cache for entry in kind.damaged]
+    damaged = [entry for area in cache for entry in area.damaged]
     if cache:
-        out.print(f"cache: {sum(kind.sound for kind in cache)} entries sound, {len(damaged)} damaged")
+        out.print(f"cache: {sum(area.sound for area in cache)} entries sound, {len(damaged)} damaged")
     for problem in (problem for one in studies for problem in one.problems):
         out.print(f"not sound: {problem}", soft_wrap=True)
     for entry in damaged:

@@ -1,8 +1,8 @@
 """The cache on disk: what is made of data once, found again by what it was made of, and checked before it is used.
 
-An entry is a folder `<cache>/<kind>/<key>/`. It is built beside its place and moved there when it is whole, so that a build that is
+An entry is a folder `<cache>/<area>/<key>/`. It is built beside its place and moved there when it is whole, so that a build that is
 killed leaves nothing behind that could be taken for an entry, and two processes may build the same one at once. Its `seal.json` has
-the sha256 of every file, and of itself. A seal holds for one place, `<kind>/<key>`: one that was moved or copied says nothing.
+the sha256 of every file, and of itself. A seal holds for one place, `<area>/<key>`: one that was moved or copied says nothing.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def key_of(parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def cached(kind: str, key: str, build: Callable[[Path], None], check_stop: Callable[[], None] = lambda: None) -> Path:
+def cached(area: str, key: str, build: Callable[[Path], None], check_stop: Callable[[], None] = lambda: None) -> Path:
     """The folder of an entry, built if it is not there or not whole.
 
     Args:
         build: fills the folder it is given.
         check_stop: called again and again while another process builds the same entry, so that waiting can be stopped.
     """
-    folder, built = cache_folder() / kind / key, False
+    folder, built = cache_folder() / area / key, False
     try:
         if not _is_whole(folder, quietly=True):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def cached(kind: str, key: str, build: Callable[[Path], None], check_stop: Calla
                     built = True
     except OSError as error:
         raise DataError(
-            f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or mend that, or set "
+            f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or fix that, or set "
             f"{VARIABLE} to a folder that can be written."
         ) from None
     if (uses := _recorded.get()) is not None:

@@ -15,14 +15,14 @@ from fairtune.core.files import ASIDE
 from fairtune.core.folders import remove_folder
 from fairtune.core.locks import try_lock
 
-KINDS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
-"""Folders of the cache. Nothing else is looked at, whatever folder a user has named as the cache."""
+AREAS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
+"""Areas of the cache, each a folder. Nothing else is looked at, whatever folder a user has named as the cache."""
 OURS = re.compile(rf"[0-9a-f]{{32}}(\.json)?|\.(?P<building>[0-9a-f]{{32}})\.[0-9a-f]{{16}}{re.escape(ASIDE)}")
 
 
 @dataclass(frozen=True)
-class CacheKind:
-    """Entries of one kind: folders that were built, or notes about files.
+class CacheArea:
+    """The entries in one area of the cache: folders that were built, or notes about files.
 
     Args:
         unfinished: builds that are under way, or were killed.
@@ -58,7 +58,7 @@ class Damaged:
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found of one kind of entry.
+    """What was found in one area of the cache.
 
     Args:
         sound: entries whose every byte is as it was sealed.
@@ -69,28 +69,28 @@ class Verified:
     damaged: tuple[Damaged, ...]
 
 
-def contents() -> list[CacheKind]:
-    """The kinds of entry in the cache, by name."""
+def contents() -> list[CacheArea]:
+    """The areas of the cache that hold anything, by name."""
     found = []
-    for folder in _kinds():
-        paths = _paths(folder)
+    for area in _areas():
+        paths = _paths(area)
         unfinished = [path for path in paths if path.suffix == ASIDE]
         size = sum(map(size_of, paths))
         if paths:
-            found.append(CacheKind(folder.name, len(paths) - len(unfinished), len(unfinished), size))
+            found.append(CacheArea(area.name, len(paths) - len(unfinished), len(unfinished), size))
     return found
 
 
 def verify(check_stop: Callable[[], None] = lambda: None) -> list[Verified]:
     """Read every entry in full and compare it with its seal; nothing is changed, and no damage raises an error.
 
-    Unfinished builds are no entries yet, and an entry that goes away meanwhile is not counted.
+    Unfinished builds are not entries yet, and an entry that goes away meanwhile is not counted.
 
     Args:
         check_stop: called before each entry, so that a long check can be shown or stopped.
     """
     found = []
-    for name in KINDS:
+    for name in AREAS:
         sound, damaged = 0, []
         for path in _entries(cache_folder() / name):
             check_stop()
@@ -106,7 +106,7 @@ def verify(check_stop: Callable[[], None] = lambda: None) -> list[Verified]:
 def discard(damaged: Iterable[Damaged]) -> int:
     """Take damaged entries away, so that they are made again when they are needed; returns how many went.
 
-    What somebody is just building anew, and what cannot be removed, stays.
+    What another process is building again, and what cannot be removed, stays.
     """
     gone = 0
     for one in damaged:
@@ -118,11 +118,11 @@ def discard(damaged: Iterable[Damaged]) -> int:
 
 
 def clear() -> Cleared:
-    """Take away every entry that nobody builds just now. Who has one open keeps it until done."""
+    """Remove every entry that no process is building now. A process that has one open keeps it until it is done."""
     entries = size = busy = 0
     try:
-        for folder in _kinds():
-            for path in _paths(folder):
+        for area in _areas():
+            for path in _paths(area):
                 with _lock(path) as free:
                     if free and path.exists():
                         size += size_of(path)
@@ -152,19 +152,19 @@ def size_text(size: int) -> str:
     return f"{size / 1e9:.1f} GB"
 
 
-def _kinds() -> list[Path]:
-    return [folder for name in KINDS if (folder := cache_folder() / name).is_dir()]
+def _areas() -> list[Path]:
+    return [area for name in AREAS if (area := cache_folder() / name).is_dir()]
 
 
-def _paths(kind: Path) -> list[Path]:
-    """Entries and unfinished builds. Locks are no entries: they stay, since a process may wait for one."""
-    return sorted(path for path in kind.iterdir() if OURS.fullmatch(path.name))
+def _paths(area: Path) -> list[Path]:
+    """Entries and unfinished builds. Locks are not entries: they stay, since a process may wait for one."""
+    return sorted(path for path in area.iterdir() if OURS.fullmatch(path.name))
 
 
-def _entries(kind: Path) -> list[Path]:
+def _entries(area: Path) -> list[Path]:
     """Entries, none where there is no such folder or it cannot be looked into."""
     try:
-        return [path for path in _paths(kind) if path.suffix != ASIDE]
+        return [path for path in _paths(area) if path.suffix != ASIDE]
     except OSError:
         return []
 

@@ -69,5 +69,5 @@ def make_messages_printable() -> None:
     sys.excepthook = _show_exception
 
 
-def _show_exception(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, where)), LINES))
+def _show_exception(error_type: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    sys.stderr.write(printable("".join(traceback.format_exception(error_type, error, where)), LINES))

@@ -1,4 +1,4 @@
-"""What fairtune raises when something is the user's to mend: one clear message, never a traceback."""
+"""What fairtune raises when something is for the user to fix: one clear message, never a traceback."""
 
 from __future__ import annotations
 

@@ -176,14 +176,14 @@ def read_regular(path: Path, most: int) -> bytes:
     """What a file holds; one that has no end, or nobody writes to, is not waited for.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or has more than `most` bytes; `strerror` says which.
+        OSError: it cannot be read, is not a regular file, or has more than `most` bytes; `strerror` says which.
     """
     # opening a pipe without a writer would block
     handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     try:
-        kind = os.fstat(handle).st_mode
-        if not stat.S_ISREG(kind):
-            found = "it is a folder" if stat.S_ISDIR(kind) else "it is a device or a pipe, no regular file"
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            found = "it is a folder" if stat.S_ISDIR(mode) else "it is a device or a pipe, not a regular file"
             raise OSError(errno.EINVAL, found, str(path))
         with os.fdopen(handle, "rb", closefd=False) as opened:
             content = opened.read(most + 1)

@@ -22,7 +22,7 @@ def own_pipes() -> tuple[int, int]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def hide_stdio() -> Iterator[None]:
     """A command's input and output for a while as if there were none; then they go on where they were.
 
     Libraries find nothing to read, neither in the file nor of what was read ahead, and what they print goes to standard error.

@@ -89,20 +89,20 @@ _loading: list[str] = []
 _discovered: set[str] = set()
 
 
-def note(kind: str, name: str, module: str, forget: Callable[[], object]) -> None:
+def note(registry: str, name: str, module: str, forget: Callable[[], object]) -> None:
     """Called by a registry for each thing that is registered.
 
     Args:
-        kind: what it is, such as `method`.
+        registry: what it holds, such as `method`.
         module: where it is defined; used where no plug-in is being loaded.
         forget: takes it out of the registry again.
     """
-    _noted[kind, name] = _Note(_loading[-1] if _loading else module, forget)
+    _noted[registry, name] = _Note(_loading[-1] if _loading else module, forget)
 
 
-def plugin_of(kind: str, name: str) -> Plugin | None:
-    """The plug-in that registered a thing; None if it was no plug-in."""
-    found = _noted.get((kind, name))
+def plugin_of(registry: str, name: str) -> Plugin | None:
+    """The plug-in that registered a thing; None if it was not a plug-in."""
+    found = _noted.get((registry, name))
     if found is None:
         return None
     return _loaded.get(found.module) or next(iter(_of_package(found.module)), None)
@@ -275,10 +275,10 @@ def _of_package(module: str) -> list[Plugin]:
 
 
 def _forget(root: str, imported: bool = True) -> None:
-    """Undo what a package's plug-ins registered, so that it can be loaded anew.
+    """Undo what a package's plug-ins registered, so that it can be loaded again.
 
     Args:
-        imported: whether its modules are to be imported anew too.
+        imported: whether its modules are to be imported again, too.
     """
     for plugin in _of_package(root):
         del _loaded[plugin.module]

@@ -32,9 +32,9 @@ def random_state() -> RandomState:
     tensors = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         tensors |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
-    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    generator, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     tensors["numpy"] = torch.from_numpy(np.asarray(keys).astype(np.int64))
-    return tensors, {"python": random.getstate(), "numpy": [kind, int(position), int(has_gauss), float(gauss)]}
+    return tensors, {"python": random.getstate(), "numpy": [generator, int(position), int(has_gauss), float(gauss)]}
 
 
 def restore_random_state(saved: RandomState) -> None:
@@ -43,7 +43,7 @@ def restore_random_state(saved: RandomState) -> None:
     cuda = [tensors[name] for name in sorted(tensors) if name.startswith("cuda")]
     if cuda and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(cuda)
-    kind, position, has_gauss, gauss = state["numpy"]
-    np.random.set_state((kind, tensors["numpy"].numpy().astype(np.uint32), position, has_gauss, gauss))
+    generator, position, has_gauss, gauss = state["numpy"]
+    np.random.set_state((generator, tensors["numpy"].numpy().astype(np.uint32), position, has_gauss, gauss))
     version, internal, gauss_next = state["python"]
     random.setstate((version, tuple(internal), gauss_next))

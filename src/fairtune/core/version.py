@@ -1,3 +1,3 @@
-"""The version of the package, which every record carries."""
+"""The version of the package, which everything that is stored carries."""
 
 __version__ = "0.1.0"

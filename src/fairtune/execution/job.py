@@ -17,7 +17,7 @@ from fairtune.models.attention_layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
 
 DISK = "disk"
-"""The kind of a failure after which no other run can be recorded either."""
+"""The cause of a failure after which no other run can be recorded either."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
     )
 
 
-def failed_result(job: Job, reason: str, kind: str) -> dict[str, Any]:
+def failed_result(job: Job, reason: str, cause: str) -> dict[str, Any]:
     """The result of a run that failed.
 
     Args:
-        kind: run (it cannot go on), input, error (unforeseen), killed, or disk (full).
+        cause: run (it cannot go on), input, error (unforeseen), killed, or disk (full).
     """
     return {
         "status": "failed",
         "signature": job.plan["signature"],
         "key": job.plan["key"],
         "reason": reason,
-        "kind": kind,
+        "kind": cause,
     }
 
 
@@ -123,8 +123,8 @@ def _is_full_disk(error: BaseException) -> bool:
     return known or "No space left on device" in str(error)
 
 
-def failure_kind(error: BaseException) -> str:
-    """What kind of failure it is, in the words of `failed_result`."""
+def failure_cause(error: BaseException) -> str:
+    """Why a run failed, in one of the words of `failed_result`."""
     if _is_full_disk(error):
         return DISK
     return "run" if isinstance(error, RunFailure) else "input" if isinstance(error, FairtuneError) else "error"

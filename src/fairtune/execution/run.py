@@ -20,7 +20,7 @@ from fairtune.core.plugins import take_plugins
 from fairtune.execution.job import (
     Job,
     failed_result,
-    failure_kind,
+    failure_cause,
     failure_reason,
     record_failure,
 )
@@ -78,7 +78,7 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
     except Exception as error:
         gone = log is not None and not folder.plan.exists()
         result = failed_result(
-            job, GONE if gone else failure_reason(error), kind="run" if gone else failure_kind(error)
+            job, GONE if gone else failure_reason(error), cause="run" if gone else failure_cause(error)
         )
         details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
         record_failure(job, result, details)

@@ -34,7 +34,7 @@ class Monitor(Protocol):
             waiting: the runs that are still to be done, by name, each with its optimizer steps.
         """
 
-    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
         """Something happened to a run; see `JobEvent` for what."""
 
     def end(self) -> None:
@@ -58,9 +58,9 @@ class StudyOutcome:
 
     def add(self, event: JobEvent) -> None:
         """Count a run that has come to its end."""
-        if event.kind == REFUSED:
+        if event.type == REFUSED:
             self.failed[event.job.name] = event.values["reason"]
-        elif event.kind == ENDED:
+        elif event.type == ENDED:
             result = event.values["result"]
             self.disk_full = self.disk_full or result.get("kind") == DISK
             if result["status"] == FINISHED:
@@ -114,7 +114,7 @@ def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: Stud
             executor.submit(jobs)
             for event in executor.events():
                 outcome.add(event)
-                monitor.update(event.job.name, event.kind, event.values)
+                monitor.update(event.job.name, event.type, event.values)
                 if event.is_last:
                     _require_there(home)
                 if outcome.disk_full:

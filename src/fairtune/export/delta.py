@@ -229,7 +229,7 @@ def _changed(
         network.load_state_dict(trained.state_dict())
     except RuntimeError:
         raise LedgerError(
-            f"the model of run {run.name} is built otherwise than what it started from. {WHOLE}"
+            f"the model of run {run.name} is built differently from what it started from. {WHOLE}"
         ) from None
     after = named_tensors(network)
     return (
@@ -239,10 +239,10 @@ def _changed(
     )
 
 
-def _load(kind: type[PreTrainedModel], run: FinishedRun) -> PreTrainedModel:
+def _load(model_class: type[PreTrainedModel], run: FinishedRun) -> PreTrainedModel:
     """The run's model by plain transformers, which knows of shards, tied weights and renamed tensors."""
     try:
-        network, info = load_network(kind, run.model, str(run.model), "what it started from", dtype="auto")
+        network, info = load_network(model_class, run.model, str(run.model), "what it started from", dtype="auto")
     except ModelError as error:
         raise LedgerError(f"{run.model} is damaged: {str(error).removeprefix(f'{run.model}: ')}") from None
     if info["missing_keys"]:

@@ -37,5 +37,5 @@ def new_folder(out: Path) -> Iterator[Path]:
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise LedgerError(
-            f"{out} cannot be written ({reason}); mend that, or choose another folder with --out."
+            f"{out} cannot be written ({reason}); fix that, or choose another folder with --out."
         ) from None

@@ -122,7 +122,7 @@ def read_recipe(folder: Path) -> Recipe:
         content = parse_json(read_regular(file, LARGEST_RECIPE))
     except FileNotFoundError:
         raise LedgerError(
-            f"{folder} is no delta: it has no {RECIPE}. Make one with `fairtune export RUN --delta`."
+            f"{folder} is not a delta: it has no {RECIPE}. Make one with `fairtune export RUN --delta`."
         ) from None
     except OSError as error:
         raise LedgerError(f"{file} cannot be read ({error.strerror}).") from None

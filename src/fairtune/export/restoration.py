@@ -178,7 +178,7 @@ def _machine(facts: dict[str, Any]) -> str:
 def _read_tensors(folder: Path, recipe: Recipe) -> dict[str, Tensor]:
     file = folder / TENSORS
     if not file.is_file():
-        raise LedgerError(f"{folder} is no whole delta: {TENSORS} is missing. Export the run again.")
+        raise LedgerError(f"{folder} is not a whole delta: {TENSORS} is missing. Export the run again.")
     try:
         if file_sha256(file) == recipe.delta_sha256:
             tensors: dict[str, Tensor] = load_file(file)

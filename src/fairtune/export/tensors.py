@@ -55,7 +55,7 @@ def file_digests(folder: Path) -> dict[str, str]:
     digests = {}
     for file in weight_files(folder):
         with safe_open(str(file), framework="pt") as handle:
-            for name in handle.keys():  # noqa: SIM118 - it is no mapping
+            for name in handle.keys():  # noqa: SIM118 - it is not a mapping
                 digests[name] = hashlib.sha256(_bits(handle.get_tensor(name)).numpy().tobytes()).hexdigest()
     return dict(sorted(digests.items()))
 

@@ -74,7 +74,7 @@ def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Exampl
         columns["kind"] += part.kinds
         columns["tokens"] += part.tokens.tolist()
     known = {ABOUT: json.dumps({**about.__dict__, SUM: _sum(columns)}).encode()}
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()], known)
+    schema = pa.schema([(name, getattr(pa, dtype)()) for name, dtype in COLUMNS.items()], known)
     content = pa.BufferOutputStream()
     parquet.write_table(pa.table(columns, schema), content, compression="zstd")
     write_atomically(path, content.getvalue().to_pybytes())
@@ -121,7 +121,7 @@ def _read(path: Path) -> tuple[AboutExamples, dict[str, list[Any]]]:
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(
-            f"{path}: the examples cannot be read ({reason}); run the study again to write them anew."
+            f"{path}: the examples cannot be read ({reason}); run the study again to rewrite them."
         ) from None
 
 

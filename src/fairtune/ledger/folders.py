@@ -164,7 +164,7 @@ def lock(path: Path, message: str) -> Iterator[None]:
             ours = held.enter_context(try_lock(path))
         except OSError as error:
             raise LedgerError(
-                f"{path}: the lock cannot be opened ({error.strerror}); mend that, or move it away."
+                f"{path}: the lock cannot be opened ({error.strerror}); fix that, or move it away."
             ) from None
         if not ours:
             raise LedgerError(message)

@@ -60,7 +60,7 @@ TEXT = {"split", "id", *SUMS}
 
 
 def write_predictions(path: Path, splits: Mapping[str, Predictions | TextScores]) -> None:
-    """Write what the splits of one run scored, all of one kind."""
+    """Write what the splits of one run scored, all of one type."""
     parts = list(splits.values())
     columns: dict[str, Any] = {
         "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),

@@ -32,9 +32,9 @@ VERSION = 1
 CHECKED = ".checked.json"
 RACY = 2.0
 """Seconds after a file's last change in which another change might not show in its times."""
-RECORDS = ("plan.json", "environment.json", "card.json", "events.jsonl", "predictions.parquet", "samples.json")
+RUN_FILES = ("plan.json", "environment.json", "card.json", "events.jsonl", "predictions.parquet", "samples.json")
 """Files of a run besides its result."""
-WHOLE = ("records", "model")
+RUN_FOLDERS = ("records", "model")
 """Folders of a run that are closed with all they hold: one more file is a change, too."""
 
 FINISHED, FAILED, RUNNING, INTERRUPTED, WAITING, DAMAGED = (
@@ -183,8 +183,8 @@ def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember:
 
 def _recorded(folder: RunFolder) -> Iterator[str]:
     """The files that make up a run, besides its result, by their names in its folder."""
-    yield from (name for name in RECORDS if (folder.path / name).is_file())
-    for whole in WHOLE:
+    yield from (name for name in RUN_FILES if (folder.path / name).is_file())
+    for whole in RUN_FOLDERS:
         yield from (f"{whole}/{name}" for name in files_of(folder.path / whole))
 
 

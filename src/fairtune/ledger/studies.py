@@ -37,7 +37,7 @@ def study_names(runs: Path) -> list[str]:
     """The studies of a runs folder; one whose folder cannot be looked into is left out.
 
     Raises:
-        LedgerError: the runs folder is no folder, or cannot be read.
+        LedgerError: the runs folder is not a folder, or cannot be read.
     """
     try:
         return sorted(path.name for path in runs.iterdir() if _is_study(path))
@@ -74,7 +74,7 @@ def require_writable(runs: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise LedgerError(
-            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or mend its permissions."
+            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or fix its permissions."
         ) from None
 
 
@@ -101,10 +101,10 @@ def _unknown(run: str, runs: Path) -> str:
         for folder in run_folders(study_folder(runs, study))
     ]
     if not known:
-        return f"'{run}' is no run: that folder has no plan.json, and the runs folder {runs} holds no run."
+        return f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
     word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
     more = ", ..." if len(known) > SHOWN else ""
-    return f"'{run}' is no run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"
+    return f"'{run}' is not a run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"
 
 
 def write_study(home: Path, plan: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ def write_study(home: Path, plan: dict[str, Any]) -> None:
         write_sealed(home / "study.json", plan)
     except OSError as error:
         raise LedgerError(
-            f"{home}: the plan cannot be written ({error.strerror}); mend that or use another --runs."
+            f"{home}: the plan cannot be written ({error.strerror}); fix that or use another --runs."
         ) from None
 
 
@@ -131,14 +131,14 @@ def read_study(home: Path) -> dict[str, Any]:
     Raises:
         LedgerError: it is not what was written, or of a version whose plans cannot be read.
     """
-    again = "run the study again to write it anew"
+    again = "run the study again to rewrite it"
     try:
         plan = read_sealed(home / "study.json")
     except OSError as error:
         raise LedgerError(f"{home / 'study.json'} cannot be read ({error.strerror}); {again}.") from None
     except ValueError as error:
         raise LedgerError(f"{home / 'study.json'} {error}; {again}.") from None
-    wrong = [name for name, kind in NEEDED.items() if not isinstance(plan.get(name), kind)]
+    wrong = [name for name, needed in NEEDED.items() if not isinstance(plan.get(name), needed)]
     if wrong:
-        raise LedgerError(f"{home / 'study.json'} is no plan of this version: it lacks {wrong[0]}; {again}.")
+        raise LedgerError(f"{home / 'study.json'} is not a plan of this version: it lacks {wrong[0]}; {again}.")
     return plan

@@ -135,7 +135,7 @@ def parse_method_use(value: Any) -> MethodUse:
     known = registered()
     if not isinstance(name, str) or name not in known:
         raise PydanticCustomError(
-            "unknown", "unknown method", {"kind": "method", "name": str(name)[:60], "allowed": list(known)}
+            "unknown", "unknown method", {"what": "method", "name": str(name)[:60], "allowed": list(known)}
         )
     holder = _holder(name, known[name].config)
     return MethodUse(name, getattr(holder.model_validate({name: {} if settings is None else settings}), name))

@@ -274,7 +274,7 @@ def _unknown_layout(model: nn.Module, unknown: list[tuple[str, nn.Module]]) -> s
 
 
 def _guess(module: nn.Module) -> dict[str, str]:
-    """A first description for the user to mend: linear maps whose names say q, k or v."""
+    """A first description for the user to correct: linear maps whose names say q, k or v."""
     names = list(_linear_children(module))
     fused = [name for name in names if "qkv" in name.lower() or "query_key_value" in name]
     if fused:

@@ -107,10 +107,10 @@ def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
         except (TypeError, ValueError):
             return ()
     found = []
-    for kind in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
-        for number, probabilities in enumerate(outputs.get(kind) or ()):
+    for output in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
+        for number, probabilities in enumerate(outputs.get(output) or ()):
             if isinstance(probabilities, Tensor) and probabilities.ndim == 4:
-                found.append(LogitSpread(f"{kind}.{number}", _spread(probabilities, batch.get("attention_mask"))))
+                found.append(LogitSpread(f"{output}.{number}", _spread(probabilities, batch.get("attention_mask"))))
     return tuple(found)
 
 
@@ -184,7 +184,7 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _spread(probabilities: Tensor, mask: Tensor | None) -> tuple[float, ...]:
-    """Per head; of queries that are no padding and see at least two keys."""
+    """Per head; of queries that are not padding and see at least two keys."""
     probabilities = probabilities.double()
     seen = probabilities > 0
     logs = torch.where(seen, probabilities, 1.0).log()

@@ -62,8 +62,8 @@ def register_attention(
 
 def layout_of(module: nn.Module) -> AttentionLayout | None:
     """The layout of an attention module, by its class or a class it derives from; None if it is not known."""
-    for kind in type(module).__mro__:
-        for layout in (_own.get(kind.__name__), *_KNOWN.get(kind.__name__, ())):
+    for ancestor in type(module).__mro__:
+        for layout in (_own.get(ancestor.__name__), *_KNOWN.get(ancestor.__name__, ())):
             if layout is not None and _fits(layout, module):
                 return layout
     return None
@@ -94,9 +94,9 @@ _T5 = AttentionLayout({"q": "q", "k": "k", "v": "v"}, heads="n_heads")
 
 _KNOWN: dict[str, tuple[AttentionLayout, ...]] = {
     **{
-        f"{family}{kind}Attention": (_BERT,)
+        f"{family}{part}Attention": (_BERT,)
         for family in ("Bert", "Roberta", "XLMRoberta", "XLMRobertaXL", "RobertaPreLayerNorm", "Camembert", "Electra")
-        for kind in ("Self", "Cross")
+        for part in ("Self", "Cross")
     },
     "AlbertAttention": (_BERT,),
     "MPNetSelfAttention": (AttentionLayout({"q": "q", "k": "k", "v": "v"}),),

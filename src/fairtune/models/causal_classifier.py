@@ -51,7 +51,7 @@ def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Att
     """
     if attention is None and not _scores(model):
         return None
-    kind, config = type(model).__name__, cast(Any, _base(model)).config
+    class_name, config = type(model).__name__, cast(Any, _base(model)).config
     own: Attention = "causal" if getattr(config, "is_causal", True) else "bidirectional"
     with _marked(config, None):  # by its architecture: asked to be causal, BERT would be
         gpt_like = not sees_ahead(model)
@@ -59,19 +59,21 @@ def classify_at_last_token(model: nn.Module, attention: Attention | None) -> Att
         if attention is None:
             return None
         raise ModelError(
-            f"attention: {attention} is for GPT-like models; every token of {kind} sees the whole text already. "
+            f"attention: {attention} is for GPT-like models; every token of {class_name} sees the whole text already. "
             "Leave `attention` out."
         )
     if not _scores(model):
-        raise ModelError(f"attention: {attention} is not known for {kind}, whose head is no `score` of one token.")
+        raise ModelError(
+            f"attention: {attention} is not known for {class_name}, whose head is not a `score` of one token."
+        )
     wanted = attention or own
     if wanted == "bidirectional":
         with _marked(config, False):
             works = sees_ahead(model)
         if not works:
             raise ModelError(
-                f"attention: bidirectional does not work for {kind}: transformers builds its causal mask in a way of its own. "
-                "Allowed for it: causal."
+                f"attention: bidirectional does not work for {class_name}: transformers builds its causal mask in a way of its own."
+                " Allowed for it: causal."
             )
     if wanted != own:
         config.is_causal = wanted == "causal"
@@ -152,10 +154,10 @@ def _takes_positions(base: nn.Module) -> bool:
 
 
 @cache
-def _at_last_token(kind: Any) -> type[nn.Module]:
+def _at_last_token(base_class: Any) -> type[nn.Module]:
     """The class by the same name, since transformers writes it into a saved model's config."""
-    same = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
-    return type(kind.__name__, (LastTokenClassifier, kind), same)
+    same = {"__module__": base_class.__module__, "__qualname__": base_class.__qualname__, "__doc__": base_class.__doc__}
+    return type(base_class.__name__, (LastTokenClassifier, base_class), same)
 
 
 def _scores(model: nn.Module) -> bool:

@@ -48,10 +48,10 @@ _GATED = {"gate_proj": 1, "up_proj": 1, "down_proj": 1}
 _FOUR_H = {"dense_h_to_4h": 1, "dense_4h_to_h": 1}
 _KNOWN: dict[str, dict[str, int]] = {
     **{
-        f"{family}{kind}": {"dense": 1}
+        f"{family}{part}": {"dense": 1}
         for family in ("Bert", "Roberta", "XLMRoberta", "XLMRobertaXL", "RobertaPreLayerNorm", "Camembert", "Electra", "MPNet",
                        "DebertaV2")
-        for kind in ("Intermediate", "Output")
+        for part in ("Intermediate", "Output")
     },
     "AlbertLayer": {"ffn": 1, "ffn_output": 1},
     "FFN": {"lin1": 1, "lin2": 1},  # DistilBERT

@@ -114,7 +114,7 @@ def read_settings(what: str, file: Path) -> dict[str, Any]:
         ModelError: it holds none.
     """
     if file.exists() and not file.is_file():
-        raise ModelError(f"{what}: its {file.name} is no plain file.")
+        raise ModelError(f"{what}: its {file.name} is not a plain file.")
     try:
         content = parse_json(file.read_bytes())
     except OSError as error:
@@ -142,9 +142,9 @@ def _check_config(what: str, config: dict[str, Any]) -> None:
             if found is None:
                 continue
             method = found.get("quant_method") if isinstance(found, dict) else None
-            kind = f" by {method}" if isinstance(method, str) else ""
+            how = f" by {method}" if isinstance(method, str) else ""
             raise ModelError(
-                f"{what}: its {CONFIG} says that the weights are quantised{kind} ({field}); such weights can neither be trained "
+                f"{what}: its {CONFIG} says that the weights are quantised{how} ({field}); such weights can neither be trained "
                 "nor compared with their file. Use the checkpoint that they were made from."
             )
     for field in IMPLEMENTATIONS:
@@ -180,9 +180,7 @@ def _check_tokens(what: str, config: dict[str, Any]) -> None:
     """Numbers of added tokens, up to which transformers may fill a vocabulary."""
     added = config.get("added_tokens_decoder") or {}
     if not isinstance(added, dict) or not all(str(number).isdecimal() and len(str(number)) <= 7 for number in added):
-        raise ModelError(
-            f"{what}: its {TOKENIZER} numbers tokens otherwise than from 0 to 9,999,999 (added_tokens_decoder)."
-        )
+        raise ModelError(f"{what}: its {TOKENIZER} has token numbers outside 0 to 9,999,999 (added_tokens_decoder).")
 
 
 def _shards(what: str, index: Path) -> list[str]:
@@ -194,7 +192,7 @@ def _shards(what: str, index: Path) -> list[str]:
         or not all(isinstance(name, str) and name for name in homes.values())
         or not isinstance(about, dict)
     ):
-        raise ModelError(f"{what}: {index.name} is no index of weights.")
+        raise ModelError(f"{what}: {index.name} is not an index of weights.")
     return sorted(set(homes.values()))
 
 

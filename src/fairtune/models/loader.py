@@ -117,7 +117,7 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
         raise ModelError(
-            f"model '{source.name}': its checkpoint is no language model: it has no weights for {len(missing)} tensors of "
+            f"model '{source.name}': its checkpoint is not a language model: it has no weights for {len(missing)} tensors of "
             f"{type(network).__name__} ({', '.join(missing[:3])})."
         )
     return LoadedModel(network, folder, frozenset(network.state_dict()), notes=_made_savable(network, what))
@@ -142,8 +142,8 @@ def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
         ahead = sees_ahead(network)
     if ahead:
         raise ModelError(
-            f"model '{source.name}': {type(network).__name__} is no causal language model: its tokens see those after them, so it "
-            "would know what it has to predict. Use a GPT-like checkpoint or a preset."
+            f"model '{source.name}': {type(network).__name__} is not a causal language model: its tokens see those after them, so "
+            "it would know what it has to predict. Use a GPT-like checkpoint or a preset."
         )
 
 

@@ -165,9 +165,9 @@ def _require_weights(what: str, folder: Path) -> list[Path]:
     """The weights that transformers will load from a folder, if nothing else is in it that it would load or run."""
     check_model_folder(what, folder)
     if not (folder / CONFIG).is_file():
-        raise ModelError(f"{what}: the folder has no config.json, so it is no transformers model.")
+        raise ModelError(f"{what}: the folder has no config.json, so it is not a transformers model.")
     if not read_settings(what, folder / CONFIG).get("model_type"):
-        raise ModelError(f"{what}: its config.json names no model_type, so it is no transformers model.")
+        raise ModelError(f"{what}: its config.json names no model_type, so it is not a transformers model.")
     files = weight_files(folder, what)
     if not files:
         pickled = (

@@ -107,12 +107,12 @@ class SplitProjection(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Cut a fused tensor of a state dict into the parts' own, before they look for theirs."""
-        for kind in ("weight", "bias"):
-            fused = state_dict.pop(f"{prefix}{kind}", None)
+        for parameter in ("weight", "bias"):
+            fused = state_dict.pop(f"{prefix}{parameter}", None)
             if fused is not None:
-                fused = fused.t() if self.transposed and kind == "weight" else fused
+                fused = fused.t() if self.transposed and parameter == "weight" else fused
                 for name, rows in self.rows().items():
-                    state_dict[f"{prefix}{name}.{kind}"] = fused[rows.to(fused.device)]
+                    state_dict[f"{prefix}{name}.{parameter}"] = fused[rows.to(fused.device)]
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
@@ -168,8 +168,8 @@ def _side_by_side(
     hidden: Tensor, weights: tuple[Tensor, Tensor], biases: tuple[Tensor | None, Tensor | None]
 ) -> Tensor:
     """Two linear maps of one input, each written to its own columns; in autocast's precision where that is on."""
-    kind = hidden.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     rows = hidden.reshape(-1, hidden.shape[-1]).to(dtype)
     whole, place = rows.new_empty(len(rows), sum(map(len, weights))), 0
     for weight, bias in zip(weights, biases, strict=True):
@@ -212,8 +212,8 @@ def _join(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None
     """Put the parts' tensors together as the fused projection had them. Parts that an adapter wraps are left as they are."""
     assert isinstance(module, SplitProjection)
     places = module.rows()
-    for kind in ("weight", "bias"):
-        keys = {name: f"{prefix}{name}.{kind}" for name in places}
+    for parameter in ("weight", "bias"):
+        keys = {name: f"{prefix}{name}.{parameter}" for name in places}
         if any(key not in state for key in keys.values()):
             continue
         own = {name: state.pop(key) for name, key in keys.items()}
@@ -221,4 +221,6 @@ def _join(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None
         joined = some.new_empty((sum(map(len, places.values())), *some.shape[1:]))
         for name, rows in places.items():
             joined[rows.to(joined.device)] = own[name].detach()
-        state[f"{prefix}{kind}"] = joined.t().contiguous() if module.transposed and kind == "weight" else joined
+        state[f"{prefix}{parameter}"] = (
+            joined.t().contiguous() if module.transposed and parameter == "weight" else joined
+        )

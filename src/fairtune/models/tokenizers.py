@@ -141,14 +141,14 @@ def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
     if model.vocabulary is None:
         return model if model.preset is None else with_vocabulary(model, needed)
     if model.vocabulary < needed:
-        mend = (
+        remedy = (
             f"leave vocab_size out or raise it to {needed}"
             if model.preset is not None
             else "use the checkpoint's own tokenizer (leave `tokenizer` out) or a smaller one"
         )
         raise ModelError(
             f"tokenizer '{tokenizer.name}' needs {needed:,} rows of embeddings, but model '{model.name}' has "
-            f"{model.vocabulary:,}; {mend}."
+            f"{model.vocabulary:,}; {remedy}."
         )
     return model
 

@@ -38,7 +38,7 @@ class QuietMonitor:
 
     def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None: ...
 
-    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None: ...
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None: ...
 
     def end(self) -> None: ...
 
@@ -55,10 +55,10 @@ class PlainMonitor:
         self._total, self._count = runs, runs - len(waiting)
         self._print(f"study {study}: {self._total} runs, {self._count} finished before")
 
-    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
-        if kind == "progress" and values.get("steps") and time.monotonic() - self._printed_at > PLAIN_SECONDS:
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
+        if event == "progress" and values.get("steps") and time.monotonic() - self._printed_at > PLAIN_SECONDS:
             self._print(f"  {run}: step {values['step']} of {values['steps']}")
-        elif kind in ("ended", "refused"):
+        elif event in ("ended", "refused"):
             self._count += 1
             self._print(f"[{self._count}/{self._total}] {run}: {outcome_text(values)}")
 
@@ -92,12 +92,12 @@ class LiveMonitor:
         self._study = self._progress.add_task(study, total=sum(waiting.values()), note=self._study_note())
         self._progress.start()
 
-    def update(self, run: str, kind: str, values: Mapping[str, Any]) -> None:
-        if kind == "started":
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
+        if event == "started":
             self._bars[run] = self._progress.add_task(run, total=self._steps[run], note="preparing")
-        elif kind == "progress" and run in self._bars:
+        elif event == "progress" and run in self._bars:
             self._move(run, values)
-        elif kind in ("ended", "refused"):
+        elif event in ("ended", "refused"):
             self._ended += 1
             if run in self._bars:
                 self._finish(run)

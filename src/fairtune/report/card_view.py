@@ -95,7 +95,7 @@ def _attention(facts: dict[str, Any]) -> str:
 
 
 def _memory(costs: dict[str, Any]) -> str:
-    saved = [costs[f"{kind}_bytes_saved"] for kind in ("gradient", "optimizer")]
+    saved = [costs[f"{part}_bytes_saved"] for part in ("gradient", "optimizer")]
     text = f"{megabytes(costs['gradient_bytes'])} MB of gradients, {megabytes(costs['optimizer_bytes'])} MB of AdamW's state"
     return text + (f"; freezing saves {megabytes(sum(saved))} MB" if any(saved) else "")
 

@@ -58,7 +58,7 @@ class Header:
 
     Args:
         text: None for a study of classifiers.
-        from_scratch: the model is a preset, drawn anew for each seed; there is no checkpoint.
+        from_scratch: the model is a preset, drawn again for each seed; there is no checkpoint.
         used: examples of each split that every arm was cut down to; None where arms use all, or differ.
         metric_title: the metric's name as readers know it.
         margin: loss that would not matter, in the metric's unit; None without a margin or before it can be resolved.

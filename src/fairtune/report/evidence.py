@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.analysis.results import Comparison, Results, RunRecord
+from fairtune.analysis.results import Comparison, LedgerRun, Results
 from fairtune.analysis.verdicts import left_out_method
 from fairtune.core.numbers import setting
 from fairtune.report.content import (
@@ -188,7 +188,7 @@ def _slowdown(results: Results, found: Comparison) -> RunSpread | None:
     return spread_of(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
 
 
-def _seconds(finished: list[RunRecord]) -> dict[str, RunSpread]:
+def _seconds(finished: list[LedgerRun]) -> dict[str, RunSpread]:
     spreads = {name: spread_of(run.result["seconds"].get(name) for run in finished) for name in PURPOSES}
     return {name: spread for name, spread in spreads.items() if spread is not None}
 

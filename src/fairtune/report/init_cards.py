@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.analysis.results import RunRecord
+from fairtune.analysis.results import LedgerRun
 from fairtune.core.files import read_json
 
 
@@ -96,11 +96,11 @@ class CardSummary:
     @property
     def saved_bytes(self) -> int | None:
         """Gradients and optimizer state that frozen parameters do not need."""
-        saved = [self.costs.get(f"{kind}_bytes_saved") for kind in ("gradient", "optimizer")]
+        saved = [self.costs.get(f"{part}_bytes_saved") for part in ("gradient", "optimizer")]
         return None if None in saved else sum(int(part) for part in saved if part is not None)
 
 
-def read_card(finished: list[RunRecord]) -> CardSummary | None:
+def read_card(finished: list[LedgerRun]) -> CardSummary | None:
     """The card of the first of an arm's finished runs that has one."""
     for run in finished:
         card = read_json(run.folder.card)
@@ -113,7 +113,7 @@ def read_card(finished: list[RunRecord]) -> CardSummary | None:
     return None
 
 
-def _proof(finished: list[RunRecord]) -> Proof | None:
+def _proof(finished: list[LedgerRun]) -> Proof | None:
     found = [run.result.get("frozen") or {} for run in finished]
     proven = [int(frozen["tensors"]) for frozen in found if frozen.get("unchanged") and frozen.get("tensors")]
     return Proof(min(proven), len(proven)) if proven else None

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.analysis.results import RunRecord
+from fairtune.analysis.results import LedgerRun
 from fairtune.ledger.environment import read_environment
 
 MOMENTARY = ("time", "load", "load_after")
 
 
-def describe_machine(runs: list[RunRecord]) -> Machine:
+def describe_machine(runs: list[LedgerRun]) -> Machine:
     """One description where all runs agree, the differences in words where they do not."""
     found = [(f"{run.arm}/seed-{run.seed}", read_environment(run.folder)) for run in runs if run.begun]
     captured = {name: environment for name, environment in found if environment is not None}
@@ -28,7 +28,7 @@ def describe_machine(runs: list[RunRecord]) -> Machine:
     )
 
 
-def was_busy(run: RunRecord) -> bool:
+def was_busy(run: LedgerRun) -> bool:
     """Whether a run began on a machine that had other work."""
     return _busy(run.arm, read_environment(run.folder) or {}) is not None
 

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.analysis.records import steps_text
+from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE

@@ -22,7 +22,7 @@ LEFT_SECONDS = 3600.0
 
 
 class Exporter(Protocol):
-    """One kind of report."""
+    """Writes the report in one format."""
 
     name: str
     file_name: str
@@ -41,7 +41,7 @@ def make_content(results: Results) -> ReportContent:
 
 
 def write_report(results: Results) -> dict[str, Path]:
-    """Write the report of a study beside its runs; returns the paths by kind.
+    """Write the report of a study beside its runs; returns the paths by format.
 
     Raises:
         LedgerError: the folder cannot be written.
@@ -60,6 +60,6 @@ def write_report(results: Results) -> dict[str, Path]:
             run_state(run.folder, remember=True)
     except OSError as error:
         raise LedgerError(
-            f"{folder}: the report cannot be written ({error.strerror}); mend that and try again."
+            f"{folder}: the report cannot be written ({error.strerror}); fix that and try again."
         ) from None
     return written

@@ -27,22 +27,22 @@ def squared_distances(x: Tensor, prototypes: Tensor) -> Tensor:
     return torch.cat([(part[:, None] - prototypes).square().sum(-1) for part in torch.split(x, at_once)])
 
 
-def remoteness(x: Tensor, prototypes: Tensor) -> Tensor:
+def relative_squared_distances(x: Tensor, prototypes: Tensor) -> Tensor:
     """[examples, cells], by one matrix product: squared distances less a number that is the same for all cells of an example."""
     centre = prototypes.mean(0)  # far from the origin the squares would drown the differences
     away = prototypes - centre
     return torch.addmm(torch.linalg.vector_norm(away, dim=1).square(), x - centre, away.t(), alpha=-2)
 
 
-def first_nearest(far: Tensor) -> Tensor:
+def first_nearest(distances: Tensor) -> Tensor:
     """The nearest cell of each example, the first on ties."""
-    return far.argmin(1)
+    return distances.argmin(1)
 
 
-def last_nearest_labelled(far: Tensor, labels: Tensor, classes: Tensor) -> Tensor:
+def last_nearest_labelled(distances: Tensor, labels: Tensor, classes: Tensor) -> Tensor:
     """The nearest among the cells with the example's class, the last on ties; -1 if no cell has it."""
-    least, cells = far.masked_fill(labels != classes[:, None], torch.inf).flip(1).min(1)
-    return (far.shape[1] - 1 - cells).masked_fill(torch.isinf(least), -1)
+    least, cells = distances.masked_fill(labels != classes[:, None], torch.inf).flip(1).min(1)
+    return (distances.shape[1] - 1 - cells).masked_fill(torch.isinf(least), -1)
 
 
 def winners_of(cells: Tensor, x: Tensor, prototypes: Tensor) -> Winners:
@@ -56,17 +56,17 @@ def in_parts(rows: Tensor) -> Sequence[Tensor]:
     return torch.split(rows, ROWS_AT_ONCE)
 
 
-def torn(far: Tensor, steps: Tensor) -> Tensor:
+def has_topographic_error(distances: Tensor, steps: Tensor) -> Tensor:
     """Which examples have two nearest cells that are not neighbours.
 
     Args:
-        far: how far the examples are from all cells, [examples, cells].
+        distances: how far the examples are from all cells, [examples, cells].
         steps: distances between cells on the grid, [cells, cells].
     """
-    first = first_nearest(far)
-    if far.shape[1] == 1:
+    first = first_nearest(distances)
+    if distances.shape[1] == 1:
         return torch.zeros_like(first, dtype=torch.bool)
-    second = first_nearest(far.scatter(1, first[:, None], torch.inf))
+    second = first_nearest(distances.scatter(1, first[:, None], torch.inf))
     return steps[first, second] > 1
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fairtune.core.errors import DataError
-from fairtune.som.distances import first_nearest, torn, winners_of
+from fairtune.som.distances import first_nearest, has_topographic_error, winners_of
 from fairtune.som.prototypes import Prototypes
 
 BINS = 20
@@ -27,7 +27,7 @@ class Labelling:
         self.mean = torch.zeros(som.features, dtype=self._wide, device=device)
         self._squares = torch.zeros_like(self.mean)
         self._distances = torch.zeros((), dtype=self._wide, device=device)
-        self._torn = torch.zeros((), dtype=torch.int64, device=device)
+        self._topographic_errors = torch.zeros((), dtype=torch.int64, device=device)
 
     @torch.no_grad()
     def add(self, x: Tensor, classes: Tensor) -> None:
@@ -36,12 +36,12 @@ class Labelling:
         rows, classes = som.checked(x, classes)
         if not len(rows):
             return
-        far = som.far(rows)
-        cells = first_nearest(far)
+        distances = som.distances_to_cells(rows)
+        cells = first_nearest(distances)
         found = torch.bincount(cells * som.classes + classes, minlength=self.counts.numel())
         self.counts += found.view_as(self.counts)
         self._distances += winners_of(cells, rows, som.prototypes).distances.sqrt().sum()
-        self._torn += torn(far, som.steps).sum()
+        self._topographic_errors += has_topographic_error(distances, som.steps).sum()
         self._watch(rows)
 
     def _watch(self, rows: Tensor) -> None:
@@ -85,7 +85,7 @@ class Labelling:
     @property
     def topographic_error(self) -> float:
         """Share of the examples whose two nearest cells are not neighbours."""
-        return float(self._torn) / self._seen()
+        return float(self._topographic_errors) / self._seen()
 
     @property
     def mean_reliability(self) -> float:

@@ -15,7 +15,7 @@ from fairtune.som.distances import (
     Winners,
     first_nearest,
     last_nearest_labelled,
-    remoteness,
+    relative_squared_distances,
     squared_distances,
     winners_of,
 )
@@ -99,25 +99,27 @@ class Prototypes(nn.Module):
         rows = checked_rows(x, self.prototypes)
         return rows, checked_classes(classes, len(rows), self.classes, rows.device)
 
-    def far(self, rows: Tensor) -> Tensor:
+    def distances_to_cells(self, rows: Tensor) -> Tensor:
         """How far checked examples are from all cells, [examples, cells]; to be compared within an example only."""
         with torch.autocast(rows.device.type, enabled=False):  # the product would be in half precision
-            return (squared_distances if self.mode == "sequential" else remoteness)(rows, self.prototypes)
+            return (squared_distances if self.mode == "sequential" else relative_squared_distances)(
+                rows, self.prototypes
+            )
 
     @torch.no_grad()
     def winners(self, x: Tensor) -> Winners:
         """The nearest cell of each example, the first on ties."""
         rows = checked_rows(x, self.prototypes)
-        return winners_of(first_nearest(self.far(rows)), rows, self.prototypes)
+        return winners_of(first_nearest(self.distances_to_cells(rows)), rows, self.prototypes)
 
     @torch.no_grad()
     def nearest(self, x: Tensor, classes: Tensor) -> tuple[Winners, Winners]:
         """Winners and partial winners, from one matrix of distances."""
         rows, classes = self.checked(x, classes)
-        far = self.far(rows)
-        partial = last_nearest_labelled(far, self.labels, classes)
+        distances = self.distances_to_cells(rows)
+        partial = last_nearest_labelled(distances, self.labels, classes)
         return (
-            winners_of(first_nearest(far), rows, self.prototypes),
+            winners_of(first_nearest(distances), rows, self.prototypes),
             winners_of(partial, rows, self.prototypes),
         )
 
@@ -125,7 +127,9 @@ class Prototypes(nn.Module):
     def partial_winners(self, x: Tensor, classes: Tensor) -> Winners:
         """The nearest among the cells labelled with the example's class, the last on ties; cell -1 if there is none."""
         rows, classes = self.checked(x, classes)
-        return winners_of(last_nearest_labelled(self.far(rows), self.labels, classes), rows, self.prototypes)
+        return winners_of(
+            last_nearest_labelled(self.distances_to_cells(rows), self.labels, classes), rows, self.prototypes
+        )
 
     @torch.no_grad()
     def update(self, x: Tensor, radius: int, rate: float, winners: Winners | None = None) -> Winners:
@@ -145,7 +149,7 @@ class Prototypes(nn.Module):
         if self.mode == "sequential":
             return move_one_by_one(self.prototypes, self.steps.cpu().numpy(), rows, radius, rate)
         if winners is None:
-            winners = winners_of(first_nearest(self.far(rows)), rows, self.prototypes)
+            winners = winners_of(first_nearest(self.distances_to_cells(rows)), rows, self.prototypes)
         move_batch(self.prototypes, self.halves, rows, winners, radius, rate)
         return winners
 

@@ -9,7 +9,12 @@ from torch import Tensor
 
 from fairtune.core.errors import DataError, ModelError, one_of
 from fairtune.core.grid import Grid
-from fairtune.som.distances import first_nearest, in_parts, torn, u_matrix
+from fairtune.som.distances import (
+    first_nearest,
+    has_topographic_error,
+    in_parts,
+    u_matrix,
+)
 from fairtune.som.labels import Labelling
 from fairtune.som.prototypes import Prototypes, check_step, checked_classes, checked_rows
 from fairtune.som.schedules import radius_at, rate_at
@@ -104,7 +109,7 @@ class SOM(Prototypes):
         rows = self._some(x)
         total = 0
         for part in in_parts(rows):
-            total += int(torn(self.far(part), self.steps).sum())
+            total += int(has_topographic_error(self.distances_to_cells(part), self.steps).sum())
         return total / len(rows)
 
     @torch.no_grad()
@@ -116,7 +121,7 @@ class SOM(Prototypes):
     def hits(self, x: Tensor) -> Tensor:
         """How many examples each cell wins, [cells]."""
         rows = checked_rows(x, self.prototypes)
-        cells = [first_nearest(self.far(part)) for part in in_parts(rows)]
+        cells = [first_nearest(self.distances_to_cells(part)) for part in in_parts(rows)]
         return torch.bincount(torch.cat(cells), minlength=self.grid.cells)
 
     def _some(self, x: Tensor) -> Tensor:

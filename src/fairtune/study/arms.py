@@ -16,7 +16,7 @@ from fairtune.methods.arms import NamedArm, named_arms
 def _known(name: str) -> str:
     known = named_arms()
     if name not in known:
-        raise PydanticCustomError("unknown", "unknown", {"kind": "named arm", "name": name, "allowed": list(known)})
+        raise PydanticCustomError("unknown", "unknown", {"what": "named arm", "name": name, "allowed": list(known)})
     return name
 
 

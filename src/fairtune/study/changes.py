@@ -28,7 +28,7 @@ def spread_arm_list(study: Written) -> None:
 
 
 def _is_bad_arm_list(path: Path, value: Any) -> bool:
-    """A list of arms that could not be spread: changes to it wait until it is mended, since its faults are reported."""
+    """A list of arms that could not be spread: changes to it wait until it is fixed, since its faults are reported."""
     return path == ("arms",) and isinstance(value, list)
 
 

@@ -37,7 +37,7 @@ def reference_problems(data: Mapping[str, Any], origins: Origins) -> list[Proble
         return []
     to = compare.get("to", "baseline")
     if not isinstance(to, str) or to in arms or len(to) > LONGEST_NAME:
-        return []  # what is no name is reported by its type
+        return []  # what is not a name is reported by its type
     names = [str(arm) for arm in arms]
     return [
         Problem(

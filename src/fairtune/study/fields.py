@@ -84,8 +84,8 @@ def allowed_text(fragment: Fragment, found: Any = None) -> str:
         return _word(fragment["const"])
     if "enum" in fragment:
         return ", ".join(map(_word, fragment["enum"]))
-    kind = fragment.get("type", "value")
-    if kind == "array":
+    json_type = fragment.get("type", "value")
+    if json_type == "array":
         if "prefixItems" in fragment:
             return f"a list of {len(fragment['prefixItems'])}, each {allowed_text(fragment['prefixItems'][0], found)}"
         different = "different " if fragment.get("uniqueItems") else ""
@@ -101,7 +101,7 @@ def allowed_text(fragment: Fragment, found: Any = None) -> str:
         "boolean": "true or false",
         "null": "null",
         "object": "a mapping",
-    }.get(kind, "a value")
+    }.get(json_type, "a value")
     limits = [
         text.format(_limit(fragment[key]))
         for key, text in (

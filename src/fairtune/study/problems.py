@@ -1,4 +1,4 @@
-"""Problems of a study file, worded so that the user can mend them: where, what was found, what is allowed."""
+"""Problems of a study file, worded so that the user can fix them: where, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairtune.settings.values import LONGEST_NAME, RESERVED
 from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
 from fairtune.study.yaml_tree import Path
 
-MOST_TOLD = 100
+MOST_SHOWN = 100
 """Problems that are reported for one study; whoever has more than that has another problem."""
 
 
@@ -73,16 +73,16 @@ def problems_of(errors: list[ErrorDetails], origins: Origins) -> list[Problem]:
     A list is not too short because its entries are wrong.
     """
     kept: dict[object, tuple[Path, ErrorDetails]] = {}
-    for number, error in enumerate(errors[: 10 * MOST_TOLD]):
+    for number, error in enumerate(errors[: 10 * MOST_SHOWN]):
         path, choice = _place(error)
         key = number if choice is None else choice
         if key not in kept or len(path) < len(kept[key][0]):
             kept[key] = (path, error)
     inside = {path[:length] for path, _ in kept.values() for length in range(len(path))}
     real = [(path, error) for path, error in kept.values() if error["type"] != "too_short" or path not in inside]
-    found = [_problem(path, error, origins) for path, error in real[:MOST_TOLD]]
-    if len(kept) > MOST_TOLD:
-        found.append(Problem(origins.default, "", f"and more; the first {MOST_TOLD} problems are told"))
+    found = [_problem(path, error, origins) for path, error in real[:MOST_SHOWN]]
+    if len(kept) > MOST_SHOWN:
+        found.append(Problem(origins.default, "", f"and more; only the first {MOST_SHOWN} problems are listed"))
     return found
 
 
@@ -111,25 +111,25 @@ def _has_choice(path: Path) -> bool:
 
 
 def _problem(path: Path, error: ErrorDetails, origins: Origins) -> Problem:
-    kind, context, found = error["type"], error.get("ctx", {}), error.get("input")
+    error_type, context, found = error["type"], error.get("ctx", {}), error.get("input")
     fragment = context.get("fragment") or fragment_at(path)  # a method may have fields that depend on other fields
-    if kind == "extra_forbidden":
+    if error_type == "extra_forbidden":
         allowed = list(_properties(path[:-1]))
         message = f"unknown key; allowed: {one_of(allowed)}.{nearest(str(path[-1]), allowed)}"
-    elif kind == "missing":
+    elif error_type == "missing":
         message = f"is missing. {_help(fragment)}"
-    elif kind == "unknown":
+    elif error_type == "unknown":
         message = (
-            f"unknown {context['kind']} '{context['name']}'; allowed: {one_of(context['allowed'])}."
+            f"unknown {context['what']} '{context['name']}'; allowed: {one_of(context['allowed'])}."
             f"{nearest(context['name'], context['allowed'])}"
         )
-    elif kind == "value_error":
+    elif error_type == "value_error":
         message = str(context["error"])
-    elif kind in ("too_long", "string_too_long"):
-        unit = "characters" if kind == "string_too_long" else "entries"
+    elif error_type in ("too_long", "string_too_long"):
+        unit = "characters" if error_type == "string_too_long" else "entries"
         size = f"{len(found):,}" if isinstance(found, Sized) else "more"
         message = f"found {shown(found)}, {size} {unit}; allowed: at most {context['max_length']:,}. {_help(fragment)}"
-    elif kind == "too_short" and found in ({}, [], ()):
+    elif error_type == "too_short" and found in ({}, [], ()):
         message = f"is empty; at least one is needed. {_help(fragment)}"
     else:
         if error["loc"] and error["loc"][-1] == "[key]":

@@ -20,7 +20,14 @@ from fairtune.study.checks import (
     size_problems,
 )
 from fairtune.study.plain_data import faults
-from fairtune.study.problems import MOST_TOLD, Origins, Problem, StudyError, dotted, problems_of
+from fairtune.study.problems import (
+    MOST_SHOWN,
+    Origins,
+    Problem,
+    StudyError,
+    dotted,
+    problems_of,
+)
 from fairtune.study.schema import Study
 from fairtune.study.source import StudySource, Written, read_source
 
@@ -84,7 +91,7 @@ def _read_names(written: Written) -> None:
 
 
 def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
-    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_TOLD)]
+    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
     if unfit:
         raise StudyError(unfit)
     problems = [*reference_problems(data, origins), *arm_problems(data, origins)]
@@ -132,7 +139,7 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
 
 
 def _absolute(given: Any, base: FilePath) -> str | None:
-    """A folder's whole path; None for what is no folder."""
+    """A folder's whole path; None for what is not a folder."""
     if isinstance(given, str) and (given.startswith((".", "~/", "/")) or _is_folder(base / given)):
         return str((base / _expanded(given)).resolve())
     return None

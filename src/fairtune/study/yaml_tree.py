@@ -33,7 +33,7 @@ class Tree:
 
 
 class YamlProblem(Exception):  # noqa: N818 - turned into a StudyError by the reader
-    """The text is no usable YAML."""
+    """The text is not usable YAML."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -78,7 +78,7 @@ def parse_yaml(text: str) -> Tree:
     """Read one YAML document.
 
     Raises:
-        YamlProblem: bad syntax, a key given twice, a key that is no text, several documents, a value that holds itself, too much.
+        YamlProblem: bad syntax, a key given twice, a key that is not text, several documents, a value that holds itself, too much.
     """
     if len(text) > MOST_CHARACTERS:
         raise YamlProblem(1, f"a text of {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")
@@ -128,8 +128,8 @@ class _Builder:
         if len(self.lines) >= MOST_VALUES or len(path) >= MOST_LEVELS:
             raise _too_much(line, values=len(self.lines) >= MOST_VALUES)
         self.lines[path] = line
-        for kind, tag in _COLLECTIONS.items():
-            if isinstance(node, kind) and node.tag != tag:
+        for node_class, tag in _COLLECTIONS.items():
+            if isinstance(node, node_class) and node.tag != tag:
                 raise _refused_tag(node)
         above = (*above, node)
         if isinstance(node, yaml.MappingNode):
@@ -222,22 +222,22 @@ def _refused_tag(node: Any) -> YamlProblem:
 
 
 def _scalar(node: Any) -> Any:
-    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
-    if kind == "null":
+    tag, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+    if tag == "null":
         return None
-    if kind == "str":
+    if tag == "str":
         return text
-    if kind == "int" and len(text) > MOST_DIGITS:
+    if tag == "int" and len(text) > MOST_DIGITS:
         raise YamlProblem(
             node.start_mark.line + 1, f"{shown(text)} is a whole number of more than {MOST_DIGITS} digits"
         )
     try:
-        if kind == "bool":
+        if tag == "bool":
             return _CONSTANTS[text.lower()]
-        if kind == "int":
+        if tag == "int":
             return int(text)
-        if kind == "float":
+        if tag == "float":
             return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     except (KeyError, ValueError):
-        raise YamlProblem(node.start_mark.line + 1, f"{shown(text)} is not of the kind its tag says ({kind})") from None
+        raise YamlProblem(node.start_mark.line + 1, f"{shown(text)} is not of the type its tag says ({tag})") from None
     raise _refused_tag(node)

@@ -17,7 +17,14 @@ from fairtune.tasks.reading.chunks import file_identity, shard_chunks
 from fairtune.tasks.reading.formats import check_columns
 from fairtune.tasks.reading.rows import checked_texts
 from fairtune.tasks.registry import registered_tasks
-from fairtune.tasks.stores import MIRROR, mirror_file, mirror_folder, mirrored, no_way, package_file
+from fairtune.tasks.stores import (
+    MIRROR,
+    mirror_file,
+    mirror_folder,
+    mirrored,
+    package_file,
+    unavailable_error,
+)
 from fairtune.tasks.task import SPLITS, unit_hash
 
 Read = Callable[[], Iterator[list[str]]]
@@ -247,20 +254,20 @@ def _hub_batches(data: DataSet, split: str, where: str, no_mirror: str) -> Any:
         builder = datasets.load_dataset_builder(data.repository, data.config, revision=data.revision)
         if (commit := Path(builder.cache_dir).name) != data.revision:
             # without network `datasets` takes whatever commit it fetched last
-            raise _no_way(data, no_mirror, f"in its place is {commit}")
+            raise _unavailable_error(data, no_mirror, f"in its place is {commit}")
         splits = builder.as_streaming_dataset()
         if split not in splits:
             raise DataError(f"{where}: no such split; splits: {one_of(splits)}.")
         yield from splits[split].iter(batch_size=HUB_ROWS)
     except DataError:
         raise
-    except Exception as error:  # network, offline mode, no such data set or commit: each its own kind
-        raise _no_way(data, no_mirror, error) from None
+    except Exception as error:  # network, offline mode, no such data set or commit: each its own type
+        raise _unavailable_error(data, no_mirror, error) from None
 
 
-def _no_way(data: DataSet, no_mirror: str, error: Exception | str) -> DataError:
+def _unavailable_error(data: DataSet, no_mirror: str, error: Exception | str) -> DataError:
     files = [f"{mirror_file(data, 'train')} and its other splits"]
-    return no_way(data.folder, no_mirror, data, error, files, "`kind: language_model` and `train`")
+    return unavailable_error(data.folder, no_mirror, data, error, files, "`kind: language_model` and `train`")
 
 
 def _checked(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str]:

@@ -60,7 +60,7 @@ def find_availability(task: Definition | TextDefinition) -> Availability:
         return package_availability(task.data)
     folder = mirror_folder()
     if folder is not None and not folder.is_dir():
-        return Availability(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder; mend or unset it",))
+        return Availability(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder; fix or unset it",))
     if folder is not None and (folder / task.data.folder).is_dir():
         return _mirrored(task, folder)
     sets = {data for data, _ in task.places().values()}

@@ -155,7 +155,7 @@ def load_registered(task: RegisteredTask) -> Task:
     """A registered task that classifies, with its data.
 
     Raises:
-        DataError: its files are not there, its function fails or gives what is no row; what is wrong with the data.
+        DataError: its files are not there, its function fails or gives something that is not a row; what is wrong with the data.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = {}
@@ -173,7 +173,8 @@ def _checked_source(name: str, split: str, one: Path | str | GiveRows, kind: str
     if isinstance(one, str | Path):
         if not Path(one).is_absolute():
             raise ValueError(
-                f"task {name!r}: {split}: {str(one)!r} is relative to nobody knows what; give `Path(__file__).parent / ...`"
+                f"task {name!r}: {split}: {str(one)!r} is a relative path, which depends on the working directory; "
+                "give `Path(__file__).parent / ...`"
             )
         return Path(one)
     if not callable(one):

@@ -19,7 +19,13 @@ from fairtune.tasks.reading.rows import (
     open_table,
     write_batches,
 )
-from fairtune.tasks.task import BETWEEN, TEXT_COLUMNS, Split, exact_and_normal, unit_hash
+from fairtune.tasks.task import (
+    PAIR_SEPARATOR,
+    TEXT_COLUMNS,
+    Split,
+    exact_and_normal,
+    unit_hash,
+)
 
 MOST_CLASSES = 1000
 
@@ -40,7 +46,7 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     i = 0
     for batch in rows.batches(text) if shares else ():
         for texts in batch:
-            parts[_place(unit_hash(BETWEEN.join(str(t).strip().lower() for t in texts)), shares)].append(i)
+            parts[_place(unit_hash(PAIR_SEPARATOR.join(str(t).strip().lower() for t in texts)), shares)].append(i)
             i += 1
     if not shares:
         return {"train": rows}
@@ -97,9 +103,9 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
     """
     rows.refuse_missing(column, "label")
     if len(rows.label_types) > 1 and not mixed:
-        kinds = one_of(f"{kind} (row {number})" for kind, number in rows.label_types.items())
+        types = one_of(f"{label_type} (row {number})" for label_type, number in rows.label_types.items())
         raise DataError(
-            f"{rows.where}: column '{column}' has labels of several types: {kinds}. Write them alike, or list them all "
+            f"{rows.where}: column '{column}' has labels of several types: {types}. Write them alike, or list them all "
             "under `labels`."
         )
     counts: Counter[str] = Counter()
@@ -171,7 +177,7 @@ def fixed_halves(split: Split) -> tuple[Split, Split]:
     groups: dict[str, list[int]] = {}
     for i, texts in enumerate(split.texts):
         groups.setdefault(texts[0].strip().lower(), []).append(i)
-    ranks = {first: unit_hash(BETWEEN.join(["halves", first])) for first in groups}
+    ranks = {first: unit_hash(PAIR_SEPARATOR.join(["halves", first])) for first in groups}
     sides = np.zeros(len(split), dtype=np.int64)
     ahead = np.zeros(int(split.labels.max()) + 1, dtype=np.int64)  # examples that the second half has more, by class
     for first in sorted(groups, key=lambda first: (-len(groups[first]), ranks[first])):
@@ -190,7 +196,7 @@ def _uneven(ahead: npt.NDArray[np.int64]) -> int:
 
 def _stratified_order(split: Split, salt: str) -> npt.NDArray[np.int64]:
     """An order by hash of the texts, any head of which has the classes in their shares."""
-    ranks = np.array([unit_hash(BETWEEN.join([salt, *texts])) for texts in split.texts])
+    ranks = np.array([unit_hash(PAIR_SEPARATOR.join([salt, *texts])) for texts in split.texts])
     order = np.argsort(ranks, kind="stable")
     place = np.empty(len(split))
     for label in np.unique(split.labels):

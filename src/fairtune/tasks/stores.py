@@ -97,7 +97,7 @@ def mirrored(name: str, folder: Path, data: DataSet, split: str, instead: str | 
     return file
 
 
-def no_way(
+def unavailable_error(
     name: str, no_mirror: str, data: DataSet, error: Exception | str, files: Sequence[str], own: str
 ) -> DataError:
     """Neither the mirror nor the hub gives the data: why, and the ways out.
@@ -174,17 +174,17 @@ class Hub:
                 found = datasets.load_dataset(
                     data.repository, data.config, revision=data.revision, keep_in_memory=False
                 )
-            except Exception as error:  # network, offline mode, no such data set, a full disk: each its own kind
-                raise self._no_way(data, error) from None
+            except Exception as error:  # network, offline mode, no such data set, a full disk: each its own type
+                raise self._unavailable_error(data, error) from None
             commits = {Path(file["filename"]).parent.name for split in found.values() for file in split.cache_files}
             if commits != {data.revision}:  # without network `datasets` takes whatever commit it fetched last
-                raise self._no_way(data, f"in its place is {one_of(sorted(commits))}")
+                raise self._unavailable_error(data, f"in its place is {one_of(sorted(commits))}")
             self._loaded[data] = found
         return self._loaded[data]
 
-    def _no_way(self, data: DataSet, error: Exception | str) -> DataError:
+    def _unavailable_error(self, data: DataSet, error: Exception | str) -> DataError:
         files = wanted_files(self._task)
-        return no_way(self._task.name, self._no_mirror, data, error, files, "`train`, `text` and `label`")
+        return unavailable_error(self._task.name, self._no_mirror, data, error, files, "`train`, `text` and `label`")
 
 
 def package_file(package: str, inside: str, distribution: str) -> Path:

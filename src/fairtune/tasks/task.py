@@ -18,7 +18,7 @@ import numpy.typing as npt
 import regex
 
 Hashes = npt.NDArray[np.uint64]
-BETWEEN = "\2"
+PAIR_SEPARATOR = "\2"
 """Stands between the two texts of a pair."""
 _not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
 _ascii_words = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -136,7 +136,7 @@ class Split:
     def add_to(self, digest: Any) -> None:
         """Texts and labels into a hash."""
         for start in range(0, len(self), BATCH):
-            texts = map(BETWEEN.join, self.texts[start : start + BATCH])
+            texts = map(PAIR_SEPARATOR.join, self.texts[start : start + BATCH])
             digest.update("\0".join((*texts, "")).encode("utf-8", "surrogatepass"))
         digest.update(self.labels.astype("<i8").tobytes())
 
@@ -225,8 +225,8 @@ def exact_and_normal(texts: Iterable[Sequence[str]]) -> tuple[Hashes, Hashes]:
     """64 bits for each example as it is, and for its normal form; equal bits of different texts are as good as impossible."""
     exact, normal = [], []
     for example in texts:
-        exact.append(_digest(BETWEEN.join(example)))
-        normal.append(_digest(BETWEEN.join(map(normal_form, example))))
+        exact.append(_digest(PAIR_SEPARATOR.join(example)))
+        normal.append(_digest(PAIR_SEPARATOR.join(map(normal_form, example))))
     return np.frombuffer(b"".join(exact), dtype="<u8"), np.frombuffer(b"".join(normal), dtype="<u8")
 
 

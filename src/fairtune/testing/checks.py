@@ -87,7 +87,7 @@ def check_resume(toy: ToyStudy, methods: list[Any], whole: Job | None = None, ki
 
 
 def check_state(toy: ToyStudy, methods: list[Any], units: int = 6) -> None:
-    """What methods say must be saved is the same after it was saved and taken up by methods that are made anew.
+    """What methods say must be saved is the same after it was saved and taken up by newly made methods.
 
     Args:
         units: steps and evaluations before the state is saved.

@@ -37,7 +37,7 @@ PROBED, SAMPLED = 8, 128
 
 @dataclass(frozen=True)
 class TrainingTexts:
-    """The training split as text, for methods that change it: tokenised anew for every epoch.
+    """The training split as text, for methods that change it: tokenised again for every epoch.
 
     An epoch's tokens follow from the texts, the seed and the epoch alone.
 

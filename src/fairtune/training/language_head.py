@@ -87,7 +87,7 @@ def _is_all_of(model: nn.Module, found: LanguageHead, head: nn.Linear, batch: di
     expected = nn.functional.cross_entropy(known[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
     if not torch.equal(outputs.logits.float(), known) or not torch.allclose(outputs.loss.float(), expected, rtol=1e-5):
         return False
-    enabled, kind = seen["autocast"]
-    with torch.autocast(device, dtype=kind, enabled=enabled):
+    enabled, dtype = seen["autocast"]
+    with torch.autocast(device, dtype=dtype, enabled=enabled):
         alone = found.hidden(**{name: part for name, part in batch.items() if name != "labels"})
     return alone.shape == seen["hidden"].shape and torch.allclose(alone, seen["hidden"], rtol=1e-3, atol=1e-4)

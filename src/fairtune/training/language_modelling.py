@@ -64,8 +64,8 @@ class LanguageModelling:
     def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
         """Find the head, so that no loss needs all logits at once; a method with a loss of its own sees the model's answer."""
         self._autocast = accelerator.autocast
-        kinds: list[type[Method]] = [type(method) for method in methods]
-        own = any(kind.loss is not Method.loss or kind.penalty is not Method.penalty for kind in kinds)
+        classes: list[type[Method]] = [type(method) for method in methods]
+        own = any(one.loss is not Method.loss or one.penalty is not Method.penalty for one in classes)
         device = next(model.parameters()).device
         probe = {name: part.to(device) for name, part in self.probe().items()}
         self._head = None if own else language_head(accelerator.unwrap_model(model), probe)
@@ -163,7 +163,7 @@ class LanguageModelling:
 
 
 def _padded(text: TokenBlocks, spans: list[Span]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Inputs and targets of windows, filled up on the right, where causal tokens do not look; what is no text is not scored."""
+    """Inputs and targets of windows, filled up on the right, where causal tokens do not look; what is not text is not scored."""
     width = max(end - start for start, end in spans)
     inputs = np.full((len(spans), width), text.eos, np.int64)
     targets = np.full_like(inputs, IGNORED)

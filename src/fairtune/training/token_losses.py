@@ -96,7 +96,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         scale = grad_output / count
         if scale.device.type != "cpu" or scale != 1:  # else a pass over the gradients and a copy of them are spared
             gradients = [None if one is None else one * scale for one in gradients]
-        found = (None if one is None else one.to(kind) for one, kind in zip(gradients, ctx.types, strict=True))
+        found = (None if one is None else one.to(dtype) for one, dtype in zip(gradients, ctx.types, strict=True))
         return *found, None, None
 
 
@@ -114,16 +114,16 @@ class _Logits:
         device = hidden.device.type
         self.precise = torch.float64 if hidden.dtype == torch.float64 else torch.float32
         cast = torch.is_autocast_enabled(device) and hidden.dtype != torch.float64
-        kind = torch.get_autocast_dtype(device) if cast else hidden.dtype
-        self.short = kind != self.precise
-        self.hidden, self.weight = hidden.detach().to(kind), weight.detach().to(kind)
-        self.bias = None if bias is None else bias.detach().to(kind)
+        dtype = torch.get_autocast_dtype(device) if cast else hidden.dtype
+        self.short = dtype != self.precise
+        self.hidden, self.weight = hidden.detach().to(dtype), weight.detach().to(dtype)
+        self.bias = None if bias is None else bias.detach().to(dtype)
         self.tokens, self.vocabulary = len(hidden), len(weight)
         most = (CPU_CHUNK_BYTES if device == "cpu" else GPU_CHUNK_BYTES) // (4 * self.vocabulary)
         chunks = max(1, math.ceil(self.tokens / max(most, FEWEST_ROWS)))
         self.rows = math.ceil(self.tokens / chunks)  # all alike, so that none is thin
         shape = self.rows, math.ceil(self.vocabulary / ALIGNED) * ALIGNED
-        self._products = hidden.new_empty(shape, dtype=kind)
+        self._products = hidden.new_empty(shape, dtype=dtype)
         self._scores = hidden.new_empty(shape, dtype=self.precise)
 
     def chunks(self) -> Iterator[slice]:

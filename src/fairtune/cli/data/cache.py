@@ -11,15 +11,15 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.cache import VARIABLE, cache_folder
 from fairtune.core.cache_contents import clear, contents, size_text
 
-Clear = Annotated[bool, typer.Option("--clear", help="Take everything away that nobody builds just now.")]
-KINDS = {
+Clear = Annotated[bool, typer.Option("--clear", help="Remove every entry that no process is building now.")]
+DESCRIPTIONS = {
     "blocks": "text for language models as tokens",
     "cards": "data cards",
     "contents": "hashes of files",
@@ -32,7 +32,7 @@ KINDS = {
 }
 
 
-@answers
+@report_errors
 def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
     """Show what the cache holds, by kind, and where it is. Whatever is taken away is made again when it is needed."""
     folder = cache_folder()
@@ -46,20 +46,22 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
             Text(f"{folder}: {gone.entries:,} entries removed, {size_text(gone.size)} freed.{left}"), soft_wrap=True
         )
         return
-    kinds = contents()
+    areas = contents()
     if as_json:
-        print_json({"cache": str(folder), "kinds": {kind.name: asdict(kind) for kind in kinds}})
+        print_json({"cache": str(folder), "kinds": {area.name: asdict(area) for area in areas}})
         return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("kind", style="cyan", no_wrap=True)
     table.add_column("entries", justify="right")
     table.add_column("size", justify="right")
     table.add_column("what")
-    for kind in kinds:
-        unfinished = f" ({kind.unfinished} unfinished)" if kind.unfinished else ""
-        table.add_row(kind.name, f"{kind.entries:,}", size_text(kind.size), Text(KINDS.get(kind.name, "") + unfinished))
-    total = size_text(sum(kind.size for kind in kinds))
-    console().print(Text(f"{folder}: {total if kinds else 'empty'}"), soft_wrap=True)
-    if kinds:
+    for area in areas:
+        unfinished = f" ({area.unfinished} unfinished)" if area.unfinished else ""
+        table.add_row(
+            area.name, f"{area.entries:,}", size_text(area.size), Text(DESCRIPTIONS.get(area.name, "") + unfinished)
+        )
+    total = size_text(sum(area.size for area in areas))
+    console().print(Text(f"{folder}: {total if areas else 'empty'}"), soft_wrap=True)
+    if areas:
         console().print(table)
         console().print(f"`fairtune data cache --clear` takes it away; {VARIABLE} moves it.")

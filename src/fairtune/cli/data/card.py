@@ -8,9 +8,9 @@ import typer
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.cli.options import read_task
 
@@ -31,7 +31,7 @@ TrainOn = Annotated[
 Dedupe = Annotated[bool, typer.Option("--dedupe", help="Show the data as `dedupe: true` makes it.")]
 
 
-@answers
+@report_errors
 def card(task: TaskName, train_on: TrainOn = None, dedupe: Dedupe = False, as_json: AsJson = False) -> None:
     """Show rows, balance, duplicates, contradictory labels, texts that splits share, lengths and languages of a task."""
     chosen = read_task(task, called="TASK")

@@ -36,8 +36,8 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
     Raises:
         DataError: the file cannot be written.
     """
-    kind = file.suffix.lower().removeprefix(".")
-    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    image_format = file.suffix.lower().removeprefix(".")
+    metadata = {"Software": None} if image_format == "png" else {"Date": None, "Creator": None}
     content = BytesIO()
     with drawing(ink="black", page="white"):
         figure = new_figure(11.0, 4.3)
@@ -53,7 +53,7 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
             fontsize=11.5,
             fontweight="bold",
         )
-        figure.savefig(content, format=kind, dpi=DOTS, facecolor="white", metadata=metadata)
+        figure.savefig(content, format=image_format, dpi=DOTS, facecolor="white", metadata=metadata)
     try:
         write_atomically(file, content.getvalue())
     except OSError as error:

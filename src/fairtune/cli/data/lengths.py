@@ -9,9 +9,9 @@ import typer
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.cli.options import read_task
 from fairtune.core.console import Console
@@ -46,7 +46,7 @@ Picture = Annotated[
 ]
 
 
-@answers
+@report_errors
 def lengths(
     task: TaskName, model: ModelName, coverage: Coverage = COVERAGE, output: Picture = None, as_json: AsJson = False
 ) -> None:

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.errors import DataError
 from fairtune.core.printable import printable
@@ -63,7 +63,7 @@ SHOWN = 60
 """Characters of an example."""
 
 
-@answers
+@report_errors
 def make(
     out: Out,
     files: From,

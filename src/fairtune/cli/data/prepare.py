@@ -11,9 +11,9 @@ from fairtune.cli.command import (
     Overrides,
     Profile,
     StudyFile,
-    answers,
     console,
     print_json,
+    report_errors,
 )
 from fairtune.core.cache import cache_folder
 from fairtune.core.cache_contents import size_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairtune.execution.preparation import PreparedPart
 
 
-@answers
+@report_errors
 def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = None, as_json: AsJson = False) -> None:
     """Read and check a study's data, fetch its model, and tokenise, so that training can begin at once: also without network."""
     study = load_study(file, overrides or [], profile)

@@ -18,19 +18,19 @@ class JobEvent:
     """Something that happened to a job.
 
     Args:
-        kind: `started`; `progress`, with what `execution/run.py` reports; `ended`, with the `result` of the run, finished or
+        type: `started`; `progress`, with what `execution/run.py` reports; `ended`, with the `result` of the run, finished or
             failed; `refused`, with the `reason` why the run could not be begun. A study takes no notice of others.
         values: plain data, as JSON can hold it.
     """
 
     job: Job
-    kind: str
+    type: str
     values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_last(self) -> bool:
         """Whether nothing more will happen to the job."""
-        return self.kind in (ENDED, REFUSED)
+        return self.type in (ENDED, REFUSED)
 
 
 class Executor(Protocol):

@@ -41,9 +41,9 @@ def find_devices(wanted: Sequence[str]) -> list[str]:
     found: list[str] = []
     for device in wanted:
         if device == "auto":
-            cards = [f"cuda:{gpu['index']}" for gpu in gpus()]
+            devices = [f"cuda:{gpu['index']}" for gpu in gpus()]
             apple = sys.platform == "darwin" and os.uname().machine == "arm64"
-            found += cards or (["mps"] if apple else ["cpu"])
+            found += devices or (["mps"] if apple else ["cpu"])
         else:
             found.append("cuda:0" if device == "cuda" else device)
     return list(dict.fromkeys(found))

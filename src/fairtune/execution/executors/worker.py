@@ -49,9 +49,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop.request)
     signal.signal(signal.SIGINT, stop.request)
 
-    def send(kind: str, **values: Any) -> None:
+    def send(message_type: str, **values: Any) -> None:
         try:
-            messages.write(json.dumps({"type": kind, **values}) + "\n")
+            messages.write(json.dumps({"type": message_type, **values}) + "\n")
             messages.flush()
         except OSError:  # a broken pipe, which Windows calls an invalid argument
             stop.request()  # nobody reads them any more

@@ -87,13 +87,13 @@ def adversarial_backward(
         raise FairtuneError(
             f"adversarial_backward: unknown method {method!r}; allowed: {', '.join(METHODS)}.{nearest(method, METHODS)}"
         )
-    kind, implementation = METHODS[method]
+    config_class, implementation = METHODS[method]
     try:
-        config = kind.model_validate(settings)
+        config = config_class.model_validate(settings)
     except ValidationError as error:
         reasons = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
         raise FairtuneError(
-            f"adversarial_backward: {reasons}. Fields of {method}: {', '.join(kind.model_fields)}."
+            f"adversarial_backward: {reasons}. Fields of {method}: {', '.join(config_class.model_fields)}."
         ) from None
     one = _OwnPass(model, batch, scale, forward, backward)
     return implementation(cast(Any, config)).around_backward(one, one.whole)

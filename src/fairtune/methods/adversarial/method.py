@@ -50,14 +50,14 @@ class Ball:
         length = _over_rows(delta.flatten(1).norm(dim=1), delta)
         return torch.where(length > self.epsilon, delta * (self.epsilon / length), delta)
 
-    def somewhere(self, real: Tensor, width: int) -> Tensor:
+    def draw_start(self, real: Tensor, width: int) -> Tensor:
         """A random place in the ball, [rows, length, width], as FreeLB starts; drawn for real tokens only.
 
         So padding draws nothing, and a batch in two halves draws what it draws in one. Of l2 each entry is uniform within
         epsilon / sqrt(entries), as published; of linf within epsilon.
 
         Args:
-            real: which tokens are no padding, [rows, length].
+            real: which tokens are not padding, [rows, length].
         """
         draws = torch.rand(int(real.sum()), width, device=real.device) * 2 - 1
         delta = torch.zeros(*real.shape, width, device=real.device)
@@ -163,7 +163,7 @@ class _MovingPerturbation:
         if vectors.device.type != "cpu":
             sources.append(torch.get_device_module(vectors.device))
         if self.delta is None:
-            self.delta = self.ball.somewhere(real_tokens(self.batch, vectors), vectors.shape[2])
+            self.delta = self.ball.draw_start(real_tokens(self.batch, vectors), vectors.shape[2])
             self.generators = [source.get_rng_state() for source in sources]
         else:
             for source, state in zip(sources, self.generators, strict=True):

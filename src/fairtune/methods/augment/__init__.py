@@ -15,7 +15,7 @@ Chance = Annotated[Number, Field(ge=0, le=1)]
 
 
 class AugmentConfig(MethodConfig):
-    """Change the training texts a little, anew in each epoch: leave words out, exchange neighbours, misspell, or ask a function."""
+    """Change the training texts a little in each epoch: leave words out, exchange neighbours, misspell, or ask a function."""
 
     share: Chance = Field(1.0, description="Share of the training examples that are changed in an epoch.")
     delete: Chance = Field(

@@ -23,7 +23,7 @@ def name_of(given: str | Callable[..., Any]) -> str:
     """
     if isinstance(given, str):
         if not re.fullmatch(FORM, given):
-            raise ValueError(f"{given!r} is no function's name; write 'package.module:name'")
+            raise ValueError(f"{given!r} is not the name of a function; write 'package.module:name'")
         return given
     module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
     found: Any = sys.modules.get(str(module))
@@ -71,8 +71,8 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
             f"augment: function '{name}', given {len(texts):,} texts, raised {_in_a_line(error)}"
         ) from error
     if isinstance(answers, str | bytes | Mapping) or not isinstance(answers, Iterable):
-        kind = "None" if answers is None else f"a {type(answers).__name__}"
-        raise DataError(f"augment: function '{name}' returned {kind}; it must return a list of texts.")
+        returned = "None" if answers is None else f"a {type(answers).__name__}"
+        raise DataError(f"augment: function '{name}' returned {returned}; it must return a list of texts.")
     listed = list(answers)
     if len(listed) != len(texts):
         raise DataError(

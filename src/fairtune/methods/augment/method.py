@@ -55,11 +55,11 @@ def misspelt(word: str, draws: random.Random) -> str:
     """A word with one slip: two neighbouring letters exchanged, a letter lost, or a letter twice."""
     if len(word) < LEAST_LETTERS:
         return word
-    kind, place = draws.randrange(3), draws.randrange(len(word) - 1)
+    change, place = draws.randrange(3), draws.randrange(len(word) - 1)
     here, after = word[place], word[place + 1]
-    if kind == 0 and here != after:
+    if change == 0 and here != after:
         return word[:place] + after + here + word[place + 2 :]
-    if kind == 1:
+    if change == 1:
         return word[:place] + word[place + 1 :]
     return word[: place + 1] + word[place:]
 
@@ -121,7 +121,7 @@ def augment_texts(texts: Sequence[Row], epoch: int = 0, seed: int = 0, **setting
         settings: those of the method `augment`: share, delete, swap, typo, function.
 
     Raises:
-        FairtuneError: a setting is impossible, or something is no text.
+        FairtuneError: a setting is impossible, or something is not a text.
     """
     try:
         config = AugmentConfig.model_validate(settings)

@@ -33,7 +33,7 @@ Pooling = Literal["first", "last"]
 
 
 WEIGHTS = "model.safetensors"
-KIND = "fairtune-bpsom"
+MODEL_TYPE = "fairtune-bpsom"
 """No model type of transformers, whose own loading would else leave the head out without an error."""
 
 
@@ -42,7 +42,7 @@ class BPSOMForSequenceClassification(nn.Module):
 
     Args:
         prefix: that name: `bert`, `roberta`, `transformer` ...
-        pooling: the token whose state is classified: the first ([CLS]), or the last that is no padding.
+        pooling: the token whose state is classified: the first ([CLS]), or the last that is not padding.
     """
 
     bpsom: BPSOMHead
@@ -71,20 +71,22 @@ class BPSOMForSequenceClassification(nn.Module):
         Raises:
             ModelError: it does not tell classes apart, or not by the state of one token.
         """
-        kind, config = type(model).__name__, cast(Any, model.config)
+        class_name, config = type(model).__name__, cast(Any, model.config)
         base, prefix = base_model(model), str(model.base_model_prefix)
-        if not kind.endswith("ForSequenceClassification") or base is model:
-            raise ModelError(f"bpsom: {kind} is no classifier of texts; load it as ...ForSequenceClassification.")
+        if not class_name.endswith("ForSequenceClassification") or base is model:
+            raise ModelError(
+                f"bpsom: {class_name} is not a classifier of texts; load it as ...ForSequenceClassification."
+            )
         if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
             asked = config.problem_type or "regression"
             raise ModelError(
-                f"bpsom: {kind} has {config.num_labels} outputs for {asked.replace('_', ' ')}; its map needs each text to have "
-                "one of at least two classes."
+                f"bpsom: {class_name} has {config.num_labels} outputs for {asked.replace('_', ' ')}; its map needs each text to "
+                "have one of at least two classes."
             )
         if config.is_encoder_decoder:
             raise ModelError(
-                f"bpsom: {kind} is an encoder-decoder, of which no one token's state stands for the text; use an encoder such as "
-                "BERT, or a GPT-like model."
+                f"bpsom: {class_name} is an encoder-decoder, of which no one token's state stands for the text; use an encoder "
+                "such as BERT, or a GPT-like model."
             )
         pooling: Pooling = "last" if isinstance(model, LastTokenClassifier) or not sees_ahead(model) else "first"
         drop_pooler(base)
@@ -128,9 +130,9 @@ class BPSOMForSequenceClassification(nn.Module):
         """What `LastTokenClassifier` makes of the last token's state: here nothing, the head comes later."""
         return state
 
-    def set_attn_implementation(self, kind: Any) -> None:
+    def set_attn_implementation(self, implementation: Any) -> None:
         """As of every transformers model."""
-        cast(Any, base_model(self)).set_attn_implementation(kind)
+        cast(Any, base_model(self)).set_attn_implementation(implementation)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write config.json and model.safetensors, for `from_pretrained` of this class; the map is in it."""
@@ -201,7 +203,7 @@ def _save(model: BPSOMForSequenceClassification, folder: Path) -> None:
     write_json(
         folder / CONFIG,
         {
-            "model_type": KIND,
+            "model_type": MODEL_TYPE,
             "architectures": [type(model).__name__],
             "fairtune": __version__,
             "id2label": {str(number): label for number, label in config.id2label.items()},
@@ -222,7 +224,7 @@ def _load(folder: Path) -> BPSOMForSequenceClassification:
     what = str(folder)
     check_folder(what, folder)
     written = read_settings(what, folder / CONFIG)
-    if written.get("model_type") != KIND:
+    if written.get("model_type") != MODEL_TYPE:
         raise ModelError(
             f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
             "transformers."

@@ -101,7 +101,7 @@ def _put(parameter: Tensor, values: Tensor) -> None:
     """Give a parameter data of another shape.
 
     A graph that is still alive holds a node that expects gradients of the old shape, and autograd would use it again for the
-    next graph; it makes a new one when the kind of number changes, so that is changed and changed back.
+    next graph; it makes a new one when the type of number changes, so that is changed and changed back.
     """
     parameter.data = values.to(torch.float64 if values.dtype != torch.float64 else torch.float32)
     parameter.data = values

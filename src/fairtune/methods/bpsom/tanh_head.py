@@ -20,7 +20,7 @@ LAYOUTS = (
 
 
 def folded(model: BPSOMForSequenceClassification) -> PreTrainedModel | None:
-    """The same classifier as transformers' own class; None where its head is no tanh layer, or too narrow for the units.
+    """The same classifier as transformers' own class; None where its head is not a tanh layer, or too narrow for the units.
 
     It is tried on a text, since only that shows which activation a class applies. The base model moves into what is returned.
     """

@@ -40,7 +40,7 @@ class RateGroup(BaseModel):
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"{shown(pattern)} is no regular expression: {error}") from None
+            raise ValueError(f"{shown(pattern)} is not a regular expression: {error}") from None
         return pattern
 
 

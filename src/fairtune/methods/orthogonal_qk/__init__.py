@@ -55,7 +55,7 @@ class OrthogonalQKConfig(MethodConfig):
     )
     std: Number = Field(0.02, gt=0, le=1e6, description="Standard deviation for `init: normal`.")
     seed: Seed | None = Field(
-        None, description="Seed of what is drawn at random, for every run alike; null draws anew with each run's seed."
+        None, description="Seed of what is drawn at random, for every run alike; null draws with each run's own seed."
     )
     ffn: Literal[False, "orthogonal"] = Field(
         False,

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from fairtune.methods.config import MethodConfig, MethodUse
-from fairtune.methods.peft.checks import checked, field_schema, kinds
+from fairtune.methods.peft.checks import adapter_types, checked, field_schema
 from fairtune.methods.registry import register
 
 
@@ -52,15 +52,15 @@ class PeftConfig(MethodConfig):
         return None
 
     def _chooses_modules(self) -> bool:
-        """Whether this kind puts adapters on modules that it picks by itself; so it is where the library cannot be asked."""
-        kind = kinds().get(self.type)
-        return kind is None or any(field.name == "target_modules" for field in kind.fields)
+        """Whether this type of adapter chooses its modules itself; assumed so where the library cannot be asked."""
+        adapter_type = adapter_types().get(self.type)
+        return adapter_type is None or any(field.name == "target_modules" for field in adapter_type.fields)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Each kind's fields, once its name is given; anything, if the library is not installed to ask."""
+        """The fields of each adapter type, once its name is given; anything, if the library is not installed to ask."""
         schema = handler.resolve_ref_schema(handler(core))
-        known = kinds()
+        known = adapter_types()
         if not known:
             return schema
         schema["properties"]["type"]["enum"] = list(known)
@@ -69,11 +69,11 @@ class PeftConfig(MethodConfig):
             {
                 "if": {"properties": {"type": {"const": name}}, **({} if name == "lora" else {"required": ["type"]})},
                 "then": {
-                    "properties": {"type": {}, **{field.name: field_schema(field) for field in kind.fields}},
+                    "properties": {"type": {}, **{field.name: field_schema(field) for field in adapter_type.fields}},
                     "additionalProperties": False,
                 },
             }
-            for name, kind in known.items()
+            for name, adapter_type in known.items()
         ]
         return schema
 

@@ -13,20 +13,20 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from fairtune.core.errors import shown
 from fairtune.methods.peft.library import (
     UNKNOWN,
-    AdapterKind,
-    KindField,
+    AdapterField,
+    AdapterType,
+    library_adapter_types,
     library_folder,
-    library_kinds,
 )
 from fairtune.settings.values import LARGEST_SEED, LONGEST_TEXT, MOST_STEPS
 
-UNFIT_KINDS = {
+UNFIT_ADAPTER_TYPES = {
     "multitask_prompt_tuning": "it needs a task id in every batch",
     "poly": "it needs a task id in every batch",
     "shadow": "the card cannot describe the second network that it adds",
     "xlora": "it mixes adapters that are trained already",
 }
-"""Kinds that need more than a model and its batches, or give more than a model."""
+"""Adapter types that need more than a model and its batches, or give more than a model."""
 _TRAINED = "it mixes adapters that are trained already"
 _FROM_DATA = "this start is computed from data by a script of its own"
 _OWN_LOSS = "its own term of the loss is left to the caller"
@@ -63,16 +63,16 @@ _OTHERS = {
     **dict.fromkeys(("num_layers", "num_B", "layer_replication"), 256),
     **dict.fromkeys(("num_cayley_neumann_terms", "psoft_svd_lowrank_niter"), 1000),
 }
-"""Whole numbers that are no sizes, or multiply what is one."""
+"""Whole numbers that are not sizes, or multiply what is one."""
 _FEWER_ENTRIES = {"layer_replication": 64}
 NOT_INSTALLED = "the PEFT library is not installed; run `pip install 'fairtune[peft]'`"
 
 
-def unfit_setting(kind: str, field: str, value: Any) -> str | None:
+def unfit_setting(adapter_type: str, field: str, value: Any) -> str | None:
     """Why a study cannot use this value of a field, or None if it can."""
-    if isinstance(value, str) and value in _UNFIT_VALUES.get((kind, field), {}):
-        return _UNFIT_VALUES[kind, field][value]
-    return None if value is None or value is False else _UNFIT_FIELDS.get((kind, field))
+    if isinstance(value, str) and value in _UNFIT_VALUES.get((adapter_type, field), {}):
+        return _UNFIT_VALUES[adapter_type, field][value]
+    return None if value is None or value is False else _UNFIT_FIELDS.get((adapter_type, field))
 
 
 def largest(field: str) -> int:
@@ -82,7 +82,7 @@ def largest(field: str) -> int:
     return _OTHERS.get(field, LARGEST)
 
 
-def excess(field: str, value: Any, level: int = 0) -> str | None:
+def find_bound_problem(field: str, value: Any, level: int = 0) -> str | None:
     """What of a value is beyond a field's bounds, as what is allowed; None if nothing is."""
     if isinstance(value, int) and not -largest(field) <= value <= largest(field):
         return f"whole numbers from {-largest(field):,} to {largest(field):,}"
@@ -97,21 +97,21 @@ def excess(field: str, value: Any, level: int = 0) -> str | None:
     if level == MOST_LEVELS:
         return f"at most {MOST_LEVELS} levels"
     parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
-    return next((found for part in parts if (found := excess(field, part, level + 1))), None)
+    return next((found for part in parts if (found := find_bound_problem(field, part, level + 1))), None)
 
 
 def add_bounds(field: str, schema: dict[str, Any]) -> dict[str, Any]:
     """The JSON schema of a field with its bounds."""
     found = {key: _bounded(field, part) for key, part in schema.items()}
-    kind = found.get("type")
-    if kind == "integer":
+    schema_type = found.get("type")
+    if schema_type == "integer":
         return {**found, "minimum": -largest(field), "maximum": largest(field)}
-    if kind == "number":
+    if schema_type == "number":
         return {**found, "minimum": -LARGEST_NUMBER, "maximum": LARGEST_NUMBER}
-    if kind == "string" and "enum" not in found and "pattern" not in found:
+    if schema_type == "string" and "enum" not in found and "pattern" not in found:
         return {**found, "maxLength": LONGEST_TEXT}
-    if kind in ("array", "object"):
-        return {**found, "maxItems" if kind == "array" else "maxProperties": _most_entries(field)}
+    if schema_type in ("array", "object"):
+        return {**found, "maxItems" if schema_type == "array" else "maxProperties": _most_entries(field)}
     return found
 
 
@@ -126,78 +126,80 @@ def _most_entries(field: str) -> int:
 
 
 Problem = PydanticCustomError | str
-"""What is wrong with a value: a kind of problem that studies have words for, or the words."""
+"""What is wrong with a value: an error that studies have words for, or the words."""
 
 
-def kinds() -> dict[str, AdapterKind]:
-    """The kinds that a study can use, by the name it uses; none if the library is not installed."""
+def adapter_types() -> dict[str, AdapterType]:
+    """The adapter types that a study can use, by the name it uses; none if the library is not installed."""
     folder = library_folder()
-    known = library_kinds(folder) if folder else {}
-    return {name: kind for name, kind in known.items() if name not in UNFIT_KINDS}
+    known = library_adapter_types(folder) if folder else {}
+    return {name: adapter_type for name, adapter_type in known.items() if name not in UNFIT_ADAPTER_TYPES}
 
 
 def checked(name: Any, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The kind's name in the library, and its settings there.
+    """The adapter type's name in the library, and its settings there.
 
     Args:
-        name: of the kind, as the study has it.
+        name: of the adapter type, as the study has it.
 
     Raises:
         ValidationError: a field is unknown or has a value that the library would not take.
         ValueError: the library is not installed, or refuses the settings for what they are together.
     """
-    known = kinds()
+    known = adapter_types()
     if not known:
         raise ValueError(NOT_INSTALLED)
     if not isinstance(name, str) or name not in known:
-        unfit = UNFIT_KINDS.get(name) if isinstance(name, str) else None
+        unfit = UNFIT_ADAPTER_TYPES.get(name) if isinstance(name, str) else None
         refused = f"a study cannot train {name}: {unfit}" if unfit else _unknown("type", name, known)
         raise _refusal({"type": (name, refused)})
-    kind = known[name]
-    fields = {field.name: field for field in kind.fields}
-    problems = {key: (value, found) for key, value in settings.items() if (found := _problem(kind, fields, key, value))}
+    adapter_type = known[name]
+    fields = {field.name: field for field in adapter_type.fields}
+    problems = {
+        key: (value, found) for key, value in settings.items() if (found := _problem(adapter_type, fields, key, value))
+    }
     if problems:
         raise _refusal(problems)
     taken = {key: _adapter(fields[key].type).validate_python(value) for key, value in settings.items()}
-    whole = {**taken, **dict(kind.sets)}
-    complaint = _complaint(kind, whole)
+    whole = {**taken, **dict(adapter_type.sets)}
+    complaint = _complaint(adapter_type, whole)
     if complaint:
         place = next((key for key in settings if f"`{key}`" in complaint), None)
         text = f"the PEFT library refuses this: {complaint}"
         raise _refusal({place: (settings[place], text)}) if place else ValueError(text)
-    return kind.name, whole
+    return adapter_type.name, whole
 
 
-def library_config(kind: str, settings: Mapping[str, Any]) -> Any:
+def library_config(adapter_type: str, settings: Mapping[str, Any]) -> Any:
     """The library's own config; this imports it."""
     import peft
 
-    return peft.get_peft_config({"peft_type": kind.upper(), **copy.deepcopy(dict(settings))})
+    return peft.get_peft_config({"peft_type": adapter_type.upper(), **copy.deepcopy(dict(settings))})
 
 
-def field_schema(field: KindField) -> dict[str, Any]:
+def field_schema(field: AdapterField) -> dict[str, Any]:
     """The JSON schema of one field, with its help and its default."""
     default = {} if field.default is UNKNOWN else {"default": field.default}
     return {**add_bounds(field.name, _adapter(field.type).json_schema()), **default, "description": field.help}
 
 
-def _problem(kind: AdapterKind, fields: Mapping[str, KindField], name: str, value: Any) -> Problem | None:
+def _problem(adapter_type: AdapterType, fields: Mapping[str, AdapterField], name: str, value: Any) -> Problem | None:
     if name not in fields:
-        return _unknown(f"field of {kind.config}", name, fields)
-    if beyond := excess(name, value):
+        return _unknown(f"field of {adapter_type.config}", name, fields)
+    if beyond := find_bound_problem(name, value):
         return f"found {shown(value)}; allowed: {beyond}. {fields[name].help}"
     try:
         _adapter(fields[name].type).validate_python(value)
     except ValidationError:
         return PydanticCustomError("field", "not a value of this field", {"fragment": field_schema(fields[name])})
-    reason = unfit_setting(kind.name, name, value)
+    reason = unfit_setting(adapter_type.name, name, value)
     return f"a study cannot use {shown(value)} here: {reason}" if reason else None
 
 
-def _complaint(kind: AdapterKind, settings: Mapping[str, Any]) -> str | None:
+def _complaint(adapter_type: AdapterType, settings: Mapping[str, Any]) -> str | None:
     """The first line of what the library itself says against the settings."""
     try:
-        library_config(kind.name, settings)
+        library_config(adapter_type.name, settings)
     except Exception as error:
         lines = str(error).strip().splitlines()
         return lines[0].strip() if lines else type(error).__name__
@@ -210,7 +212,7 @@ def _adapter(type: Any) -> TypeAdapter[Any]:
 
 
 def _unknown(what: str, name: Any, allowed: Iterable[str]) -> PydanticCustomError:
-    return PydanticCustomError("unknown", "unknown", {"kind": what, "name": str(name)[:60], "allowed": list(allowed)})
+    return PydanticCustomError("unknown", "unknown", {"what": what, "name": str(name)[:60], "allowed": list(allowed)})
 
 
 def _refusal(problems: Mapping[str, tuple[Any, Problem]]) -> ValidationError:

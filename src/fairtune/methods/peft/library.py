@@ -1,4 +1,4 @@
-"""The kinds of adapter that the installed PEFT library has, read from its source: importing it would import torch."""
+"""The types of adapter that the installed PEFT library has, read from its source: importing it would import torch."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def _pattern(word: str) -> Any:
 
 
 @dataclass(frozen=True)
-class KindField:
-    """One field of a kind's config.
+class AdapterField:
+    """One field of an adapter's config.
 
     Args:
         type: what a study may write there; Any where the library's annotation names a class of its own.
@@ -98,18 +98,18 @@ class KindField:
 
 
 @dataclass(frozen=True)
-class AdapterKind:
+class AdapterType:
     """One of the library's methods.
 
     Args:
         name: the library's, in lower case.
         config: the name of its config class.
-        sets: what the kind settles, so that a study does not.
+        sets: what the type of adapter fixes, so that a study does not set it.
     """
 
     name: str
     config: str
-    fields: tuple[KindField, ...]
+    fields: tuple[AdapterField, ...]
     sets: tuple[tuple[str, Any], ...] = ()
 
 
@@ -121,17 +121,17 @@ def library_folder() -> Path | None:
 
 
 @cache
-def library_kinds(folder: Path) -> Mapping[str, AdapterKind]:
-    """Every kind that the library registers, by name, and `dora`, its LoRA with one switch set."""
+def library_adapter_types(folder: Path) -> Mapping[str, AdapterType]:
+    """Every adapter type that the library registers, by name, and `dora`, its LoRA with one switch set."""
     files = [folder / "config.py", *sorted(folder.glob("tuners/*.py")), *sorted(folder.glob("tuners/*/config.py"))]
     classes = {node.name: node for file in files for node in _config_classes(file)}
     found = {}
     for file in sorted(folder.glob("tuners/*/__init__.py")):
         for name, config in _registrations(file):
-            found[name] = AdapterKind(name, config, tuple(_fields(classes, config).values()))
+            found[name] = AdapterType(name, config, tuple(_fields(classes, config).values()))
     if "lora" in found:
         switches = tuple(field for field in found["lora"].fields if field.name != "use_dora")
-        found["dora"] = AdapterKind("lora", found["lora"].config, switches, (("use_dora", True),))
+        found["dora"] = AdapterType("lora", found["lora"].config, switches, (("use_dora", True),))
     return dict(sorted(found.items()))
 
 
@@ -151,11 +151,11 @@ def _registrations(file: Path) -> Iterator[tuple[str, str]]:
                 yield str(name.value), config.id
 
 
-def _fields(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, KindField]:
+def _fields(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, AdapterField]:
     """The fields of a dataclass, those of its bases first."""
     if name not in classes:
         return {}
-    fields: dict[str, KindField] = {}
+    fields: dict[str, AdapterField] = {}
     for base in classes[name].bases:
         fields |= _fields(classes, base.id) if isinstance(base, ast.Name) else {}
     for node in classes[name].body:
@@ -166,7 +166,7 @@ def _fields(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, KindFie
     return fields
 
 
-def _field(name: str, node: ast.AnnAssign, owner: str) -> KindField | None:
+def _field(name: str, node: ast.AnnAssign, owner: str) -> AdapterField | None:
     """One field; None if it cannot be given."""
     options: dict[str | None, ast.expr] = {"default": node.value} if node.value is not None else {}
     if isinstance(node.value, ast.Call):
@@ -177,7 +177,7 @@ def _field(name: str, node: ast.AnnAssign, owner: str) -> KindField | None:
     notes = _value(options["metadata"]) if "metadata" in options else {}
     help = notes.get("help") if isinstance(notes, dict) else None
     type = as_type(node.annotation)
-    return KindField(
+    return AdapterField(
         name,
         union([type, None]) if default is None else type,
         default,

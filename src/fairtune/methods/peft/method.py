@@ -53,16 +53,18 @@ class RankAllocation:
 
     def state_dict(self) -> dict[str, Any]:
         allocator = self._tuner.rankallocator
-        averages = {f"{kind}.{name}": value for kind in AVERAGES for name, value in getattr(allocator, kind).items()}
+        averages = {
+            f"{average}.{name}": value for average in AVERAGES for name, value in getattr(allocator, average).items()
+        }
         return {**averages, "rank_pattern": self._config.rank_pattern}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         allocator = self._tuner.rankallocator
         allocator.reset_ipt()
         for key, value in state.items():
-            kind, _, name = key.partition(".")
-            if kind in AVERAGES:
-                getattr(allocator, kind)[name] = value
+            average, _, name = key.partition(".")
+            if average in AVERAGES:
+                getattr(allocator, average)[name] = value
                 allocator.ipt[name] = torch.zeros_like(value)
         self._config.rank_pattern = state["rank_pattern"]
 
@@ -125,7 +127,7 @@ class Peft(Method):
     def plain(self, model: nn.Module) -> nn.Module:
         """The adapters folded into the weights; where the library cannot, the model with its adapters."""
         merge: Any = getattr(model, "merge_and_unload", None)
-        if merge is None:  # prompts are no weights
+        if merge is None:  # prompts are not weights
             return model
         try:
             merged: nn.Module = merge()
@@ -146,7 +148,7 @@ class Peft(Method):
         if not head <= trained:
             raise ModelError(
                 f"peft {self.config.type}: the fresh head ({', '.join(sorted(head - trained))}) would stay as it was drawn; "
-                "this kind has no `modules_to_save`."
+                "this type of adapter has no `modules_to_save`."
             )
 
 
@@ -176,7 +178,7 @@ def _keep_frozen(model: nn.Module, frozen: set[str]) -> None:
 
 
 def _unwrap(model: nn.Module) -> None:
-    """Put modules that were trained as a whole in their places; some kinds' merging leaves them wrapped."""
+    """Put modules that were trained as a whole in their places; the merging of some adapter types leaves them wrapped."""
     from peft.utils.other import AuxiliaryTrainingWrapper
 
     for name, module in list(model.named_modules()):

@@ -94,6 +94,6 @@ def reduced(picture: bytes) -> bytes:
     return content.getvalue()
 
 
-def address(content: bytes, kind: str = "png") -> str:
+def address(content: bytes, format: str = "png") -> str:
     """A picture as an address that holds it whole."""
-    return f"data:image/{kind};base64,{b64encode(content).decode('ascii')}"
+    return f"data:image/{format};base64,{b64encode(content).decode('ascii')}"

@@ -176,7 +176,7 @@ def measure_lengths(
         tokenizer: the model's; what the choices cost follows from the config in its folder.
 
     Raises:
-        DataError: the coverage is no share.
+        DataError: the coverage is not a share.
     """
     check_coverage(coverage)
     train = train_counts(task, tokenizer)
@@ -221,7 +221,7 @@ def heldout_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
 
 
 def check_coverage(coverage: float) -> None:
-    """Refuse what is no share.
+    """Refuse what is not a share.
 
     Raises:
         DataError: saying what is allowed.

@@ -31,8 +31,8 @@ def warnings_of(card: DataCard) -> tuple[str, ...]:
 def _overlap(found: Overlap) -> str:
     exactly = "none" if not found.exactly else "all" if found.exactly == found.shared else f"{found.exactly:,}"
     seen = (
-        f"{found.shared:,} of {found.rows:,} {NAMES[found.second]} texts ({as_percent(found.share)}) {_be(found.shared)} also in "
-        f"the {NAMES[found.first]} split, {exactly} of them letter for letter."
+        f"{found.shared:,} of {found.rows:,} {NAMES[found.second]} texts ({as_percent(found.share)}) {_is_or_are(found.shared)} "
+        f"also in the {NAMES[found.first]} split, {exactly} of them letter for letter."
     )
     out = f"`dedupe: true` takes such texts out of the {NAMES[found.first]} split."
     if (found.first, found.second) == ("train", "test"):
@@ -42,7 +42,7 @@ def _overlap(found: Overlap) -> str:
     return f"{seen} Remembered texts favour checkpoints that were trained for too long. {out}"
 
 
-def _be(count: int) -> str:
+def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 

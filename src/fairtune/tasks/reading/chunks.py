@@ -155,7 +155,7 @@ def shards(path: Path) -> list[Path]:
         raise DataError(f"{path}: the folder has no data files; allowed: {one_of(suffixes())}, each also .gz.")
     formats = sorted({f".{format_of(file)}" for file in data})
     if len(formats) > 1:
-        raise DataError(f"{path}: the folder has files of several formats ({one_of(formats)}); keep one kind in it.")
+        raise DataError(f"{path}: the folder has files of several formats ({one_of(formats)}); keep one format in it.")
     return data
 
 

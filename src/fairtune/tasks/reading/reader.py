@@ -190,9 +190,9 @@ class RowReader:
             else:
                 found = _grouped(self.where, self._rows())
             empty = True
-            for records in found:
+            for chunk in found:
                 empty = False
-                yield records
+                yield chunk
         if empty:
             raise DataError(f"{self.where}: there are no rows.")
 

@@ -183,7 +183,7 @@ def require_unicode(where: Path | str, number: int, column: str, text: str) -> N
     except UnicodeEncodeError as error:
         raise DataError(
             f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
-            "was cut in the middle of an emoji or the like. Mend or remove it."
+            "was cut in the middle of an emoji or the like. Fix or remove it."
         ) from None
 
 

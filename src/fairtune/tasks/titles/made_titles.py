@@ -15,7 +15,7 @@ from fairtune.tasks.titles.corruption import (
     Draws,
     Kind,
 )
-from fairtune.tasks.titles.noise import dress
+from fairtune.tasks.titles.noise import vary_surface
 from fairtune.tasks.titles.vocabulary import FORM_WORDS, SECTIONS
 
 ROOMS = tuple(module.__name__ for module in (cuts, lines, noise))
@@ -75,18 +75,18 @@ def make_titles(
     return _Maker(titles, seed).make(rows or min(ROWS, most), share)
 
 
-def _titles_a_row(share: Mapping[str, float]) -> float:
+def _titles_per_row(share: Mapping[str, float]) -> float:
     known = kinds()
     wrong = sum(weight * known[name].titles for name, weight in share.items()) / sum(share.values())
     return (1 + wrong) / 2
 
 
 def _needed(rows: int, share: Mapping[str, float]) -> int:
-    return int(rows * _titles_a_row(share) / (1 - SPARE)) + 2
+    return int(rows * _titles_per_row(share) / (1 - SPARE)) + 2
 
 
 def _most_rows(titles: int, share: Mapping[str, float]) -> int:
-    most = int(titles * (1 - SPARE) / _titles_a_row(share)) // 2 * 2
+    most = int(titles * (1 - SPARE) / _titles_per_row(share)) // 2 * 2
     return most if most <= 0 or _needed(most, share) <= titles else most - 2
 
 
@@ -109,7 +109,7 @@ class _Maker:
         self._made: set[str] = set()
 
     def _another(self) -> str:
-        return dress(self._unused.popleft(), self._draws)
+        return vary_surface(self._unused.popleft(), self._draws)
 
     def make(self, rows: int, share: Mapping[str, float]) -> list[MadeTitle]:
         known = kinds()
@@ -120,15 +120,15 @@ class _Maker:
 
     def _correct(self) -> MadeTitle:
         original = self._unused.popleft()
-        return MadeTitle(dress(original, self._draws), 1, CORRECT, original)
+        return MadeTitle(vary_surface(original, self._draws), 1, CORRECT, original)
 
     def _wrong(self, turn: Kind, share: Mapping[str, float]) -> MadeTitle:
         """A wrong title that is none of the source's and was not made before; of another kind where this one fails."""
         for attempt in range(1, KINDS_TRIED * TRIES + 1):
             original = self._unused.popleft()
-            dressed = dress(original, self._draws)
-            text = " ".join((turn.corrupt(dressed, self._draws) or "").split())
-            if text and text != dressed and self._is_new(text, turn):
+            varied = vary_surface(original, self._draws)
+            text = " ".join((turn.corrupt(varied, self._draws) or "").split())
+            if text and text != varied and self._is_new(text, turn):
                 return MadeTitle(text, 0, turn.name, original)
             self._unused.append(original)
             if attempt % TRIES == 0:

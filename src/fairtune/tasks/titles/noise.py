@@ -25,8 +25,8 @@ CASES: tuple[tuple[float, Callable[[str], str]], ...] = (
 )
 
 
-def dress(title: str, draws: Draws) -> str:
-    """The title as a page might print it. Correct titles and those about to be corrupted are dressed alike."""
+def vary_surface(title: str, draws: Draws) -> str:
+    """The title as a page might print it. Correct titles and those about to be corrupted are varied alike."""
     text = _spelled(title, draws)
     text = draws.weighted(CASES)(text)
     if draws.chance(0.015):

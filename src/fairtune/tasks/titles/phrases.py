@@ -14,7 +14,7 @@ MARKS = ("1", "2", "1,2", "∗", "*", "†", "‡", "a", "b", "")
 LETTERS = "ABCDEFGHIJKLMNOPRSTVW"
 
 
-def say(rule: str, draws: Draws, title: str = "") -> str:
+def expand_phrase(rule: str, draws: Draws, title: str = "") -> str:
     """One form of a rule, filled in; the parts of the title are there for patterns that use them."""
     return _fill(draws.weighted(RULES[rule]), draws, title)
 
@@ -45,14 +45,17 @@ def _rule(name: str, draws: Draws, title: str) -> str:
         return " ".join(words[-draws.number(2, 4) :])
     if name == "tail":
         return " ".join(words[draws.number(0, 2) :][: draws.number(3, 8)]).lower()
-    return say(name, draws, title)
+    return expand_phrase(name, draws, title)
 
 
 def _authors(draws: Draws) -> str:
     """One to five names, with or without the marks of their affiliations."""
     count = draws.weighted([(1 / (n + 1), n) for n in range(1, 6)])
     marked, joint = draws.chance(0.35), draws.pick((", ", ", ", " ", "; ", " · "))
-    names = [say("person", draws) + (draws.pick(("", " ")) + draws.pick(MARKS) if marked else "") for _ in range(count)]
+    names = [
+        expand_phrase("person", draws) + (draws.pick(("", " ")) + draws.pick(MARKS) if marked else "")
+        for _ in range(count)
+    ]
     if count > 1 and draws.chance(0.5):
         return joint.join(names[:-1]) + draws.pick((" and ", " & ", ", and ")) + names[-1]
     return joint.join(names)

@@ -119,21 +119,21 @@ def _builder(
 def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None]) -> None:
     """Tokenise into flat files as the tokens come; then make one Arrow batch of them, which needs no memory either."""
     dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
-    flat, kinds = folder / "tokens.flat", folder / "types.flat"
+    flat, flat_types = folder / "tokens.flat", folder / "types.flat"
     lengths = [np.zeros(1, dtype=np.int64)]
-    with flat.open("wb") as tokens, kinds.open("wb") as types:
+    with flat.open("wb") as tokens, flat_types.open("wb") as types:
         for piece in tokenize(_batches(split), tokenizer, max_length, check_stop=check_stop):
             tokens.write(piece.tokens.astype(dtype, copy=False).data)
             if piece.types is not None:
                 types.write(piece.types.data)
             lengths.append(piece.lengths)
-    _join(folder / FILE, split, flat, kinds, dtype, lengths)
+    _join(folder / FILE, split, flat, flat_types, dtype, lengths)
     flat.unlink()
-    kinds.unlink()
+    flat_types.unlink()
 
 
 def _join(
-    file: Path, split: Split, flat: Path, kinds: Path, dtype: np.dtype[Any], lengths: list[npt.NDArray[np.int64]]
+    file: Path, split: Split, flat: Path, flat_types: Path, dtype: np.dtype[Any], lengths: list[npt.NDArray[np.int64]]
 ) -> None:
     """Make one batch of flat files. They are mapped no longer than this takes, since Windows deletes no file that is."""
     import pyarrow as pa
@@ -141,8 +141,8 @@ def _join(
     offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
     columns = {"id": split.table.column("id").combine_chunks(), "label": pa.array(split.labels, pa.int64())}
     columns["tokens"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat, dtype))
-    if kinds.stat().st_size:
-        columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(kinds, np.dtype(np.int8)))
+    if flat_types.stat().st_size:
+        columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat_types, np.dtype(np.int8)))
     batch = pa.record_batch(columns)
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -179,9 +179,9 @@ def _by_transformers(
     """The way of tokenizers that are written in Python."""
     cut = {"truncation": "longest_first", "max_length": max_length} if max_length is not None else {}
     found = tokenizer(*columns, add_special_tokens=special, verbose=False, **cut)
-    kinds = found.get("token_type_ids") if pair else None
+    type_ids = found.get("token_type_ids") if pair else None
     return Piece(
         np.fromiter(itertools.chain.from_iterable(found["input_ids"]), dtype=np.uint32),
         np.array([len(ids) for ids in found["input_ids"]], dtype=np.int64),
-        np.fromiter(itertools.chain.from_iterable(kinds), dtype=np.int8) if kinds else None,
+        np.fromiter(itertools.chain.from_iterable(type_ids), dtype=np.int8) if type_ids else None,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from fairtune.analysis.results import RunRecord
+from fairtune.analysis.results import LedgerRun
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
@@ -21,7 +21,7 @@ POINTS = 25
 """Points of a smoothed loss curve, whatever the number of steps."""
 
 
-def learning_curve(run: RunRecord, metric: str, planned_steps: int) -> Curve:
+def learning_curve(run: LedgerRun, metric: str, planned_steps: int) -> Curve:
     """Training loss smoothed over equal stretches of steps, and the validation score of each evaluation."""
     losses = [(int(e["step"]), e.get("loss")) for e in run.events if e.get("event") == "step"]
     stretch = max(1, math.ceil(planned_steps / POINTS))

@@ -147,7 +147,9 @@ def dedupe_text(card: DataCard) -> str:
         gone.append(f"{removal.validation_in_test:,} validation rows (also in the test split)")
     took = " and ".join(gone) or "nothing"
     if card.deduplicated:
-        return f"`dedupe: true` took out {took}; what is told here is the rest. The test split is as it was published."
+        return (
+            f"`dedupe: true` took out {took}; the figures describe what is left. The test split is as it was published."
+        )
     return f"`dedupe: true` would take out {took}."
 
 

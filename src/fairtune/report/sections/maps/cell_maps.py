@@ -40,7 +40,12 @@ from fairtune.report.sections.maps.cells import (
     short_count,
     write_in,
 )
-from fairtune.report.sections.maps.content import threshold_text, units_left, used, when
+from fairtune.report.sections.maps.content import (
+    pass_label,
+    threshold_text,
+    units_left,
+    used,
+)
 
 MAP_WIDTH = 6.0
 
@@ -185,7 +190,7 @@ def over_epochs(records: Sequence[MapRecord], title: str) -> Figure:
             continue
         one = chosen[place].figures
         draw_combined(axes, chosen[place], cell=0, small=True)
-        axes.set_title(f"{when(one, passes)}: {used(one)}{units_left(one)}", loc="left", fontsize=8)
+        axes.set_title(f"{pass_label(one, passes)}: {used(one)}{units_left(one)}", loc="left", fontsize=8)
     figure.suptitle(f"The map over training, {title}", x=0.01, ha="left", fontsize=9.5)
     class_key(figure, records[-1], hatched=False)
     return figure
@@ -222,7 +227,7 @@ def animated(records: Sequence[MapRecord], title: str) -> bytes:
                 axes.clear()
                 draw_combined(axes, record, cell_width(record.grid, COMBINED_WIDTH))
                 one = record.figures
-                axes.set_title(f"{title}, {when(one, passes)}: {used(one)}{units_left(one)}", loc="left")
+                axes.set_title(f"{title}, {pass_label(one, passes)}: {used(one)}{units_left(one)}", loc="left")
                 for _ in range(HELD if place == len(chosen) - 1 else 1):
                     writer.grab_frame(facecolor="white")
         return path.read_bytes()

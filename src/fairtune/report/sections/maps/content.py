@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from fairtune.analysis.maps import MapPass, MapRecord, UnitsScore, map_passes, read_maps, units_and_scores
-from fairtune.analysis.results import Results, RunRecord
+from fairtune.analysis.results import LedgerRun, Results
 from fairtune.core.errors import LedgerError
 from fairtune.core.numbers import DASH, share, significant, whole
 from fairtune.report.content import RunSpread, spread_of
 
 
-def when(one: MapPass, passes: Sequence[MapPass]) -> str:
+def pass_label(one: MapPass, passes: Sequence[MapPass]) -> str:
     """`epoch 3`, or `step 150` for a run that does not label its map once per epoch."""
     epochs = [other.epoch for other in passes]
     once = 0 not in epochs and len(set(epochs)) == len(epochs)
@@ -157,7 +157,7 @@ def read_map_section(results: Results) -> MapsSection | None:
     return MapsSection(arms, tuple(runs.values()), {arm: results.arms.index(arm) for arm in named}, _notes(arms, runs))
 
 
-def run_maps(run: RunRecord, metric: str) -> RunMaps | None:
+def run_maps(run: LedgerRun, metric: str) -> RunMaps | None:
     passes = map_passes(run.events)
     if not passes:
         return None
@@ -198,16 +198,16 @@ def _best_units(run: RunMaps, best_step: int | None) -> int | None:
 
 
 def _maps_to_show(results: Results, run: RunMaps) -> tuple[ShownMaps | None, str | None]:
-    record = next(one for one in results.finished(run.arm) if one.seed == run.seed)
+    shown_run = next(one for one in results.finished(run.arm) if one.seed == run.seed)
     try:
-        records = tuple(read_maps(record.folder))
+        records = tuple(read_maps(shown_run.folder))
     except LedgerError:  # its message names a folder of this machine, which a report does not
         name = f"{results.study}/{run.arm}/seed-{run.seed}"
         return None, f"what seed {run.seed} recorded cannot be read; `fairtune som {name}` says why"
-    last, best_step = run.passes[-1], record.result.get("best_step")
+    last, best_step = run.passes[-1], shown_run.result.get("best_step")
     best = best_pass(run.passes, best_step)
-    best_when = when(best, run.passes) if best is not None and best.step == best_step else None
-    return ShownMaps(run.seed, when(last, run.passes), last.step, best_step, best_when, records), None
+    best_when = pass_label(best, run.passes) if best is not None and best.step == best_step else None
+    return ShownMaps(run.seed, pass_label(last, run.passes), last.step, best_step, best_when, records), None
 
 
 def shown_text(arm: ArmMaps) -> str:

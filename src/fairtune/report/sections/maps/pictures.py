@@ -21,7 +21,12 @@ from fairtune.report.sections.maps.cell_maps import (
     u_matrix,
 )
 from fairtune.report.sections.maps.cells import cell_width, extent
-from fairtune.report.sections.maps.content import MapsSection, RunMaps, ShownMaps, when
+from fairtune.report.sections.maps.content import (
+    MapsSection,
+    RunMaps,
+    ShownMaps,
+    pass_label,
+)
 from fairtune.report.sections.maps.curves import pruning_curve, use_curve
 from fairtune.report.sections.maps.units import activation_histograms, component_planes
 
@@ -40,7 +45,7 @@ class Picture:
     content: bytes
 
     @property
-    def kind(self) -> str:
+    def format(self) -> str:
         return self.name.rpartition(".")[2]
 
 
@@ -52,7 +57,7 @@ def pictures(run: RunMaps, records: Sequence[MapRecord], metric: str) -> Iterato
     """
     last, passes = records[-1], [record.figures for record in records]
     name, places = f"{run.arm} seed {run.seed}", {run.arm: 1}
-    title = f"{name}, {when(last.figures, passes)}"
+    title = f"{name}, {pass_label(last.figures, passes)}"
     with drawing(ink="black", page="white"):
         yield Picture("combined.png", COMBINED, png(combined_map(last, title)))
         yield Picture(

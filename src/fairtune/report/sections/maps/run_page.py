@@ -17,7 +17,12 @@ from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, run_state
 from fairtune.ledger.studies import find_folder, read_study
 from fairtune.report.figures.canvas import address, reduced
-from fairtune.report.sections.maps.content import COLUMNS, RunMaps, best_pass, when
+from fairtune.report.sections.maps.content import (
+    COLUMNS,
+    RunMaps,
+    best_pass,
+    pass_label,
+)
 from fairtune.report.sections.maps.pictures import Picture, pictures
 
 HEADS = ("pass", *(column.heading for column in COLUMNS))
@@ -42,14 +47,14 @@ class RunPage:
     def rows(self) -> list[list[str]]:
         """The figures of each labelling pass, under `HEADS`."""
         passes = self.run.passes
-        return [[when(one, passes), *(c.show(getattr(one, c.name)) for c in COLUMNS)] for one in passes]
+        return [[pass_label(one, passes), *(c.show(getattr(one, c.name)) for c in COLUMNS)] for one in passes]
 
     def notes(self) -> list[str]:
         """What to mind, a sentence each."""
         last, grid = self.run.passes[-1], self.records[-1].grid
         notes = [
             f"A {grid.topology} map of {grid.columns} x {grid.rows} cells over {last.units_at_start} hidden units. The maps "
-            f"are those of the last labelling pass, {when(last, self.run.passes)} (step {last.step}), of this one seed."
+            f"are those of the last labelling pass, {pass_label(last, self.run.passes)} (step {last.step}), of this one seed."
         ]
         if self.run.status != "finished":
             notes.append(f"The run is not finished ({self.run.status}): this is what there is so far.")
@@ -92,7 +97,7 @@ class RunPage:
 
 
 def _address(picture: Picture) -> str:
-    return address(reduced(picture.content) if picture.kind == "png" else picture.content, picture.kind)
+    return address(reduced(picture.content) if picture.format == "png" else picture.content, picture.format)
 
 
 def open_run(run: str | Path, runs: Path) -> tuple[RunFolder, RunPage]:

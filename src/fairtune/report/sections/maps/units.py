@@ -21,7 +21,7 @@ from fairtune.core.grid import Grid
 from fairtune.report.figures.canvas import new_figure
 from fairtune.report.figures.palette import BLUE, SHADES, VERMILION
 from fairtune.report.sections.maps.cells import extent, outlines, shade_bar
-from fairtune.report.sections.maps.content import when
+from fairtune.report.sections.maps.content import pass_label
 
 WIDTH, LEAST_WIDTH, WIDEST = 13.0, 7.5, 1.5
 """Of the figure, and of one plane, in inches."""
@@ -56,7 +56,7 @@ def planes_of(records: Sequence[MapRecord]) -> list[Plane]:
         last = record is records[-1]
         for place, unit in enumerate(record.units):
             if int(unit) in gone:
-                removed.append(Plane(int(unit), record.prototypes[:, place], empty, when(record.figures, passes)))
+                removed.append(Plane(int(unit), record.prototypes[:, place], empty, pass_label(record.figures, passes)))
             elif last:
                 left.append(Plane(int(unit), record.prototypes[:, place], empty, None))
     return left + removed

@@ -11,8 +11,8 @@ from fairtune.report.sections.mistakes.examples import Groups
 from fairtune.report.sections.start.figure import MARKS
 
 MOST_ARMS = 4
-ROW_INCHES, BETWEEN = 0.1, 0.09
-"""Of an arm in a group, and between groups."""
+ROW_INCHES, GROUP_GAP_INCHES = 0.1, 0.09
+"""The height of an arm's row in a group, and the gap between groups."""
 Panel = tuple[Groups, str]
 
 
@@ -29,7 +29,7 @@ def groups_svg(section: MistakesSection) -> str | None:
     if not panels:
         return None
     arms = drawn_arms(section)
-    heights = [0.45 + len(groups.rows) * (ROW_INCHES * len(arms) + BETWEEN) for groups, _ in panels]
+    heights = [0.45 + len(groups.rows) * (ROW_INCHES * len(arms) + GROUP_GAP_INCHES) for groups, _ in panels]
     with drawing():
         figure = new_figure(6.8, sum(heights) + 0.4)
         found = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]

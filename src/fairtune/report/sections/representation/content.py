@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.colors import to_hex
 
-from fairtune.analysis.results import Results, RunRecord
+from fairtune.analysis.results import LedgerRun, Results
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.predictions import Predictions
 from fairtune.ledger.records import read_records
@@ -101,14 +101,14 @@ def read_representation(results: Results) -> RepresentationSection | None:
     return RepresentationSection(labels, tuple(found), tuple(arm for arm in runs if arm not in drawn), problems)
 
 
-def _first(results: Results, arm: str) -> RunRecord | None:
+def _first(results: Results, arm: str) -> LedgerRun | None:
     """The first finished run, if it kept vectors."""
     run = next(iter(results.finished(arm)), None)
     kept = run is not None and any(e["event"] == "record" and e.get("name") == NAME for e in run.events)
     return run if kept else None
 
 
-def _read(run: RunRecord) -> ArmRepresentation | str:
+def _read(run: LedgerRun) -> ArmRepresentation | str:
     """The vectors of a run, or why they cannot be drawn."""
     try:
         record = read_records(run.folder, NAME)[-1]
@@ -126,7 +126,7 @@ def _read(run: RunRecord) -> ArmRepresentation | str:
     )
 
 
-def _vectors(arrays: dict[str, npt.NDArray[Any]], run: RunRecord) -> Vectors:
+def _vectors(arrays: dict[str, npt.NDArray[Any]], run: LedgerRun) -> Vectors:
     rows, states = arrays["rows"].astype(np.int64), arrays["states"].astype(np.float32)
     if not isinstance(run.test, Predictions) or states.ndim != 2 or len(states) != len(rows):
         raise ValueError("not the vectors of a classifier")

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fairtune.analysis.records import steps_text
+from fairtune.analysis.ledger_runs import steps_text
 from fairtune.core.markdown import heading
 from fairtune.report.content import ArmRow, ReportContent
 from fairtune.report.section import ReportSection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtune.analysis.records import steps_text
+from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.statistics import Summary
 from fairtune.core.markdown import heading, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high, whole

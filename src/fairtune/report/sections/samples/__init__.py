@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtune.analysis.results import Results, RunRecord
+from fairtune.analysis.results import LedgerRun, Results
 from fairtune.core.markdown import (
     heading,
     items,
@@ -61,7 +61,7 @@ def read_samples(results: Results) -> Samples | None:
     return Samples(seed, tuple(_side_by_side(read)), tuple(remarks))
 
 
-def _read(run: RunRecord) -> tuple[dict[str, str], str | None]:
+def _read(run: LedgerRun) -> tuple[dict[str, str], str | None]:
     """Continuations by prompt, or why there are none."""
     path = run.folder.samples
     if not path.exists():

@@ -72,7 +72,7 @@ def markdown(starts: Starts, report: ReportContent) -> Iterator[str]:
 
 
 def _cells(card: CardSummary) -> list[str]:
-    errors = [error_size(card.geometry.get(f"worst_{kind}_error")) for kind in ("orthogonality", "direction")]
+    errors = [error_size(card.geometry.get(f"worst_{part}_error")) for part in ("orthogonality", "direction")]
     names = ("row_norm", "checkpoint_row_norm", "row_space_cosine", "logit_spread", "checkpoint_logit_spread")
     proof = f"{card.proof.tensors} (n = {card.proof.runs})" if card.proof else DASH if card.frozen else "none frozen"
     return [plain(card.arm), *errors, *(significant(card.geometry.get(name)) for name in names), proof]

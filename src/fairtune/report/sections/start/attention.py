@@ -93,7 +93,7 @@ def _logits_by_layer(attention: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def spread_curves(attention: dict[str, Any] | None, field: str) -> dict[str, list[list[float]]]:
-    """The spread of logits by kind of attention, then layer, then head.
+    """The spread of logits by sort of attention, then layer, then head.
 
     Args:
         field: `spread` at step 0, or `checkpoint`.

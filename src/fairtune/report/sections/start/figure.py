@@ -16,7 +16,7 @@ from fairtune.report.init_cards import CardSummary, origin_of
 from fairtune.report.sections.start.attention import spread_curves
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-KINDS = {
+PANEL_TITLES = {
     "attentions": "spread of attention logits",
     "encoder_attentions": "encoder",
     "decoder_attentions": "decoder",
@@ -35,30 +35,32 @@ def spread_svg(cards: Sequence[CardSummary], arms: Sequence[str], from_scratch: 
     if not measured:
         return None
     places = {arm: place for place, arm in enumerate(arms)}
-    kinds = list(dict.fromkeys(kind for card in measured for kind in spread_curves(card.attention, "spread")))
+    attentions = list(dict.fromkeys(name for card in measured for name in spread_curves(card.attention, "spread")))
     origin = origin_of(from_scratch)
     with drawing():
-        lines = [_lines(kind, measured, origin.name) for kind in kinds]
+        lines = [_lines(attention, measured, origin.name) for attention in attentions]
         labels = [textwrap.fill(" = ".join(names), 90) for names, _ in max(lines, key=len)]
         columns = 1 if max(map(len, labels)) > 32 else min(3, len(labels))
         rows = sum(label.count("\n") + 1 for label in labels) if columns == 1 else math.ceil(len(labels) / columns)
         figure = new_figure(6.8, 3.1 + 0.19 * rows)
-        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-        for axes, kind, found in zip(panels, kinds, lines, strict=True):
+        panels = figure.subplots(1, len(attentions), sharey=True, squeeze=False)[0]
+        for axes, attention, found in zip(panels, attentions, lines, strict=True):
             _draw(axes, found, places, origin.name)
-            _axes(axes, KINDS.get(kind, kind), max(len(heads) for _, heads in found))
+            _axes(axes, PANEL_TITLES.get(attention, attention), max(len(heads) for _, heads in found))
         handles = panels[max(range(len(lines)), key=lambda i: len(lines[i]))].get_lines()
         handles = [line for line in handles if not str(line.get_label()).startswith("_")]
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
         return svg_text(figure, "spread", f"Spread of attention logits by layer, for every arm and in {origin.named}")
 
 
-def _lines(kind: str, cards: list[CardSummary], origin: str) -> list[tuple[list[str], Heads]]:
-    """What is drawn of one kind of attention: names that share a line, and its values; the checkpoint's first."""
-    before = next((found for card in cards if (found := spread_curves(card.attention, "checkpoint").get(kind))), None)
+def _lines(attention: str, cards: list[CardSummary], origin: str) -> list[tuple[list[str], Heads]]:
+    """What is drawn of one sort of attention: names that share a line, and its values; the checkpoint's first."""
+    before = next(
+        (found for card in cards if (found := spread_curves(card.attention, "checkpoint").get(attention))), None
+    )
     lines: list[tuple[list[str], Heads]] = [] if before is None else [([origin], before)]
     for card in cards:
-        heads = spread_curves(card.attention, "spread").get(kind)
+        heads = spread_curves(card.attention, "spread").get(attention)
         if not heads:
             continue
         same = next((names for names, known in lines if _same(heads, known)), None)

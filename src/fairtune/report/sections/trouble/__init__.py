@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fairtune.analysis.results import RunRecord
+from fairtune.analysis.results import LedgerRun
 from fairtune.core.markdown import heading, items, plain
 from fairtune.report.content import Evidence, ReportContent
 from fairtune.report.section import ReportSection
@@ -32,23 +32,23 @@ def gather_troubles(evidence: Evidence) -> Troubles:
     results = evidence.results
     return Troubles(
         failures=results.failures,
-        retried=tuple(_said(results.runs, "failed", "reason", only="finished")),
+        retried=tuple(_event_texts(results.runs, "failed", "reason", only="finished")),
         unfinished={
             _name(run): run.status for run in results.runs if run.status not in ("finished", "failed", "damaged")
         },
         exclusions=tuple(results.exclusions),
-        warnings=tuple(dict.fromkeys(_said(results.runs, "warning", "text"))),  # one step done again warns again
+        warnings=tuple(dict.fromkeys(_event_texts(results.runs, "warning", "text"))),  # one step done again warns again
     )
 
 
-def _said(runs: list[RunRecord], event: str, field: str, only: str | None = None) -> Iterable[str]:
-    """What the runs' events of one kind say, each with its run's name."""
+def _event_texts(runs: list[LedgerRun], event: str, field: str, only: str | None = None) -> Iterable[str]:
+    """What the runs' events of one type say, each with its run's name."""
     for run in runs:
         if run.begun and only in (None, run.status):
             yield from (f"{_name(run)}: {e.get(field)}" for e in run.events if e.get("event") == event)
 
 
-def _name(run: RunRecord) -> str:
+def _name(run: LedgerRun) -> str:
     return f"{run.arm}/seed-{run.seed}"
 
 

@@ -21,7 +21,7 @@ SAME_TEXT = (("ids", "bytes", "words"), ("tokens",))
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class LedgerRun:
     """One planned run as the ledger has it.
 
     Args:
