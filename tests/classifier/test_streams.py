@@ -20,7 +20,8 @@ import pytest
 from fairtune.classifier.prediction import PredictionRequest, predict_rows
 from fairtune.classifier.row_output import RowOutput, partial_name
 from fairtune.core.errors import DataError
-from fairtune.tasks.reading.reader import FIRST_ROWS, RowBatch, RowReader
+from fairtune.tasks.reading.reader import FIRST_ROWS, RowReader
+from fairtune.tasks.reading.row_batch import RowBatch
 
 ROWS = [
     {"id": "7", "text": 'a "good" film, with\nplot', "label": "pos"},

@@ -13,7 +13,6 @@ from tests.tasks.test_task_files import ROWS, load, write_rows
 from fairtune.core.errors import DataError
 from fairtune.tasks import load_task
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.reading.chunks import read_chunks
 from fairtune.tasks.reading.files import LONGEST
 from fairtune.tasks.reading.reader import RowReader
 
@@ -71,7 +70,7 @@ def test_a_line_of_ten_megabytes_is_refused(tmp_path: Path, suffix: str) -> None
     file = tmp_path / f"d{suffix}"
     file.write_bytes(gzip.compress(content, 1) if suffix.endswith(".gz") else content)
     with pytest.raises(DataError, match=r"line 3 is longer than 4,194,304 characters.*Break the line or remove it"):
-        for _ in read_chunks(file, ["text"]):
+        for _ in RowReader(str(file), columns=["text"]):
             pass
 
 
@@ -181,8 +180,8 @@ def test_plain_text_is_read_by_paragraph_whatever_the_line_ends(tmp_path: Path) 
     for newline in ("\n", "\r\n"):
         file = tmp_path / "d.txt"
         file.write_bytes("\ufeffone\nmore\n\n\n  \ntwo\n\nthree".replace("\n", newline).encode())
-        chunks = list(read_chunks(file, ["text"], text_row="paragraph"))
-        assert [text for chunk in chunks for text in chunk.values["text"]] == ["one\nmore", "two", "three"]
+        chunks = list(RowReader(str(file), text_row="paragraph", columns=["text"]))
+        assert [text for chunk in chunks for text in chunk.values("text")] == ["one\nmore", "two", "three"]
         assert [number for chunk in chunks for number in chunk.numbers] == [1, 6, 8]
 
 
@@ -191,8 +190,8 @@ def test_what_one_row_of_plain_text_is_its_reader_says(tmp_path: Path) -> None:
     file = tmp_path / "d.txt"
     file.write_text("one\nmore\n\ntwo\n")
     for row, texts in (("line", ["one", "more", "", "two"]), ("paragraph", ["one\nmore", "two"])):
-        (chunk,) = read_chunks(file, ["text"], text_row=row)  # type: ignore[arg-type]
-        assert chunk.values["text"] == texts
+        (chunk,) = RowReader(str(file), text_row=row, columns=["text"])  # type: ignore[arg-type]
+        assert chunk.values("text") == texts
         (batch,) = RowReader(str(file), text_row=row)  # type: ignore[arg-type]
         assert [row["text"] for row in batch.rows] == texts
         assert batch.numbers == chunk.numbers
@@ -206,10 +205,10 @@ def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytes
     file = write_rows(tmp_path / "d.csv", ROWS)
     first = load(file)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr("fairtune.tasks.reading.chunks.read_chunks", refuse)
+    monkeypatch.setattr("fairtune.tasks.reading.shards.RowReader", refuse)
     again = load(file)
     assert again.facts() == first.facts()
     assert again.splits["train"].texts[:] == first.splits["train"].texts[:]

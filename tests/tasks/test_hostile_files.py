@@ -22,7 +22,6 @@ from fairtune.classifier.row_output import RowOutput
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading import files, formats
-from fairtune.tasks.reading.chunks import read_chunks
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.files import read_titles
 
@@ -121,7 +120,7 @@ def test_a_line_of_forty_megabytes_in_a_small_packed_file_is_not_held(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(gzip.compress(content * 40_000_000, 1))
-    assert peak_of(lambda: list(read_chunks(file, ["text"]))) < 30_000_000
+    assert peak_of(lambda: list(RowReader(str(file), columns=["text"]))) < 30_000_000
 
 
 @pytest.mark.parametrize("read", EVERYBODY)
@@ -225,7 +224,7 @@ def test_a_long_text_that_stands_in_many_rows_of_parquet_is_not_held_as_often(tm
     pa.parquet.write_table(pa.table({"text": rows, "label": ["a"] * 5000}), file, store_schema=False)
     assert file.stat().st_size < 1_000_000
     before = pa.total_allocated_bytes()
-    first = next(iter(read_chunks(file, ["text"])))
+    first = next(iter(RowReader(str(file), columns=["text"])))
     assert len(first.numbers) < 500
     assert pa.total_allocated_bytes() - before < 60_000_000
 

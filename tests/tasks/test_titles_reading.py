@@ -147,6 +147,7 @@ def test_a_missing_file_and_a_folder_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "titles.bib", ["x"])
     with pytest.raises(DataError, match=r"titel\.bib: there is no such file\. Did you mean .*titles\.bib"):
         read_titles([tmp_path / "titel.bib"])
-    (tmp_path / "folder.bib").mkdir()
-    with pytest.raises(DataError, match="that is a folder; name a file"):
-        read_titles([tmp_path / "folder.bib"])
+    for name in ("folder.bib", "folder.csv"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(DataError, match="that is a folder; name a file"):
+            read_titles([tmp_path / name])

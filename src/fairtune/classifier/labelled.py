@@ -13,11 +13,12 @@ import pandas as pd
 from fairtune.classifier.inputs import is_missing
 from fairtune.classifier.labels import class_name
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.reading.chunks import shards
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.reader import RowBatch, RowReader
+from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.reading.row_batch import RowBatch
 from fairtune.tasks.reading.rows import require_label
+from fairtune.tasks.reading.shards import shards
 
 MOST_SHOWN = 20
 

@@ -22,7 +22,8 @@ from fairtune.core.errors import DataError
 from fairtune.core.files import aside_of, finite
 from fairtune.core.printable import LINES, printable, printable_json
 from fairtune.tasks.reading.formats import DELIMITERS
-from fairtune.tasks.reading.reader import RowBatch, ending
+from fairtune.tasks.reading.reader import ending
+from fairtune.tasks.reading.row_batch import RowBatch
 
 Columns = Mapping[str, Sequence[Any]]
 NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSONL", "parquet": "Parquet"}

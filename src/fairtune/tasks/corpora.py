@@ -13,9 +13,9 @@ from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.definitions import TEXTS, DataSet, PackageData, TextDefinition
-from fairtune.tasks.reading.chunks import file_identity, shard_chunks
 from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.rows import checked_texts
+from fairtune.tasks.reading.row_batch import checked_texts
+from fairtune.tasks.reading.shards import file_identity, shard_batches
 from fairtune.tasks.registry import registered_tasks
 from fairtune.tasks.stores import (
     MIRROR,
@@ -28,7 +28,7 @@ from fairtune.tasks.stores import (
 from fairtune.tasks.task import SPLITS, unit_hash
 
 Read = Callable[[], Iterator[list[str]]]
-"""Reads texts from the beginning, a chunk at a time."""
+"""Reads texts from the beginning, some at a time."""
 HUB_ROWS = 500
 """Texts that are taken from the hub at a time."""
 METRIC = "perplexity"
@@ -211,17 +211,17 @@ def _source(text: TextDefinition) -> _TextSource:
 
 def file_texts(path: Path, column: str) -> Iterator[list[str]]:
     """A column of a file or of a folder of shards; in plain text, one document per paragraph."""
-    for chunk in shard_chunks(path, [column], text_row="paragraph"):
-        yield _checked(path, column, chunk.values[column], chunk.numbers)
+    for some in shard_batches(path, [column], text_row="paragraph"):
+        yield _checked(path, column, some.values(column), some.numbers)
 
 
 def package_texts(data: PackageData, column: str) -> Iterator[list[str]]:
     """The rows of a package's file that belong to the data."""
     only, value = data.only
     file = package_data_file(data)
-    for chunk in shard_chunks(file, [column, only]):
-        texts = _checked(file, column, chunk.values[column], chunk.numbers)
-        yield [text for text, found in zip(texts, chunk.values[only], strict=True) if found == value]
+    for some in shard_batches(file, [column, only]):
+        texts = _checked(file, column, some.values(column), some.numbers)
+        yield [text for text, found in zip(texts, some.values(only), strict=True) if found == value]
 
 
 def package_data_file(data: PackageData) -> Path:

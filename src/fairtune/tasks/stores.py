@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from fairtune.core.cache import DamageError, cache_folder, key_of, place_of, read_note, write_note
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition
-from fairtune.tasks.reading.chunks import file_identity
 from fairtune.tasks.reading.formats import (
     check_columns,
 )
 from fairtune.tasks.reading.rows import NUMBER, Rows, read_rows
+from fairtune.tasks.reading.shards import file_identity
 
 MIRROR = "FAIRTUNE_MIRROR"
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,27 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
             raise error
 
 
+def choose_columns(
+    where: object, found: Sequence[str], wanted: Sequence[str] | None, take_first: bool = False
+) -> Sequence[str]:
+    """The columns to read, of those that were found: the wanted ones, or all.
+
+    Args:
+        take_first: whether of a wanted column that is there twice the first is taken, as tasks always did in CSV and TSV.
+
+    Raises:
+        DataError: one is not there, or more than once.
+    """
+    chosen = found
+    if wanted is not None:
+        check_columns(where, found, wanted)
+        chosen = wanted if take_first else [name for name in found if name in wanted]
+    twice = [name for name, times in Counter(chosen).items() if times > 1]
+    if twice:
+        raise DataError(f"{where}: column '{twice[0]}' is there more than once; give each column a name of its own.")
+    return found if wanted is None else wanted
+
+
 class TextTable:
     """The rows of CSV or TSV, which may go over several lines.
 
@@ -79,7 +101,10 @@ class TextTable:
         where: the file, for messages.
 
     Attributes:
-        header: the names of the columns; None if there is nothing at all.
+        header: the names of the columns.
+
+    Raises:
+        DataError: there is nothing at all, or a quote in the header is not closed.
     """
 
     def __init__(self, where: Path | str, lines: Iterator[str], delimiter: str) -> None:
@@ -87,7 +112,10 @@ class TextTable:
         self._where, self._lines, self._began = where, _RowLines(lines), 1
         self._reader = csv.reader(self._lines, delimiter=delimiter, strict=True)
         with self._explain_errors():
-            self.header = next(self._reader, None)
+            header = next(self._reader, None)
+        if header is None:
+            raise DataError(f"{where}: the file is empty, with no header and no rows.")
+        self.header = header
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         """Each row with its number, which counts blank lines too; those are left out.
@@ -95,7 +123,7 @@ class TextTable:
         Raises:
             DataError: a quote that is not closed, or a row that has not as many fields as the header.
         """
-        width = len(self.header or ())
+        width = len(self.header)
         self._began = self._reader.line_num + 1
         with self._explain_errors():
             for number, row in enumerate(self._reader, start=1):

@@ -5,7 +5,6 @@ Whatever goes wrong with one is reported in a sentence: Arrow raises a different
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,10 +101,14 @@ def _explain_errors(where: object, column: str, type_: Any) -> Iterator[None]:
         ) from None
 
 
-def no_column_twice(where: object, names: Sequence[str]) -> None:
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise DataError(f"{where}: column '{twice[0]}' is there more than once; give each column a name of its own.")
+def joined(batches: Sequence[Any]) -> Sequence[Any]:
+    """Record batches as one, where Arrow can make one of their types."""
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_batches(batches).combine_chunks().to_batches() if len(batches) > 1 else batches
+    except pa.ArrowException:
+        return batches
 
 
 def _require_sound(file: Path, facts: Any) -> None:

@@ -1,4 +1,7 @@
-"""Rows with all their columns, from a file or from standard input, some at a time: memory does not grow with the input."""
+"""The one reader of rows: all columns or named ones, of a file or standard input, some rows at a time.
+
+Memory does not grow with the input, and a Parquet file is read in the columns asked for only.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,83 +28,29 @@ from fairtune.tasks.reading.formats import (
     TextRow,
     TextTable,
     check_columns,
+    choose_columns,
     json_rows,
     suffix_of,
     text_rows,
 )
 from fairtune.tasks.reading.parquet import (
-    no_column_twice,
+    joined,
     parquet_batches,
     parquet_source,
     plain_values,
     python_values,
     require_plain,
 )
-from fairtune.tasks.reading.rows import checked_texts
+from fairtune.tasks.reading.row_batch import RowBatch
 
 STDIN = "standard input"
 FIRST_ROWS, MOST_ROWS, MOST_CHARACTERS = 256, 4096, 4 << 20
-"""The first rows are few, so that the first answers come soon; then enough for batches of one length."""
-Row = dict[str, Any]
-Numbered = Iterator[tuple[int, int, Row]]
-"""A row's number, its size in characters, and its values."""
-
-
-@dataclass(frozen=True)
-class RowBatch:
-    """Some rows.
-
-    Args:
-        where: the file, for messages.
-        numbers: each row's number from 1, after any header; the line number in JSONL and plain text.
-        rows: the values by column.
-        batch: the same as Arrow has them, where the file is Parquet.
-    """
-
-    where: Path | str
-    numbers: list[int]
-    rows: list[Row]
-    batch: Any = None
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def columns(self) -> list[str]:
-        """Every column that a row has, in the order of their coming."""
-        return list(dict.fromkeys(itertools.chain.from_iterable(self.rows)))
-
-    def texts(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
-        """The texts in one or two columns.
-
-        Raises:
-            DataError: a row without the column, with nothing in it (an empty text is a text), or with what is no text.
-        """
-        return list(zip(*(self._texts(column) for column in columns), strict=True))
-
-    def values(self, column: str) -> list[Any]:
-        """What the rows have in a column, None where they do not have it.
-
-        Raises:
-            DataError: the column of a Parquet file is of a type that is neither text nor number.
-        """
-        if self.batch is None:
-            return [row.get(column) for row in self.rows]
-        require_plain(self.where, self.batch.schema, [column])
-        return plain_values(self.where, self.batch, column)
-
-    def _texts(self, column: str) -> list[str]:
-        for number, row in zip(self.numbers, self.rows, strict=True):
-            if column not in row:
-                check_columns(f"{self.where}: row {number}", list(row), [column])
-        values = self.values(column)
-        found: list[str] = []
-        texts = checked_texts(self.where, column, values, self.numbers)
-        for number, text in zip(self.numbers, texts, strict=True):
-            if text is None:
-                raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
-            found.append(text)
-        return found
+"""Whole rows are to be answered: the first are few, so that the first answers come soon; then enough for batches of one length."""
+COLUMN_ROWS = 10_000
+"""Rows of which named columns are read at a time."""
+Part = tuple[int, int, int, Any]
+"""The number of its first row, how many rows it is, its size in characters, and their values: a whole row by column, a row's
+values in the named columns, or some rows as Arrow has them."""
 
 
 def input_format(source: str, given: str | None) -> str | None:
@@ -139,10 +87,17 @@ class RowReader:
         source: a file, or `-` for standard input.
         given: the format, where the name does not tell.
         text_row: what one row of plain text is.
+        columns: the ones to read; None for all.
     """
 
-    def __init__(self, source: str, given: str | None = None, text_row: TextRow = "line") -> None:
-        known, self._text_row = input_format(source, given), text_row
+    def __init__(
+        self,
+        source: str,
+        given: str | None = None,
+        text_row: TextRow = "line",
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        known, self._text_row, self._columns = input_format(source, given), text_row, columns
         self.where: Path | str = STDIN if source == "-" else Path(source)
         if isinstance(self.where, Path):
             if not _is_stream(self.where):
@@ -181,89 +136,111 @@ class RowReader:
         """The rows, some at a time; once.
 
         Raises:
-            DataError: a damaged row, a column that is there twice, no row at all.
+            DataError: a damaged row, a column that is not there or there twice, no row at all where whole ones are asked for.
         """
+        empty = True
         with self._open, explain_errors(self.where):
-            if self.format == "parquet":
-                assert isinstance(self.where, Path)
-                found = _parquet(self.where)
-            else:
-                found = _grouped(self.where, self._rows())
-            empty = True
-            for chunk in found:
+            for batch in self._parquet() if self.format == "parquet" else self._text():
                 empty = False
-                yield chunk
-        if empty:
+                yield batch
+        if empty and self._columns is None:  # a shard may be empty, so who names columns looks at all of them
             raise DataError(f"{self.where}: there are no rows.")
 
-    def _rows(self) -> Numbered:
-        lines = iter(self._lines)
+    def _text(self) -> Iterator[RowBatch]:
+        """The rows of CSV, TSV, JSONL and plain text."""
+        lines, columns = iter(self._lines), self._columns
         if self.format in DELIMITERS:
-            yield from _table_rows(self.where, lines, DELIMITERS[self.format])
+            parts = _table_parts(TextTable(self.where, lines, DELIMITERS[self.format]), self.where, columns)
         elif self.format == "jsonl":
-            yield from json_rows(self.where, lines)
+            parts = _json_parts(self.where, lines, columns)
         else:
-            for number, size, text in text_rows(lines, self._text_row):
-                yield number, size, {PLAIN_COLUMN: text}
+            choose_columns(f"{self.where} (plain text)", [PLAIN_COLUMN], columns)
+            found = text_rows(lines, self._text_row)
+            parts = ((number, 1, size, (text,) if columns else {PLAIN_COLUMN: text}) for number, size, text in found)
+        for numbers, values in self._grouped(parts, columns):
+            yield RowBatch(self.where, numbers, values)
+
+    def _parquet(self) -> Iterator[RowBatch]:
+        """The rows of Parquet; where all columns are asked for, also as Arrow has them, so that they can be written so again."""
+        assert isinstance(self.where, Path)
+        for (first, *_), batches in self._grouped(_parquet_parts(self.where, self._columns), None):
+            if self._columns is None:
+                for batch in joined(batches):
+                    values = {name: python_values(self.where, batch, name) for name in batch.schema.names}
+                    yield RowBatch(self.where, list(range(first, first + len(batch))), values, batch)
+                    first += len(batch)
+            else:
+                columns = {
+                    name: [value for batch in batches for value in plain_values(self.where, batch, name)]
+                    for name in self._columns
+                }
+                yield RowBatch(self.where, list(range(first, first + sum(map(len, batches)))), columns)
+
+    def _grouped(self, parts: Iterator[Part], columns: Sequence[str] | None) -> Iterator[tuple[list[int], Any]]:
+        """As many parts at a time as memory should hold: their numbers, and their values as they are, or by named columns.
+
+        Named columns are filled at once: of a list for each row, Python's collector would look through all again and again.
+        """
+        most, limit = (FIRST_ROWS, MOST_ROWS) if self._columns is None else (COLUMN_ROWS, COLUMN_ROWS)
+        while True:
+            numbers: list[int] = []
+            whole: list[Any] = []
+            named: dict[str, list[Any]] = {column: [] for column in columns or ()}
+            filled = list(named.values())
+            rows = characters = 0
+            for number, count, size, values in parts:
+                numbers.append(number)
+                if columns is None:
+                    whole.append(values)
+                else:
+                    for column, value in zip(filled, values, strict=True):
+                        column.append(value)
+                rows += count
+                characters += size
+                if rows >= most or characters >= MOST_CHARACTERS:
+                    break
+            if not numbers:
+                return
+            yield numbers, whole if columns is None else named
+            most = min(2 * most, limit)
 
 
 def _is_stream(file: Path) -> bool:
     """Whether a shell gave the name, of what another process writes: `<(zcat rows.csv.gz)` is called /dev/fd/63 or so."""
-    return file.exists() and file.is_relative_to("/dev")
+    return file.exists() and not file.is_file() and file.is_relative_to("/dev")
 
 
-def _grouped(where: Path | str, rows: Numbered) -> Iterator[RowBatch]:
-    numbers: list[int] = []
-    values: list[Row] = []
-    characters, most = 0, FIRST_ROWS
-    for number, size, row in rows:
-        numbers.append(number)
-        values.append(row)
-        characters += size
-        if len(numbers) >= most or characters >= MOST_CHARACTERS:
-            yield RowBatch(where, numbers, values)
-            numbers, values, characters, most = [], [], 0, min(2 * most, MOST_ROWS)
-    if numbers:
-        yield RowBatch(where, numbers, values)
+def _table_parts(table: TextTable, where: Path | str, columns: Sequence[str] | None) -> Iterator[Part]:
+    chosen = choose_columns(where, table.header, columns, take_first=True)
+    places = [table.header.index(column) for column in columns or ()]
+    for number, cells in table:
+        if columns is None:
+            yield number, 1, sum(map(len, cells)), dict(zip(chosen, cells, strict=True))
+        else:
+            row = [cells[place] for place in places]
+            yield number, 1, sum(map(len, row)), row
 
 
-def _table_rows(where: Path | str, lines: Iterator[str], delimiter: str) -> Numbered:
-    table = TextTable(where, lines, delimiter)
-    if table.header is None:
-        raise DataError(f"{where}: there are no rows, and no header either.")
-    no_column_twice(where, table.header)
-    for number, row in table:
-        yield number, sum(map(len, row)), dict(zip(table.header, row, strict=True))
+def _json_parts(where: Path | str, lines: Iterator[str], columns: Sequence[str] | None) -> Iterator[Part]:
+    first, wanted = True, set(columns or ())
+    for number, size, row in json_rows(where, lines):
+        if columns is None:
+            yield number, 1, size, row
+        else:
+            if not row.keys() >= wanted:
+                check_columns(f"{where}: line {number}", list(row), columns, from_start=first)
+            first = False
+            yield number, 1, size, [row[column] for column in columns]
 
 
-def _parquet(file: Path) -> Iterator[RowBatch]:
-    """Rows as Arrow has them, and as Python does: a few at first, then more, but no more than memory should hold."""
-    waiting: list[Any] = []
-    done, most = 0, FIRST_ROWS
-    batches = parquet_batches(file, parquet_source(file), lambda schema: no_column_twice(file, schema.names))
-    for batch in itertools.chain(batches, [None]):
-        if batch is not None:
-            waiting.append(batch)
-        rows, size = sum(map(len, waiting)), sum(part.nbytes for part in waiting)
-        if rows and (batch is None or rows >= most or size >= MOST_CHARACTERS):
-            for part in _joined(waiting):
-                yield _row_batch(file, done, part)
-                done += len(part)
-            waiting, most = [], min(2 * most, MOST_ROWS)
+def _parquet_parts(file: Path, columns: Sequence[str] | None) -> Iterator[Part]:
+    def choose(schema: Any) -> Sequence[str] | None:
+        chosen = choose_columns(file, schema.names, columns)
+        require_plain(file, schema, [] if columns is None else chosen)
+        return columns
 
-
-def _joined(parts: list[Any]) -> list[Any]:
-    """The batches as one, where Arrow can make one of their types."""
-    import pyarrow as pa
-
-    try:
-        return list(pa.Table.from_batches(parts).combine_chunks().to_batches()) if len(parts) > 1 else parts
-    except pa.ArrowException:
-        return parts
-
-
-def _row_batch(file: Path, done: int, batch: Any) -> RowBatch:
-    names = batch.schema.names
-    columns = [python_values(file, batch, name) for name in names]
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    return RowBatch(file, list(range(done + 1, done + 1 + len(batch))), rows, batch)
+    done = 0
+    for batch in parquet_batches(file, parquet_source(file), choose):
+        if len(batch):
+            yield done + 1, len(batch), batch.nbytes, batch
+            done += len(batch)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
-from fairtune.tasks.reading.chunks import Chunk, shard_chunks
+from fairtune.tasks.reading.row_batch import RowBatch, checked_texts, require_unicode
+from fairtune.tasks.reading.shards import shard_batches
 
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
@@ -94,13 +95,13 @@ class Rows:
 
 def collect(
     where: Path | str,
-    chunks: Iterable[Chunk],
+    read: Iterable[RowBatch],
     texts: Sequence[str],
     label: str | None,
     aside: Path,
     kind: str | None = None,
 ) -> Rows:
-    """Write chunks to a file as they come, and give them back mapped into memory.
+    """Write rows to a file as they come, and give them back mapped into memory.
 
     Args:
         texts: columns whose values must be texts.
@@ -113,14 +114,13 @@ def collect(
     types: dict[str, int] = {}
 
     def batches() -> Iterator[Any]:
-        for chunk in chunks:
-            columns = {name: _texts(where, chunk, name) for name in texts}
+        for some in read:
+            columns = {name: _texts(where, some, name) for name in texts}
             if label:
-                columns[label] = pa.array(_labels(where, chunk, label, types), pa.large_string())
+                columns[label] = pa.array(_labels(where, some, label, types), pa.large_string())
             if kind:
-                columns[KIND] = pa.array(_labels(where, chunk, kind, {}), pa.large_string())
-            if chunk.numbers:
-                yield pa.record_batch({**columns, NUMBER: pa.array(chunk.numbers, pa.int64())})
+                columns[KIND] = pa.array(_labels(where, some, kind, {}), pa.large_string())
+            yield pa.record_batch({**columns, NUMBER: pa.array(some.numbers, pa.int64())})
 
     write_batches(aside, batches())
     if not aside.stat().st_size:
@@ -152,39 +152,14 @@ def open_table(file: Path, mapped: bool = True) -> Any:
         return pa.ipc.open_file(source).read_all()
 
 
-def _texts(where: Path | str, chunk: Chunk, column: str) -> Any:
+def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
     import pyarrow as pa
 
-    values = chunk.values[column]
+    values = some.values(column)
     try:
         return pa.array(values, pa.large_string())
     except (pa.ArrowException, UnicodeEncodeError, TypeError):
-        return pa.array(checked_texts(where, column, values, chunk.numbers), pa.large_string())
-
-
-def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str | None]:
-    """Values that are texts which can be tokenised, or nothing at all.
-
-    Raises:
-        DataError: the first that is neither, with its row.
-    """
-    texts = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
-    for number, text in zip(numbers, texts, strict=True):
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"{where}: row {number}: column '{column}' holds {str(text)[:60]}, not a text.")
-        require_unicode(where, number, column, text or "")
-    return texts
-
-
-def require_unicode(where: Path | str, number: int, column: str, text: str) -> None:
-    """Refuse half of a character, which no file can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
-            "was cut in the middle of an emoji or the like. Fix or remove it."
-        ) from None
+        return pa.array(checked_texts(where, column, values, some.numbers), pa.large_string())
 
 
 def require_label(where: Path | str, number: int, column: str, label: str) -> None:
@@ -197,11 +172,11 @@ def require_label(where: Path | str, number: int, column: str, label: str) -> No
         )
 
 
-def _labels(where: Path | str, chunk: Chunk, column: str, types: dict[str, int]) -> list[str | None]:
+def _labels(where: Path | str, some: RowBatch, column: str, types: dict[str, int]) -> list[str | None]:
     """Labels as texts: 1, 1.0 and "1" are the same class."""
     known: dict[tuple[type, Any], str | None] = {}
     found = []
-    for number, value in zip(chunk.numbers, chunk.values[column], strict=True):
+    for number, value in zip(some.numbers, some.values(column), strict=True):
         if isinstance(value, list | dict):
             raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
         place = (type(value), value)
@@ -244,4 +219,4 @@ def read_rows(
         called: what messages call the file, where its name would tell a user nothing.
     """
     columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
-    return collect(called or path, shard_chunks(path, columns), texts, label, aside, kind)
+    return collect(called or path, shard_batches(path, columns), texts, label, aside, kind)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import write_atomically
-from fairtune.tasks.reading.chunks import read_chunks
 from fairtune.tasks.reading.files import explain_errors, read_whole
 from fairtune.tasks.reading.formats import suffix_of
+from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle
 
@@ -52,8 +52,10 @@ def _read(file: Path, column: str) -> Iterable[str | None]:
 
 
 def _column(file: Path, column: str) -> Iterator[str | None]:
-    for chunk in read_chunks(file, [column]):
-        for number, value in zip(chunk.numbers, chunk.values[column], strict=True):
+    if file.is_dir():
+        raise DataError(f"{file}: that is a folder; name a file.")
+    for some in RowReader(str(file), columns=[column]):
+        for number, value in zip(some.numbers, some.values(column), strict=True):
             if not isinstance(value, str | None):
                 raise DataError(f"{file}: row {number}: column '{column}' holds {str(value)[:60]}, not a title.")
             yield value
