@@ -36,6 +36,8 @@ from tests.execution.conftest import digests, perform_apart, perform_here
 from tests.execution.made_texts import job_of, make_model, study_of
 from tests.tasks.made_tokenizers import STORIES, byte_level, in_memory
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 MIRROR = os.environ.get("FAIRTUNE_MIRROR", "")
 STORIES15M = Path(MIRROR) / "weights" / "stories15m"

@@ -23,6 +23,8 @@ from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
 from tests.execution.covering import has_state, resumed_arms
 
+pytestmark = pytest.mark.slow
+
 ARMS = {"baseline": [], **resumed_arms({name: toy_use(name) for name in registered()})}
 KILLED = -signal.SIGKILL
 Wholes = Callable[..., Job]

@@ -22,6 +22,8 @@ from fairtune.ledger.events import all_events
 from tests.execution.conftest import ToyStudy, digests, perform_apart
 from tests.warm import WarmPopen, started_by
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., subprocess.Popen[str]]
 Answer = Callable[..., Result]
 

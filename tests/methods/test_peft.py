@@ -21,6 +21,8 @@ from fairtune.models.parameters import checkpoint_name
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, digests, perform_here
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("peft")
 
 ADAPTER_TYPES: dict[str, tuple[dict[str, Any], int]] = {

@@ -20,6 +20,8 @@ from fairtune.models.attention import attention_layers
 from fairtune.models.flops import count_flops
 from tests.models.architectures import BUILDERS, FUSED, VOCABULARY, build, inputs
 
+pytestmark = pytest.mark.slow
+
 EVERY = list(BUILDERS)
 NOT_WATCHED = {
     "mpnet",

@@ -18,6 +18,8 @@ from tests.warm import hub_run
 from fairtune.tasks import load_task
 from fairtune.tasks.definitions import COLA, DEFINITIONS, MNLI, SST2, XNLI, DataSet
 
+pytestmark = pytest.mark.slow
+
 Read = Callable[..., dict[str, Any]]
 READ = """
 import json, os, sys

@@ -22,6 +22,8 @@ from fairtune.tasks.corpora import Corpus, Part
 from fairtune.tasks.tokens import tokenization as tokenizing
 from fairtune.tasks.tokens.blocks import FILE, TokenBlocks, token_blocks
 
+pytestmark = pytest.mark.slow
+
 TOKENIZER = byte_level()
 
 

@@ -25,6 +25,8 @@ from fairtune.tasks.tokens.encoder import EncoderProcess, Piece
 from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
 from fairtune.testing.toy import VOCABULARY
 
+pytestmark = pytest.mark.slow
+
 WORDS = [*VOCABULARY[5:], "naïve", "東京", "don't", "🙂", "[SEP]", "x" * 40, "  ", "\n"]
 
 

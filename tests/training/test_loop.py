@@ -21,6 +21,8 @@ from fairtune.settings.sections import Train
 from fairtune.training.optimizer import gradient_norm, parameter_groups, schedule, set_learning_rate, step_clipped
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 
 def steps(job: Any) -> list[dict[str, Any]]:
     return [e for e in counted_events(job.run.events) if e["event"] == "step"]
