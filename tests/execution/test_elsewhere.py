@@ -92,7 +92,7 @@ def test_a_worker_that_hears_nothing_is_killed(toy: ToyStudy, tmp_path: Path, mo
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", DEAF))
     executor = LocalExecutor(["cpu"], tmp_path / "logs")
     executor.submit([toy.job("runs")])
-    assert next(executor.events()).kind == "ready"
+    assert next(executor.events()).type == "ready"
     (worker,) = executor._workers
     executor.stop()
     assert worker.process.poll() is not None
