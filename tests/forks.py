@@ -118,7 +118,9 @@ class _Sender:
 
     def pytest_warning_recorded(self, warning_message: Any, when: str, nodeid: str, location: Any) -> None:
         where = (warning_message.filename, warning_message.lineno)
-        plain = warnings.WarningMessage(str(warning_message.message), UserWarning, *where)
+        category = warning_message.category
+        known = getattr(sys.modules.get(category.__module__), category.__qualname__, None) is category
+        plain = warnings.WarningMessage(str(warning_message.message), category if known else UserWarning, *where)
         self.send("warning", {"warning_message": plain, "when": when, "nodeid": nodeid, "location": location})
 
 

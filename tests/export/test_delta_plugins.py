@@ -32,7 +32,9 @@ def run(tmp_path: Path, tiny_model: Path, tiny_task: Any, monkeypatch: pytest.Mo
 
 def test_it_is_exported_and_restored(run: RunFolder, tmp_path: Path, tiny_model: Path) -> None:
     delta, given = tmp_path / "delta", ["--model", str(tiny_model)]
-    assert export_delta(run.path, delta).stored > 0
+    answer = CliRunner().invoke(app, ["export", str(run.path), "--delta", "--out", str(delta)])
+    assert answer.exit_code == 0, answer.output
+    assert f"--out FOLDER --plugin {tmp_path / 'mine.py'}" in " ".join(answer.output.split()), "the way back, whole"
     forget_plugins()
     with pytest.raises(LedgerError, match=r"unknown method\. The run had the plug-ins 'mine': .* with --plugin\."):
         restore_delta(delta, tmp_path / "model")

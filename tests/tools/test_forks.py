@@ -28,7 +28,7 @@ FILES = {
         import warnings
         def test_three():
             print("said before it failed")
-            warnings.warn("mind this")
+            warnings.warn("mind this", DeprecationWarning)
             assert 1 == 2
     """,
     "test_c.py": "def test_four(): ...",
@@ -48,7 +48,13 @@ def test_reports_are_those_of_one_process(tmp_path: Path) -> None:
     done = run(tmp_path, FILES, "-rs")
     assert done.returncode == 1
     assert "1 failed, 2 passed, 1 skipped, 1 warning" in done.stdout
-    for part in ("test_b.py::test_three", "assert 1 == 2", "said before it failed", "mind this", "not today"):
+    for part in (
+        "test_b.py::test_three",
+        "assert 1 == 2",
+        "said before it failed",
+        "DeprecationWarning: mind this",
+        "not today",
+    ):
         assert part in done.stdout
 
 

@@ -89,7 +89,8 @@ def export(
             f"  {len(done.rebuilt_otherwise)} frozen tensors are among them ({done.rebuilt_otherwise[0]} ...): this machine "
             "rebuilds them with other bits than the run had; export where it ran, and the delta is smaller."
         )
-    command = f"fairtune restore {shlex.quote(str(place))} --out FOLDER"
+    given = "".join(f" --plugin {shlex.quote(file)}" for file in done.plugins)
+    command = f"fairtune restore {shlex.quote(str(place))} --out FOLDER{given}"
     lines.append(f"Tried: it restores every tensor bit for bit. The way back: {command}")
     console().print("\n".join(lines), soft_wrap=True)
 

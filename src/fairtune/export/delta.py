@@ -96,6 +96,7 @@ class Exported:
         tensors: of the whole model, as training held them.
         delta_bytes: of both files.
         rebuilt_otherwise: frozen tensors that had to be stored after all, since this machine rebuilds them with different bits.
+        plugins: files of plug-ins that restoring must be given, as they are not installed.
     """
 
     run: str
@@ -105,6 +106,7 @@ class Exported:
     model_bytes: int
     delta_bytes: int
     rebuilt_otherwise: tuple[str, ...]
+    plugins: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
@@ -188,7 +190,8 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
             )
         shutil.rmtree(aside / "trial")
     stored_frozen = tuple(name for name in tensors if name in frozen)
-    return Exported(found.name, str(place), len(tensors), count, recipe.model_bytes, size, stored_frozen)
+    files = tuple(plugin["file"] for plugin in found.plugins() if plugin.get("distribution") is None)
+    return Exported(found.name, str(place), len(tensors), count, recipe.model_bytes, size, stored_frozen, files)
 
 
 def export_model(run: str | Path, out: str | Path, runs: str | Path = "runs") -> int:

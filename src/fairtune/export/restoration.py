@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import LedgerError, ModelError, RunFailure
-from fairtune.core.plugins import load_module
+from fairtune.core.plugins import PluginError, load_module
 from fairtune.core.seeding import random_state, restore_random_state
 from fairtune.core.version import __version__
 from fairtune.execution.start import build_start, plain_model
@@ -68,6 +68,10 @@ def restore_delta(
     folder, place = Path(delta), Path(out)
     require_new(place)
     for plugin in map(Path, plugins):
+        if not plugin.exists():
+            raise PluginError(
+                f"plug-in '{plugin.stem}': there is no {plugin.name} in {plugin.absolute().parent}; give the file that the run had."
+            )
         load_module(plugin.name, plugin.absolute().parent)
     recipe = read_recipe(folder)
     tensors = _read_tensors(folder, recipe)

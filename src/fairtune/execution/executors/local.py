@@ -132,9 +132,8 @@ class LocalExecutor:
         self._devices, self._logs = devices, logs
         self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
-        self._inbox: queue.SimpleQueue[WorkerLine] = (
-            queue.SimpleQueue()
-        )  # unlike `Queue` it is whole after an interruption
+        # Unlike a `Queue`, it is whole after an interruption.
+        self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)

@@ -72,9 +72,8 @@ class RowBatch:
         return list(zip(*(self._texts(column) for column in columns), strict=True))
 
     def _texts(self, column: str) -> list[str]:
-        rows = (
-            self.given if isinstance(self.given, list) else [self.given]
-        )  # the first is like all where columns are given
+        # Where columns are given, the first row is like all others.
+        rows = self.given if isinstance(self.given, list) else [self.given]
         for number, row in zip(self.numbers, rows, strict=False):
             if column not in row:
                 check_columns(f"{self.where}: row {number}", list(row), [column])
