@@ -34,6 +34,8 @@ class Metric:
         of_tokens: whether another tokenizer of the same text changes it.
         from_loss: what it is at a mean loss, where it follows from that alone.
         hub_name: of a model card's front matter, where the hub knows such a metric.
+        bounds: that no value can be beyond.
+        ratios: whether values are compared by their ratio: differences are taken of logarithms, and margins are shares.
     """
 
     title: str
@@ -47,6 +49,8 @@ class Metric:
     of_tokens: bool = False
     from_loss: Callable[[float], float] | None = None
     hub_name: str | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
+    ratios: bool = False
 
     @property
     def factor(self) -> float:
@@ -151,23 +155,24 @@ METRICS: dict[str, Metric] = {
     ),
     "mcc": Metric(
         "MCC", "classify", lower_is_better=False, shown="x100",
-        from_totals=_mcc, from_predictions=_sklearn_mcc, hub_name="matthews_correlation",
+        from_totals=_mcc, from_predictions=_sklearn_mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0),
     ),
     "perplexity": Metric(
         "perplexity", "language_model", lower_is_better=True, shown="plain", unit="per token", of_tokens=True,
-        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)), from_loss=math.exp,
+        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)), from_loss=math.exp, bounds=(1.0, math.inf),
+        ratios=True,
     ),
     "word_perplexity": Metric(
         "word perplexity", "language_model", lower_is_better=True, shown="plain",
-        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.words)),
+        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.words)), bounds=(1.0, math.inf), ratios=True,
     ),
     "bits_per_byte": Metric(
         "bits per byte", "language_model", lower_is_better=True, shown="plain",
-        from_totals=from_sums(lambda sums: sums.nll / np.log(2) / sums.bytes),
+        from_totals=from_sums(lambda sums: sums.nll / np.log(2) / sums.bytes), bounds=(0.0, math.inf),
     ),
     "loss": Metric(
         "loss", "language_model", lower_is_better=True, shown="plain", unit="nats per token", of_tokens=True,
-        from_totals=from_sums(lambda sums: sums.nll / sums.tokens), from_loss=float,
+        from_totals=from_sums(lambda sums: sums.nll / sums.tokens), from_loss=float, bounds=(0.0, math.inf),
     ),
     "token_accuracy": Metric(
         "token accuracy", "language_model", lower_is_better=False, shown="percent", of_tokens=True,

@@ -1,0 +1,50 @@
+"""Cautions: what a reader of a study must be told before believing it, in three grades.
+
+A *note* is good to know, a *warning* weakens what the study can show, and a *refusal* would make it worthless: it does not run unless it is
+forced, and then everything that it says tells so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Grade = Literal["note", "warning", "refusal"]
+GRADES: tuple[Grade, ...] = ("refusal", "warning", "note")
+"""The gravest first."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One of them.
+
+    Args:
+        code: by which programs and tests know it, such as `two-seeds`.
+        seen: what was found, where, with its figures.
+        why: why it matters.
+        do: what to do about it.
+        forced: of a refusal, that it was overruled.
+    """
+
+    grade: Grade
+    code: str
+    seen: str
+    why: str
+    do: str
+    forced: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.seen}: {self.why}. {self.do}."
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "text": str(self)}
+
+
+def caution_from_json(found: Mapping[str, Any]) -> Caution:
+    """A caution as the ledger has it."""
+    return Caution(*(found[name] for name in ("grade", "code", "seen", "why", "do")), bool(found.get("forced")))
+
+
+def gravest_first(found: Iterable[Caution]) -> tuple[Caution, ...]:
+    return tuple(sorted(found, key=lambda caution: GRADES.index(caution.grade)))
