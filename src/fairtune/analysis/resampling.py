@@ -9,7 +9,7 @@ of its examples gives the metric at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
@@ -133,9 +133,30 @@ def metric_from_totals(metric: str) -> Callable[[Floats], Floats]:
     return METRICS[metric].from_totals
 
 
-@np.errstate(over="ignore", invalid="ignore")
+def compared_from_totals(metric: str) -> Callable[[Floats], Floats]:
+    """What is compared of a metric, as a function of the totals of its kind: a logarithm where ratios count."""
+    facts = METRICS[metric]
+    return (lambda totals: np.log(facts.from_totals(totals))) if facts.ratios else facts.from_totals
+
+
+def compared_value(value: float, metric: str) -> float:
+    """A figure on the scale on which it is compared."""
+    return math.log(value) if METRICS[metric].ratios and value > 0 else value
+
+
 def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, draws: int = DRAWS) -> float:
-    """Variance of the mean difference (ours - theirs) of a metric over seeds and examples, two seeds or more.
+    """Variance of the mean difference (ours - theirs) of a metric over seeds and examples, two seeds or more."""
+    return bootstrap_variances(ours, theirs, {metric: compared_from_totals(metric)}, draws)[metric]
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def bootstrap_variances(
+    ours: Sequence[Scored],
+    theirs: Sequence[Scored] | None,
+    figures: Mapping[str, Callable[[Floats], Floats]],
+    draws: int = DRAWS,
+) -> dict[str, float]:
+    """The same of several figures at once, each a function of totals, which are made once; or of one arm's own means.
 
     Two known biases of the plain two-way bootstrap are corrected. With few seeds it is too sure of itself by (n-1)/n: one seed
     fewer is drawn than there are (Rao and Wu 1988). And luck that belongs to one seed on one example is counted three
@@ -144,19 +165,25 @@ def bootstrap_variance(ours: Sequence[Scored], theirs: Sequence[Scored], metric:
     Args:
         ours, theirs: what was scored, by seed; the same place is the same seed.
     """
-    score, seeds = metric_from_totals(metric), len(ours)
     generator, chunks = _draw_units(ours[0].units, ours[0].drawn, draws)
-    parts = []
+    parts: dict[str, list[Floats]] = {name: [] for name in figures}
     for counts in chunks:
         weights = counts.astype(np.float64)
-        parts.append([score(a.totals(weights)) - score(b.totals(weights)) for a, b in zip(ours, theirs, strict=True)])
-    by_seed = np.concatenate([np.array(part) for part in parts], axis=1)
+        own, other = ([one.totals(weights) for one in side or ()] for side in (ours, theirs))
+        for name, score in figures.items():
+            found = np.array([score(totals) for totals in own])
+            parts[name].append(found - np.array([score(totals) for totals in other]) if theirs is not None else found)
+    seeds = len(ours)
+    chosen = generator.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=draws).T / (seeds - 1)
+    return {name: _variance(np.concatenate(found, axis=1), chosen) for name, found in parts.items()}
+
+
+def _variance(by_seed: Floats, chosen: Floats) -> float:
     if not np.isfinite(by_seed).all():
         return math.inf  # perplexities beyond what a number can hold
-    chosen = generator.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=draws).T / (seeds - 1)
     both = float(np.var((chosen * by_seed).sum(axis=0), ddof=1))
     alone, together = float(np.var(by_seed, axis=1, ddof=1).mean()), float(np.var(by_seed.mean(axis=0), ddof=1))
-    interaction = max(0.0, (alone - together) / (seeds - 1))
+    interaction = max(0.0, (alone - together) / (len(by_seed) - 1))
     # The luck of examples with just these seeds is part of the truth, so never less than that.
     return max(together, both - 2 * interaction)
 

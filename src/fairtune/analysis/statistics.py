@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from fairtune.analysis.resampling import Scored, bootstrap_variance
-from fairtune.settings.metrics import title_of
+from fairtune.settings.metrics import METRICS, title_of
 
 MOST_SEEDS = 200
 
@@ -28,13 +28,62 @@ class Summary:
 
 
 def summarise(values: Sequence[float], confidence: float) -> Summary:
-    """Mean, sample standard deviation and Student's interval."""
+    """Mean, sample standard deviation and Student's interval of any numbers."""
+    found, variance = _moments(values)
+    if found.sd is None:
+        return found
+    half = _quantile(confidence, found.n - 1) * math.sqrt(variance)
+    return replace(found, low=found.mean - half, high=found.mean + half)
+
+
+def summarise_arm(
+    values: Sequence[float], variance: float, sample: Scored, bounds: tuple[float, float], confidence: float
+) -> Summary:
+    """An arm's figures with an interval of its mean that counts the luck of seeds and of examples, inside the metric's bounds.
+
+    Args:
+        variance: of the mean, from seeds and examples together, by the bootstrap.
+        sample: what one of the runs scored.
+    """
+    found, seed_variance = _moments(values)
+    if found.sd is None or sample.drawn < 1:
+        return found
+    total = max(variance, seed_variance, sample.least_variance)
+    if not math.isfinite(total):
+        return found
+    width = _quantile(confidence, _freedom(found.n, seed_variance, total, sample.most_freedom)) * math.sqrt(total)
+    low, high = _bounded(found.mean, width, bounds, sample.units)
+    return replace(found, low=low, high=high)
+
+
+def _moments(values: Sequence[float]) -> tuple[Summary, float]:
+    """The figures without an interval, and the variance of their mean."""
     n, mean = len(values), float(np.mean(values)) if values else math.nan
     if n < 2 or not math.isfinite(mean):
-        return Summary(n, mean, None, None, None)
+        return Summary(n, mean, None, None, None), math.nan
     sd = float(np.std(values, ddof=1))
-    half = _quantile(confidence, n - 1) * sd / math.sqrt(n)
-    return Summary(n, mean, sd, mean - half, mean + half)
+    return Summary(n, mean, sd, None, None), sd**2 / n
+
+
+def _bounded(mean: float, width: float, bounds: tuple[float, float], units: int) -> tuple[float, float]:
+    """An interval about a mean that no bound cuts off: symmetric on the arcsine scale of a share, on the log scale of a loss.
+
+    Args:
+        width: half of the interval that knows no bounds.
+        units: examples; a share of none or of all of them is taken for half an example.
+    """
+    lowest, highest = bounds
+    if math.isinf(highest):
+        factor = math.exp(width / mean) if mean > 0 else 1.0
+        return max(lowest, mean / factor), mean * factor
+    span = highest - lowest
+    share = (mean - lowest) / span
+    least = 0.5 / (units + 1)
+    inner = min(max(share, least), 1 - least)
+    middle, half = math.asin(math.sqrt(inner)), width / span / (2 * math.sqrt(inner * (1 - inner)))
+    ends = (max(0.0, middle - half), min(math.pi / 2, middle + half))
+    low, high = (lowest + span * math.sin(end) ** 2 for end in ends)
+    return min(low, mean), max(high, mean)
 
 
 @dataclass(frozen=True)
@@ -48,6 +97,8 @@ class PairedDifference:
         unit: what was resampled besides seeds.
         most_freedom: degrees of freedom that the number of units allows.
         trouble: why there is no interval, where it is not for want of seeds.
+        by_seed: the difference of each seed.
+        limits: that no difference of this metric can be beyond.
     """
 
     n: int
@@ -62,6 +113,16 @@ class PairedDifference:
     unit: str = "example"
     most_freedom: float = math.inf
     trouble: str = ""
+    by_seed: tuple[float, ...] = ()
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    def interval(self, risk: float) -> tuple[float | None, float | None]:
+        """Its interval at another risk, such as one that a family of comparisons shares."""
+        if self.p is None:
+            return None, None
+        if risk <= 0:
+            return self.limits
+        return _clipped(self.difference, _quantile(1 - risk, self.df) * math.sqrt(self.total_variance), self.limits)
 
     def chance_below(self, bound: float) -> float | None:
         """p of the one-sided test that the true difference is not above a bound."""
@@ -72,13 +133,18 @@ class PairedDifference:
     def mirrored(self) -> PairedDifference:
         """Theirs - ours: a gain where a lower metric is better."""
         low, high = (None if self.high is None else -self.high), (None if self.low is None else -self.low)
-        return replace(self, difference=-self.difference, low=low, high=high)
+        by_seed, limits = tuple(-one for one in self.by_seed), (-self.limits[1], -self.limits[0])
+        return replace(self, difference=-self.difference, low=low, high=high, by_seed=by_seed, limits=limits)
 
 
-def no_difference(n: int, confidence: float, difference: float = math.nan, trouble: str = "") -> PairedDifference:
+def no_difference(
+    n: int, confidence: float, difference: float = math.nan, trouble: str = "", by_seed: Sequence[float] = ()
+) -> PairedDifference:
     """A comparison that cannot be made."""
     nan = math.nan
-    return PairedDifference(n, difference, None, None, None, nan, nan, nan, confidence, trouble=trouble)
+    return PairedDifference(
+        n, difference, None, None, None, nan, nan, nan, confidence, trouble=trouble, by_seed=tuple(by_seed)
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -94,7 +160,7 @@ def paired_difference(
     """
     n, difference = len(by_seed), float(np.mean(by_seed))
     if n < 2:
-        return no_difference(n, confidence, difference)
+        return no_difference(n, confidence, difference, by_seed=by_seed)
     sample = ours[0]
     if sample.drawn < 1:
         trouble = f"the test split has one {sample.unit} only; two or more are needed"
@@ -103,13 +169,41 @@ def paired_difference(
     total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)
     if not math.isfinite(total):
         return no_difference(n, confidence, difference, f"the {title_of(metric)} is too large to be compared")
-    df = _freedom(n, seed_variance, total, sample.most_freedom)
-    half = _quantile(confidence, df) * math.sqrt(total)
+    bounds = METRICS[metric].bounds
+    span = bounds[1] - bounds[0]
+    limits = (-math.inf, math.inf) if METRICS[metric].ratios or math.isinf(span) else (-span, span)
+    return _tested(by_seed, seed_variance, total, confidence, sample.unit, sample.most_freedom, limits)
+
+
+def _tested(
+    by_seed: Sequence[float], seed_variance: float, total: float, confidence: float, unit: str, most: float,
+    limits: tuple[float, float],
+) -> PairedDifference:  # fmt: skip
+    n, difference = len(by_seed), float(np.mean(by_seed))
+    df = _freedom(n, seed_variance, total, most)
+    low, high = _clipped(difference, _quantile(confidence, df) * math.sqrt(total), limits)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
-    low, high = difference - half, difference + half
     return PairedDifference(
-        n, difference, low, high, p, seed_variance, total, df, confidence, sample.unit, sample.most_freedom
-    )
+        n, difference, low, high, p, seed_variance, total, df, confidence, unit, most,
+        by_seed=tuple(by_seed), limits=limits,
+    )  # fmt: skip
+
+
+def with_counted(found: PairedDifference, others: Sequence[float]) -> PairedDifference:
+    """The same comparison with the differences of further seeds, of which there are no predictions.
+
+    The luck of examples is taken to be that of the seeds that have some.
+    """
+    if found.p is None or not others:
+        return found
+    by_seed = [*found.by_seed, *others]
+    seed_variance = float(np.var(by_seed, ddof=1)) / len(by_seed)
+    total = seed_variance + max(0.0, found.total_variance - found.seed_variance)
+    return _tested(by_seed, seed_variance, total, found.confidence, found.unit, found.most_freedom, found.limits)
+
+
+def _clipped(middle: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
+    return max(limits[0], middle - half), min(limits[1], middle + half)
 
 
 def _freedom(n: int, seed_variance: float, total_variance: float, most: float = math.inf) -> float:

@@ -16,8 +16,8 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.printable import printable, printable_json
-from fairtune.report.scales import scale_of
 from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
+from fairtune.settings.scales import scale_of
 
 MOST_CLASSES = 50
 

@@ -20,7 +20,7 @@ from fairtune.cli.command import (
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.index import planned_status, refresh_index, study_status
 from fairtune.ledger.studies import study_names
-from fairtune.report.scales import scale_of
+from fairtune.settings.scales import scale_of
 
 STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
 SHOWN_FIELDS = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from fairtune.cli.command import console
 from fairtune.core.printable import printable, with_printable_texts
-from fairtune.report.scales import scale_of
 from fairtune.settings.metrics import METRICS, metrics_of_kind
+from fairtune.settings.scales import scale_of
 
 if TYPE_CHECKING:
     from fairtune.classifier.evaluation import Mistakes

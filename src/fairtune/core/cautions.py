@@ -1,7 +1,7 @@
 """Cautions: what a reader of a study must be told before believing it, in three grades.
 
-A *note* is good to know, a *warning* weakens what the study can show, and a *refusal* would make it worthless: such a study does not
-run unless it is forced, and then its report says so.
+A *note* is good to know, a *warning* weakens what the study can show, and a *refusal* would make it worthless: such a study does
+not run unless it is forced, and then its report says so.
 """
 
 from __future__ import annotations

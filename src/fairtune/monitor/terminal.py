@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from fairtune.core.console import Console
-from fairtune.report.scales import scale_of
+from fairtune.settings.scales import scale_of
 
 PLAIN_SECONDS = 30.0
 """How often plain lines give a sign of life."""

@@ -11,8 +11,8 @@ from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
 from fairtune.report.init_cards import origin_of
-from fairtune.report.scales import relative, scale_of
 from fairtune.report.sections.catalogue import SECTIONS
+from fairtune.settings.scales import relative, scale_of
 
 FORMATS = (
     numbers.low_to_high, numbers.p_value, numbers.significant, numbers.whole, numbers.share, numbers.gigabytes,

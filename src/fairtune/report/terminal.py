@@ -25,9 +25,9 @@ from fairtune.core.numbers import (
 from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus, tokenizer_text
 from fairtune.report.evidence import arm_rows, like_with_like, make_header
-from fairtune.report.scales import Scale, relative, scale_of
 from fairtune.report.sections.comparisons.worth import cost_text, expected_text
 from fairtune.report.sections.findings.sentences import versus_text
+from fairtune.settings.scales import Scale, relative, scale_of
 
 STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
 

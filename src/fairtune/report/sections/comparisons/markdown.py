@@ -12,7 +12,6 @@ from fairtune.core.markdown import (
 )
 from fairtune.core.numbers import DASH, confidence, low_to_high, p_value
 from fairtune.report.content import Header, Versus
-from fairtune.report.scales import Scale, relative, scale_of
 from fairtune.report.sections.comparisons.worth import (
     LEFT_OUT,
     TITLE,
@@ -24,6 +23,7 @@ from fairtune.report.sections.comparisons.worth import (
     settings_text,
     worth_notes,
 )
+from fairtune.settings.scales import Scale, relative, scale_of
 
 
 def fair_lines(header: Header, compared: Sequence[Versus]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fairtune.analysis.verdicts import BETTER, NONE, NOT_INFERIOR, NOT_SEPARABLE
 from fairtune.core.numbers import DASH, confidence, low_to_high, ratio
 from fairtune.report.content import Header, Versus
-from fairtune.report.scales import relative, scale_of
+from fairtune.settings.scales import relative, scale_of
 
 CLEAR = 0.02
 """A smaller change of a step's time is none."""

@@ -14,8 +14,8 @@ from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
-from fairtune.report.scales import scale_of
 from fairtune.settings.metrics import METRICS
+from fairtune.settings.scales import scale_of
 
 POINTS = 25
 """Points of a smoothed loss curve, whatever the number of steps."""

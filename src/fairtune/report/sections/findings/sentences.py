@@ -13,7 +13,7 @@ from fairtune.core.numbers import (
     p_equals,
 )
 from fairtune.report.content import ArmRow, Header, Versus
-from fairtune.report.scales import Scale, relative, scale_of
+from fairtune.settings.scales import Scale, relative, scale_of
 
 REFERENCE = "reference"
 

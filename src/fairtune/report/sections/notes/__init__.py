@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fairtune.core.markdown import heading, items, plain
 from fairtune.core.numbers import confidence, whole
 from fairtune.report.content import Header, ReportContent, TextFacts
-from fairtune.report.scales import scale_of
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.findings.sentences import margin_text
+from fairtune.settings.scales import scale_of
 
 
 def markdown(notes: tuple[str, ...], _: ReportContent) -> Iterator[str]:

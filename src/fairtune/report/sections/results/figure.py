@@ -17,7 +17,7 @@ from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.figures.axes import log_if_wide, symlog_if_wide
 from fairtune.report.figures.canvas import drawing, new_figure, svg_text
 from fairtune.report.figures.palette import GREY, VERDICTS, arm_style
-from fairtune.report.scales import scale_of
+from fairtune.settings.scales import scale_of
 
 ROW_INCHES = 0.36
 Rows = Sequence[ArmRow]

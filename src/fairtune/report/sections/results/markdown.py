@@ -9,9 +9,9 @@ from fairtune.analysis.statistics import Summary
 from fairtune.core.markdown import heading, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high, whole
 from fairtune.report.content import ArmRow, Header
-from fairtune.report.scales import Scale, scale_of
 from fairtune.report.sections.comparisons.markdown import difference_cells, difference_heads
 from fairtune.settings.metrics import METRICS
+from fairtune.settings.scales import Scale, scale_of
 
 
 def result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
