@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.ledger_runs import LedgerRun, difference_of, steps_text, steps_to_loss
-from fairtune.analysis.resampling import scored
-from fairtune.analysis.statistics import PairedDifference, Summary, no_difference, paired_difference, summarise
-from fairtune.analysis.verdicts import Verdict, judge, left_out_pairs
+from fairtune.analysis.arm_pairs import Comparison
+from fairtune.analysis.collapses import Collapses, compare_rates
+from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
+from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
+from fairtune.analysis.registration import KnownRun, Registration, register
+from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals, scored
+from fairtune.analysis.statistics import Summary, summarise, summarise_arm
 from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_json
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
-from fairtune.ledger.studies import read_study, require_study, run_folder, run_folders
-from fairtune.settings.metrics import METRICS, title_of
+from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
+from fairtune.settings.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Comparison", "LedgerRun", "Results", "load_results"]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An arm against another: the study's reference, or the arm that differs in nothing but the methods.
-
-    Args:
-        confounds: settings, other than methods, in which the two differ.
-        slowdown: ratio of the median step times.
-    """
-
-    arm: str
-    reference: str
-    found: PairedDifference
-    verdict: Verdict
-    confounds: tuple[str, ...]
-    slowdown: float | None
 
 
 class Results:
@@ -50,6 +36,7 @@ class Results:
         self.runs_folder = Path(runs)
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
+        self._known_variances: dict[str, dict[str, float]] = {}
         if any("control" not in arm for arm in self.plan["arms"].values()):
             raise LedgerError(
                 f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
@@ -71,11 +58,28 @@ class Results:
 
     @property
     def reference(self) -> str:
-        return str(self.plan["compare"]["to"])
+        return str(self.registration.compare["to"])
 
     @property
     def confidence(self) -> float:
-        return float(self.plan["compare"]["confidence"])
+        return float(self.registration.compare["confidence"])
+
+    @property
+    def vocabulary(self) -> int | None:
+        """Tokens that a language model chooses among; None for a classifier, or where it is not known."""
+        if self.kind != "language_model":
+            return None
+        found = (self.plan.get("tokenizer") or {}).get("vocabulary") or self.plan["model"].get("vocabulary")
+        return int(found) if found else None
+
+    @cached_property
+    def registration(self) -> Registration:
+        """What was fixed before the first result, and what was changed since."""
+        return register(
+            self.plan,
+            read_plans(self.folder),
+            (_known_run(folder) for folder in run_folders(self.folder) if folder.result.is_file()),
+        )
 
     @cached_property
     def runs(self) -> list[LedgerRun]:
@@ -114,7 +118,20 @@ class Results:
             which: with the weights that were best on validation, or with those of the last step (language models only).
         """
         runs, name = self.finished(arm), metric or self.metric
-        return summarise([(run.metrics if which == "test" else run.last)[name] for run in runs], self.confidence)
+        values = [(run.metrics if which == "test" else run.last)[name] for run in runs]
+        if which == "final" or len(runs) < 2 or not np.isfinite(values).all():
+            return summarise(values, self.confidence)
+        return summarise_arm(
+            values, self._variances(arm)[name], scored(runs[0].test), METRICS[name].bounds, self.confidence
+        )
+
+    def _variances(self, arm: str) -> dict[str, float]:
+        """Of an arm's means, by metric, from the luck of seeds and examples together."""
+        if arm not in self._known_variances:
+            runs = self.finished(arm)
+            figures = {name: metric_from_totals(name) for name in runs[0].metrics if name in METRICS}
+            self._known_variances[arm] = bootstrap_variances([scored(run.test) for run in runs], None, figures)
+        return self._known_variances[arm]
 
     def step_seconds(self, arm: str) -> float | None:
         """Median over seeds of the median optimizer step."""
@@ -146,7 +163,7 @@ class Results:
 
     def margin_against(self, arm: str) -> float | None:
         """The margin in the metric's unit; a share is taken of the mean of the arm that is compared with."""
-        margin: str | float | None = self.plan["compare"]["margin"]
+        margin: str | float | None = self.registration.compare["margin"]
         if isinstance(margin, str):
             mean = self.summary(arm).mean
             return float(margin[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
@@ -154,29 +171,42 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Each arm against the reference, then like with like where the study has a fairer arm to compare with."""
-        pairs = [(arm, self.reference) for arm in self.arms if arm != self.reference]
-        pairs += [(arm, control) for arm in self.arms if (control := self.control(arm)) not in (None, self.reference)]
-        return self.compared(pairs)
+        """Each arm's primary comparison: the family of verdicts."""
+        return compare_primaries(self)
 
     @cached_property
     def left_out(self) -> list[Comparison]:
-        """Each arm of several methods against the arm that lacks one of them, corrected among themselves."""
-        return self.compared(left_out_pairs({arm: self.methods(arm) for arm in self.arms}, self.reference))
+        """Each arm of several methods against the arm that lacks one of them: a secondary family."""
+        return compare_left_out(self)
 
-    def compared(self, pairs: Sequence[tuple[str, str]]) -> list[Comparison]:
-        """Arms against others, all p values corrected together."""
-        found = [self._paired(arm, other) for arm, other in pairs]
-        margins = [self.margin_against(other) for _, other in pairs]
-        verdicts = judge(found, margins, self.confidence, METRICS[self.metric].lower_is_better)
-        return [
-            Comparison(arm, other, f, v, self._confounds(arm, other), self._slowdown(arm, other))
-            for (arm, other), f, v in zip(pairs, found, verdicts, strict=True)
-        ]
+    @cached_property
+    def raw_differences(self) -> list[Comparison]:
+        """Plain differences to the reference, of arms whose primary comparison is another; they have no verdict."""
+        return compare_raw(self)
 
     def comparison(self, arm: str, reference: str | None = None) -> Comparison | None:
-        wanted = (arm, reference or self.reference)
-        return next((c for c in self.comparisons if (c.arm, c.reference) == wanted), None)
+        """An arm's primary comparison, or the one with a named arm, where there is one."""
+        known = [*self.comparisons, *(self.raw_differences if reference is not None else ())]
+        return next((c for c in known if c.arm == arm and reference in (None, c.reference)), None)
+
+    @cached_property
+    def collapses(self) -> dict[str, Collapses]:
+        """Arms of which a run did not learn, with how often, beside the arm that each is compared with."""
+        found = {}
+        for arm in self.arms:
+            other = self.primary(arm)
+            others = self.finished(other) if other is not None else ()
+            found[arm] = compare_rates(arm, self.finished(arm), self.vocabulary, other, others)
+        return {arm: one for arm, one in found.items() if one.seeds}
+
+    def primary(self, arm: str) -> str | None:
+        """The arm that this one is compared with, as the plan has it; None for the reference."""
+        if arm == self.reference:
+            return None
+        planned: str | None = self.plan["arms"][arm].get("primary")
+        if planned is not None and self.plan["compare"]["to"] == self.reference:
+            return planned
+        return self.control(arm) or self.reference
 
     def control(self, arm: str) -> str | None:
         """The fairest arm to compare with, as the plan has it: this arm's very settings without the effect of its methods."""
@@ -191,40 +221,12 @@ class Results:
         """An arm's methods, each by its name with all its settings."""
         return list(self.plan["arms"][arm]["methods"])
 
-    def _confounds(self, arm: str, other: str) -> tuple[str, ...]:
-        a, b = self.settings(arm), self.settings(other)
-        return tuple(name for name in a if a[name] != b[name])
-
-    def _slowdown(self, arm: str, other: str) -> float | None:
-        ours, theirs = self.step_seconds(arm), self.step_seconds(other)
-        return ours / theirs if ours and theirs else None
-
-    def _paired(self, arm: str, other: str) -> PairedDifference:
-        theirs = {run.seed: run for run in self.finished(other)}
-        pairs = [(run, theirs[run.seed]) for run in self.finished(arm) if run.seed in theirs]
-        if not pairs:
-            return no_difference(0, self.confidence)
-        if reason := difference_of([run.test for pair in pairs for run in pair]):
-            raise LedgerError(f"{self.folder}: runs of {arm} and {other} {reason}; they cannot be compared.")
-        diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[self.metric])]
-        if diverged:
-            names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
-            trouble = f"the {title_of(self.metric)} of {names} is not a finite number"
-            return no_difference(len(pairs), self.confidence, trouble=trouble)
-        return paired_difference(
-            [scored(our_run.test) for our_run, _ in pairs],
-            [scored(other_run.test) for _, other_run in pairs],
-            self.metric,
-            [our_run.metrics[self.metric] - other_run.metrics[self.metric] for our_run, other_run in pairs],
-            self.confidence,
-        )
-
     def step_factor(self, arm: str) -> float:
         """How many times as long a step takes with the arm's methods, counted in passes, as the plan has it."""
         return float(self.plan["arms"][arm]["step_factor"])
 
     def table(self) -> pd.DataFrame:
-        """One row per arm: n, mean, sd, interval, difference to the reference, p, seconds per step, trainable share.
+        """One row per arm: n, mean, sd, interval, its primary comparison, p, verdict, seconds per step, trainable share.
 
         Of language models also: the mean of the last weights (`mean` is that of the best), steps to the target loss,
         tokens per second.
@@ -238,7 +240,8 @@ class Results:
 
     def _row(self, arm: str) -> dict[str, Any]:
         summary, comparison = self.summary(arm), self.comparison(arm)
-        found = comparison.found if comparison else None
+        low, high = comparison.alone if comparison else (None, None)
+        family_low, family_high = comparison.family if comparison else (None, None)
         return {
             "arm": arm,
             "n": summary.n,
@@ -246,9 +249,12 @@ class Results:
             "sd": summary.sd,
             "low": summary.low,
             "high": summary.high,
-            "difference": found.difference if found else None,
-            "difference_low": found.low if found else None,
-            "difference_high": found.high if found else None,
+            "against": comparison.reference if comparison else None,
+            "difference": comparison.difference if comparison else None,
+            "difference_low": low,
+            "difference_high": high,
+            "family_low": family_low,
+            "family_high": family_high,
             "p": comparison.verdict.p if comparison else None,
             "verdict": str(comparison.verdict) if comparison else "reference",
             "confounds": ", ".join(comparison.confounds) if comparison else "",
@@ -267,6 +273,16 @@ class Results:
     def __repr__(self) -> str:
         done = sum(run.status == "finished" for run in self.runs)
         return f"<Results of study '{self.study}': {len(self.arms)} arms, {done} of {len(self.runs)} runs finished>"
+
+
+def _known_run(folder: RunFolder) -> KnownRun:
+    """A run folder's own account of when it ended, and under which plan it was made."""
+    state, plan = run_state(folder), read_json(folder.plan) or {}
+    ended = state.result.get("time")
+    named = plan.get("plan")
+    return KnownRun(
+        folder.arm, folder.seed, ended if isinstance(ended, int | float) else None, str(named) if named else None
+    )
 
 
 def load_results(runs: str | Path, study: str) -> Results:

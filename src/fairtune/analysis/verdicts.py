@@ -1,15 +1,27 @@
-"""Verdicts: what the evidence supports about an arm, in words, and no more than that; and which arms lack one method of another."""
+"""Verdicts: what the evidence supports about an arm, in words, and no more than that.
+
+The comparisons of a family are corrected together (Holm); where verdicts were taken before, while seeds were added, each look
+spends its share of the risk (O'Brien and Fleming).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from fairtune.analysis.statistics import PairedDifference, holm, seeds_needed
+from fairtune.analysis.looks import nominal_level, overall_p
+from fairtune.analysis.power import advise
+from fairtune.analysis.statistics import PairedDifference, holm
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.scales import scale_of
 
 BETTER, WORSE, INFERIOR = "better", "worse", "inferior"
-NOT_INFERIOR, NOT_SEPARABLE, NONE = "not inferior", "not separable", "no verdict"
+NOT_INFERIOR, EQUIVALENT = "not inferior", "equivalent"
+NOT_SEPARABLE, NOT_SHOWN, NONE = "not separable", "not shown", "no verdict"
+SETTLED = (BETTER, WORSE, INFERIOR, NOT_INFERIOR, EQUIVALENT)
+"""Words that say something about the arm, not about the evidence."""
+Interval = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -17,16 +29,79 @@ class Verdict:
     """What one comparison supports.
 
     Args:
-        p: of no difference, corrected by Holm over all comparisons of the study.
+        p: of no difference, corrected by Holm over the family, and for looks.
         note: what is missing, or what to mind.
+        family: the interval that the whole family shares; it leaves out zero only where the corrected p is below the risk.
+        needed: seeds in all that could settle it, lowest and highest; None where it is settled or seeds cannot.
     """
 
     word: str
     p: float | None
     note: str
+    family: Interval = (None, None)
+    needed: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         return f"{self.word} ({self.note})" if self.note else self.word
+
+    @property
+    def settled(self) -> bool:
+        return self.word in SETTLED
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When verdicts were taken.
+
+    Args:
+        looks: numbers of seeds at each, the last being now.
+        most: seeds at which all of the risk is spent.
+        share: of the risk that these looks may spend in all; less than 1 where a verdict had been taken at the full risk before.
+    """
+
+    looks: tuple[int, ...]
+    most: int
+    share: float = 1.0
+
+    def overall(self, p: float, look: int) -> float:
+        """A plain p of one of the looks, as a p that holds however often one looks."""
+        return min(1.0, overall_p(p, self.looks[: look + 1], self.most) / self.share)
+
+    def level(self, risk: float) -> float:
+        """The plain p that is needed now for an overall risk."""
+        return nominal_level(self.looks, self.most, risk * self.share)
+
+    def level_at(self, n: int, risk: float) -> float:
+        """The plain p that will be needed if the next look is at so many seeds."""
+        if len(self.looks) == 1 and self.looks[0] >= self.most:  # planned as one look: whatever comes is an extension
+            return nominal_level((*self.looks, n), max(n, self.most), risk) if n > self.looks[-1] else risk
+        return nominal_level((*(look for look in self.looks if look < n), n), max(n, self.most), risk * self.share)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Comparisons that are corrected together.
+
+    Args:
+        confidence: that no verdict of the family is wrong.
+        schedules: of each comparison; None, and none at all, is one look, as planned.
+        earlier: the same comparisons at each look before.
+        others: comparisons that count in the correction although they are not among these, such as those of arms given up.
+    """
+
+    confidence: float
+    metric: str | None = None
+    lower_is_better: bool = False
+    schedules: Sequence[Schedule | None] = ()
+    earlier: Sequence[Sequence[PairedDifference]] = ()
+    others: int = 0
+
+    @property
+    def risk(self) -> float:
+        return 1 - self.confidence
+
+    def schedule(self, place: int) -> Schedule | None:
+        return self.schedules[place] if self.schedules else None
 
 
 def judge(
@@ -35,27 +110,30 @@ def judge(
     confidence: float,
     lower_is_better: bool = False,
 ) -> list[Verdict]:
-    """A verdict for each comparison, all corrected together.
+    """A verdict for each comparison of a family that is looked at once, all corrected together.
 
     Args:
-        margin: a loss that would not matter, in the metric's unit; one for all comparisons, or one for each.
+        margin: a loss that would not matter, on the scale of the differences; one for all comparisons, or one for each.
     """
-    gains = [f.mirrored() if lower_is_better else f for f in found]
-    margins = list(margin) if isinstance(margin, Sequence) else [margin] * len(gains)
-    evidence = zip(
-        gains,
-        holm([gain.p for gain in gains]),
-        holm([_chance_beyond(gain, own) for gain, own in zip(gains, margins, strict=True)]),
-        holm([_chance_within(gain, own) for gain, own in zip(gains, margins, strict=True)]),
-        margins,
-        strict=True,
-    )
-    risk = 1 - confidence
-    behind = "higher" if lower_is_better else "lower"
-    return [_judge(gain, p, beyond, within, own, risk, behind) for gain, p, beyond, within, own in evidence]
+    return judge_family(found, margin, Family(confidence, lower_is_better=lower_is_better))
 
 
-def _chance_beyond(gain: PairedDifference, margin: float | None) -> float | None:
+def judge_family(
+    found: Sequence[PairedDifference], margin: float | Sequence[float | None] | None, family: Family
+) -> list[Verdict]:
+    """The same for any family."""
+    tested = _Tested(found, margin, family)
+    return [tested.verdict(place) for place in range(len(found))]
+
+
+Test = Callable[[PairedDifference, float | None], float | None]
+
+
+def _no_difference(gain: PairedDifference, _: float | None) -> float | None:
+    return gain.p
+
+
+def _loss(gain: PairedDifference, margin: float | None) -> float | None:
     """p of a loss of the margin or more: a one-sided test at half the risk, as is usual for non-inferiority.
 
     Doubled, so that one threshold serves both this and the two-sided test.
@@ -64,73 +142,121 @@ def _chance_beyond(gain: PairedDifference, margin: float | None) -> float | None
     return None if p is None else min(1.0, 2 * p)
 
 
-def _chance_within(gain: PairedDifference, margin: float | None) -> float | None:
+def _small_loss(gain: PairedDifference, margin: float | None) -> float | None:
     """p of a loss of the margin or less, in the same way."""
     p = None if margin is None else gain.mirrored().chance_below(margin)
     return None if p is None else min(1.0, 2 * p)
 
 
-def _judge(
-    gain: PairedDifference,
-    p: float | None,
-    beyond: float | None,
-    within: float | None,
-    margin: float | None,
-    risk: float,
-    behind: str,
-) -> Verdict:
-    if gain.trouble:
-        return Verdict(NONE, None, gain.trouble)
-    if p is None:
-        count = "no run" if gain.n == 0 else "one run only"
-        return Verdict(NONE, None, f"{count} to compare; two seeds or more are needed")
-    if p < risk and gain.difference > 0:
-        return Verdict(BETTER, p, "")
-    if beyond is not None and beyond < risk:
-        return Verdict(NOT_INFERIOR, p, f"{behind}, but by less than the margin" if p < risk else "")
-    if within is not None and within < risk:
-        return Verdict(INFERIOR, p, "")
-    if p < risk:
-        return Verdict(WORSE, p, "" if margin is None else "not shown to exceed the margin")
-    return Verdict(NOT_SEPARABLE, p, _missing(gain, margin))
+def _either(gain: PairedDifference, margin: float | None) -> float | None:
+    """p of a loss or a gain of the margin or more: two one-sided tests."""
+    ends = [_loss(gain, margin), _loss(gain.mirrored(), margin)]
+    known = [p for p in ends if p is not None]
+    return max(known) if known else None
 
 
-def _missing(gain: PairedDifference, margin: float | None) -> str:
-    """How many more seeds could settle it, if the difference stays as it is."""
-    targets = [abs(gain.difference)]
-    if margin is not None:
-        targets.append(gain.difference + margin)
-    needed = [n for target in targets if (n := seeds_needed(gain, target)) is not None]
-    if not needed:
-        return f"more seeds alone will not settle it; it takes more test {gain.unit}s"
-    more = min(needed) - gain.n
-    return (
-        f"about {more} more {'seed' if more == 1 else 'seeds'} could settle it"
-        if more > 0
-        else "close to the line once corrected for the number of comparisons; more seeds could settle it"
-    )
+class _Tested:
+    """Every p of a family, corrected, and the words that follow."""
+
+    def __init__(
+        self, found: Sequence[PairedDifference], margin: float | Sequence[float | None] | None, family: Family
+    ) -> None:
+        self.family = family
+        turned = [[f.mirrored() if family.lower_is_better else f for f in look] for look in (*family.earlier, found)]
+        self.looks, self.gains = turned, turned[-1]
+        self.margins = list(margin) if isinstance(margin, Sequence) else [margin] * len(found)
+        self.made = sum(gain.p is not None for gain in self.gains)
+        self.p, self.loss, self.small_loss, self.either = map(
+            self._corrected, (_no_difference, _loss, _small_loss, _either)
+        )
+
+    def _corrected(self, test: Test) -> list[float | None]:
+        found = [self._repeated(test, place) for place in range(len(self.gains))]
+        return holm([*found, *([1.0] * self.family.others)])[: len(found)]
+
+    def _repeated(self, test: Test, place: int) -> float | None:
+        """p of a test over all looks; those that found a difference of the other sign say nothing for this one."""
+        now = self.gains[place]
+        p, schedule = test(now, self.margins[place]), self.family.schedule(place)
+        if p is None or schedule is None:
+            return p
+        found = [schedule.overall(p, len(schedule.looks) - 1)]
+        for look, gains in enumerate(self.looks[:-1]):
+            before = gains[place]
+            earlier = test(before, self.margins[place]) if before.difference * now.difference > 0 else None
+            found += [] if earlier is None else [schedule.overall(earlier, look)]
+        return min(found)
+
+    def verdict(self, place: int) -> Verdict:
+        gain, p = self.gains[place], self.p[place]
+        if gain.trouble:
+            return Verdict(NONE, None, gain.trouble)
+        if p is None:
+            count = "no run" if gain.n == 0 else "one run only"
+            return Verdict(NONE, None, f"{count} to compare; two seeds or more are needed")
+        risk, schedule = self.family.risk / (self.made + self.family.others), self.family.schedule(place)
+        low, high = gain.interval(schedule.level(risk) if schedule else risk)
+        family = (low, high) if not self.family.lower_is_better else (_minus(high), _minus(low))
+        word, note = self._word(place, p)
+        if word:
+            return Verdict(word, p, note, family)
+        if gain.n == 2:
+            return Verdict(NONE, p, f"too few seeds for a verdict ({self._two_seeds(gain)})", family)
+        advice = advise(gain, self.margins[place], self._level_at(place, p))
+        leans = "better" if gain.difference > 0 else "worse"
+        leaning = f"leans {leans}, not shown; " if gain.p is not None and gain.p < self.family.risk else ""
+        return Verdict(NOT_SEPARABLE, p, leaning + advice.text, family, advice.seeds)
+
+    def _word(self, place: int, p: float) -> tuple[str, str]:
+        """The word, and what to mind; neither where nothing is settled."""
+        gain, risk = self.gains[place], self.family.risk
+        behind = "higher" if self.family.lower_is_better else "lower"
+        loss, small_loss, either = self.loss[place], self.small_loss[place], self.either[place]
+        alike = either is not None and either < risk
+        if p < risk and gain.difference > 0:
+            return BETTER, "by less than the margin" if alike else ""
+        hidden = f"{behind}, but by less than the margin" if p < risk else ""
+        if alike:
+            return EQUIVALENT, hidden
+        if loss is not None and loss < risk:
+            return NOT_INFERIOR, hidden
+        if small_loss is not None and small_loss < risk:
+            return INFERIOR, ""
+        if p < risk:
+            return WORSE, "" if self.margins[place] is None else "not shown to exceed the margin"
+        return "", ""
+
+    def _level_at(self, place: int, p: float) -> Callable[[int], float]:
+        """The plain p that would settle a comparison at a number of seeds, if the others stay where they are."""
+        own = self._repeated(_no_difference, place)
+        times = max(1.0, p / own) if own else 1.0
+        schedule = self.family.schedule(place) or Schedule((self.gains[place].n,), self.gains[place].n)
+        return lambda n: schedule.level_at(n, self.family.risk / times)
+
+    def _two_seeds(self, gain: PairedDifference) -> str:
+        first, second = gain.by_seed if len(gain.by_seed) == 2 else (gain.difference, gain.difference)
+        if first * second <= 0:
+            return "one seed above, one below" if first * second < 0 else "the seeds do not agree"
+        nearer = min(abs(first), abs(second))
+        above = (first > 0) != self.family.lower_is_better
+        return f"both seeds {_at_least(self.family.metric, nearer)} {'above' if above else 'below'}"
 
 
-Methods = Sequence[Mapping[str, Any]]
-"""An arm's methods as a plan has them: each by its name with all its settings."""
+def _at_least(metric: str | None, distance: float) -> str:
+    """A distance between two arms, rounded down: 46 points or more."""
+    if metric is None or metric not in METRICS:
+        return f"{distance:.3g} or more"
+    if METRICS[metric].ratios:
+        return f"{_rounded_down(100 * math.expm1(distance))} % or more"
+    scale = scale_of(metric)
+    unit = "" if scale.plain else " points"
+    return f"{_rounded_down(scale.factor * distance)}{unit} or more"
 
 
-def left_out_pairs(arms: Mapping[str, Methods], reference: str) -> list[tuple[str, str]]:
-    """Arms with two methods or more, each with every other arm that has all of them but one, in the same order.
-
-    The reference is not among the others: what is compared with it stands elsewhere.
-    """
-    return [
-        (arm, other)
-        for arm in arms
-        for other in arms
-        if arm != other != reference and left_out_method(arms[arm], arms[other]) is not None
-    ]
+def _rounded_down(value: float) -> str:
+    places = 0 if value >= 10 else 1 if value >= 1 else 3
+    return f"{math.floor(value * 10**places) / 10**places:g}"
 
 
-def left_out_method(whole: Methods, part: Methods) -> str | None:
-    """The one method of an arm that the other lacks; None if that is not the difference between them."""
-    if not whole or not part or len(whole) != len(part) + 1:
-        return None
-    places = [place for place in range(len(whole)) if [*whole[:place], *whole[place + 1 :]] == list(part)]
-    return next(iter(whole[places[0]])) if places else None
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value

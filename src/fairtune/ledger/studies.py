@@ -16,6 +16,8 @@ from fairtune.ledger.folders import RunFolder
 
 NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 """What no reader can do without."""
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""How times are written."""
 SHOWN = 6
 """Runs that are named when one is not found."""
 
@@ -107,22 +109,47 @@ def _unknown(run: str, runs: Path) -> str:
     return f"'{run}' is not a run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"
 
 
-def write_study(home: Path, plan: dict[str, Any]) -> None:
-    """Keep a plan.
+def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> None:
+    """Keep a plan: `study.json` is the newest, `plans/` has each one with the time at which it was first recorded.
+
+    Args:
+        reanalysed: the user says that verdicts go by this plan, whatever was planned before its results were known.
 
     Raises:
         LedgerError: the folder cannot be written.
     """
+    now = time.strftime(TIME, time.gmtime())
     try:
         (home / "plans").mkdir(parents=True, exist_ok=True)
         first = home / "plans" / f"{plan['plan']}.json"
         if not first.exists():
-            write_sealed(first, {"recorded": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **plan})
+            about = {"recorded": now, "known": len(_known_results(home))}
+            write_sealed(first, {**about, **({"reanalysed": now} if reanalysed else {}), **plan})
+        elif reanalysed:
+            write_sealed(first, {"reanalysed": now, **read_sealed(first)})
         write_sealed(home / "study.json", plan)
-    except OSError as error:
-        raise LedgerError(
-            f"{home}: the plan cannot be written ({error.strerror}); fix that or use another --runs."
-        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise LedgerError(f"{home}: the plan cannot be written ({reason}); fix that or use another --runs.") from None
+
+
+def _known_results(home: Path) -> list[RunFolder]:
+    return [folder for folder in run_folders(home) if folder.result.is_file()]
+
+
+def read_plans(home: Path) -> list[dict[str, Any]]:
+    """Every plan that a study had, the oldest first; those that are not what was written are left out, and `verify` names them."""
+    found = []
+    for file in (home / "plans").glob("*.json"):
+        try:
+            plan = read_sealed(file)
+        except (OSError, ValueError):
+            continue
+        if isinstance(plan.get("recorded"), str) and all(
+            isinstance(plan.get(name), kind) for name, kind in NEEDED.items()
+        ):
+            found.append((plan["recorded"], file.stat().st_mtime_ns, plan))
+    return [plan for _, _, plan in sorted(found, key=lambda one: one[:2])]
 
 
 def read_study(home: Path) -> dict[str, Any]:

@@ -1,0 +1,264 @@
+"""A pair of arms: the runs that they share, what the difference between them is, and what it hangs on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fairtune.analysis.collapses import chance_score, is_collapsed
+from fairtune.analysis.ledger_runs import LedgerRun, difference_of
+from fairtune.analysis.registration import Registration
+from fairtune.analysis.resampling import compared_value, scored
+from fairtune.analysis.statistics import PairedDifference, no_difference, paired_difference, with_counted
+from fairtune.analysis.verdicts import Schedule, Verdict
+from fairtune.core.errors import LedgerError
+from fairtune.settings.metrics import METRICS, title_of
+
+PRIMARY, SECONDARY, DESCRIPTIVE, COPY = "primary", "secondary", "descriptive", "A/A"
+METHODS, SETTINGS, BOTH, NOTHING = "methods", "settings", "methods and settings", "nothing"
+ENDED = ("finished", "failed", "damaged")
+"""States in which no more is to come of a run."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An arm against another over the seeds that both have.
+
+    Args:
+        found: on the scale on which the metric is compared: of perplexities, differences of logarithms.
+        confounds: settings, other than methods, in which the two differ.
+        slowdown: ratio of the median step times.
+        role: primary, secondary, descriptive or A/A.
+        about: in what the two differ: methods, settings, both, or nothing (A/A).
+        means: of the metric over the shared seeds, ours and theirs.
+        margin: a loss that would not matter, in the metric's unit.
+        improvement: the share of all pairs of runs, one of each arm, in which ours is better; ties count half.
+        missing: runs of either arm that ended without a score.
+        without_collapsed: the same without the seeds in which a run of either did not learn; None where all did.
+    """
+
+    arm: str
+    reference: str
+    found: PairedDifference
+    verdict: Verdict
+    confounds: tuple[str, ...]
+    slowdown: float | None
+    role: str = PRIMARY
+    about: str = METHODS
+    means: tuple[float, float] = (math.nan, math.nan)
+    margin: float | None = None
+    improvement: float | None = None
+    missing: tuple[str, ...] = ()
+    without_collapsed: tuple[PairedDifference, Verdict] | None = None
+    ratios: bool = False
+
+    def shown(self, value: float | None) -> float | None:
+        """A value of the compared scale as a difference in the metric's unit."""
+        if value is None or not math.isfinite(value):
+            return None
+        return self.means[1] * math.expm1(min(value, 700.0)) if self.ratios else value
+
+    @property
+    def difference(self) -> float | None:
+        return self.shown(self.found.difference)
+
+    @property
+    def alone(self) -> tuple[float | None, float | None]:
+        """The interval of this comparison by itself."""
+        return self.shown(self.found.low), self.shown(self.found.high)
+
+    @property
+    def family(self) -> tuple[float | None, float | None]:
+        """The interval that the whole family shares."""
+        low, high = self.verdict.family
+        return self.shown(low), self.shown(high)
+
+    @property
+    def seed_share(self) -> float | None:
+        """The share of the variance that comes from seeds; the rest is that of the test examples."""
+        if self.found.p is None or not self.found.total_variance:
+            return None
+        return min(1.0, self.found.seed_variance / self.found.total_variance)
+
+
+class ComparedStudy(Protocol):
+    """What comparing takes of a study's results."""
+
+    @property
+    def plan(self) -> dict[str, Any]: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def arms(self) -> list[str]: ...
+    @property
+    def reference(self) -> str: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def runs(self) -> list[LedgerRun]: ...
+    @property
+    def registration(self) -> Registration: ...
+    @property
+    def vocabulary(self) -> int | None: ...
+    def finished(self, arm: str) -> list[LedgerRun]: ...
+    def settings(self, arm: str) -> dict[str, Any]: ...
+    def methods(self, arm: str) -> list[dict[str, Any]]: ...
+    def primary(self, arm: str) -> str | None: ...
+    def step_seconds(self, arm: str) -> float | None: ...
+
+
+class ArmPair:
+    """Two arms that are compared."""
+
+    def __init__(self, study: ComparedStudy, arm: str, other: str) -> None:
+        self.study, self.arm, self.other = study, arm, other
+        theirs = {run.seed: run for run in study.finished(other)}
+        self.pairs = [(run, theirs[run.seed]) for run in study.finished(arm) if run.seed in theirs]
+        a, b = study.settings(arm), study.settings(other)
+        self.confounds = tuple(name for name in a if a[name] != b.get(name))
+        self.missing = tuple(
+            f"{run.arm}/seed-{run.seed}" for run in study.runs if run.arm in (arm, other) and _is_lost(run)
+        )
+
+    def difference(self, seeds: set[int] | None = None) -> PairedDifference:
+        """The paired difference over the shared seeds, or over some of them."""
+        pairs = [pair for pair in self.pairs if seeds is None or pair[0].seed in seeds]
+        metric, confidence = self.study.metric, self.study.confidence
+        if not pairs:
+            return no_difference(0, confidence)
+        if reason := difference_of([run.test for pair in pairs for run in pair]):
+            raise LedgerError(f"runs of {self.arm} and {self.other} {reason}; they cannot be compared.")
+        diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[metric])]
+        if diverged:
+            names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
+            trouble = f"the {title_of(metric)} of {names} is not a finite number"
+            return no_difference(len(pairs), confidence, trouble=trouble)
+        return paired_difference(
+            [scored(ours.test) for ours, _ in pairs],
+            [scored(theirs.test) for _, theirs in pairs],
+            metric,
+            [self._value(ours) - self._value(theirs) for ours, theirs in pairs],
+            confidence,
+        )
+
+    def _value(self, run: LedgerRun) -> float:
+        return compared_value(run.metrics[self.study.metric], self.study.metric)
+
+    def schedule(self) -> Schedule | None:
+        """When verdicts were taken on this pair; None where once, as planned."""
+        registration = self.study.registration
+        seeds = {run.seed for run in self.study.runs}
+        waiting = {run.seed for run in self.study.runs if run.arm in (self.arm, self.other) and run.status not in ENDED}
+        now, most = len(seeds - waiting), max(registration.most, len(seeds))
+        before = tuple(len(look) for look in registration.looks)
+        if not before and now >= most:
+            return None
+        if before and now <= before[-1]:
+            now = before[-1] + 1  # more seeds are under way; the next look has not been reached
+        return Schedule((*before, max(1, now)), most, registration.share)
+
+    def compared_margin(self) -> float | None:
+        """The margin on the scale on which differences are taken."""
+        margin, base = self.margin(), self.means()[1]
+        if margin is None or not METRICS[self.study.metric].ratios:
+            return margin
+        return math.log1p(margin / base) if base > 0 else None
+
+    def margin(self) -> float | None:
+        """The margin in the metric's unit; a share is taken of the mean of the arm that is compared with."""
+        stated = self.study.registration.compare.get("margin")
+        if not isinstance(stated, str):
+            return stated
+        mean = self.means()[1]
+        return float(stated[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
+
+    def means(self) -> tuple[float, float]:
+        metric = self.study.metric
+        ours, theirs = ([pair[side].metrics[metric] for pair in self.pairs] for side in (0, 1))
+        return (float(np.mean(ours)), float(np.mean(theirs))) if ours else (math.nan, math.nan)
+
+    def counted(self, found: PairedDifference, how: str) -> PairedDifference:
+        """The difference with every run that ended without a score counted as the worst of its arm, or as no learning at all."""
+        if not self.missing or found.p is None:
+            return found
+        scores = {arm: self._scores(arm, how) for arm in (self.arm, self.other)}
+        lost = {int(name.rpartition("-")[2]) for name in self.missing}
+        shared = {ours.seed for ours, _ in self.pairs}
+        return with_counted(
+            found,
+            [
+                scores[self.arm][seed] - scores[self.other][seed]
+                for seed in sorted(lost - shared)
+                if self._known(scores, seed)
+            ],
+        )
+
+    def _known(self, scores: Mapping[str, Mapping[int, float]], seed: int) -> bool:
+        return all(seed in scores[arm] for arm in (self.arm, self.other))
+
+    def _scores(self, arm: str, how: str) -> dict[int, float]:
+        metric = self.study.metric
+        finished = self.study.finished(arm)
+        known = {run.seed: self._value(run) for run in finished}
+        if not known:
+            return known
+        worst = max(known.values()) if METRICS[metric].lower_is_better else min(known.values())
+        chance = chance_score(finished[0].test, metric, self.study.vocabulary) if how == "chance" else None
+        value = worst if chance is None else compared_value(chance, metric)
+        lost = [run.seed for run in self.study.runs if run.arm == arm and _is_lost(run)]
+        return {**known, **dict.fromkeys(lost, value)}
+
+    def learned(self) -> set[int] | None:
+        """Shared seeds in which both arms learned; None where all did."""
+        vocabulary = self.study.vocabulary
+        kept = {pair[0].seed for pair in self.pairs if not any(is_collapsed(run, vocabulary) for run in pair)}
+        return None if len(kept) == len(self.pairs) else kept
+
+    def improvement(self) -> float | None:
+        if not self.pairs:
+            return None
+        sign = -1 if METRICS[self.study.metric].lower_is_better else 1
+        ours = sign * np.array([self._value(run) for run, _ in self.pairs])[:, None]
+        theirs = sign * np.array([self._value(run) for _, run in self.pairs])[None, :]
+        return float(np.mean((ours > theirs) + 0.5 * (ours == theirs)))
+
+    def comparison(
+        self,
+        found: PairedDifference,
+        verdict: Verdict,
+        role: str,
+        without: tuple[PairedDifference, Verdict] | None = None,
+    ) -> Comparison:
+        ours, theirs = self.study.step_seconds(self.arm), self.study.step_seconds(self.other)
+        return Comparison(
+            self.arm,
+            self.other,
+            found,
+            verdict,
+            self.confounds,
+            ours / theirs if ours and theirs else None,
+            role,
+            differing_parts(self.study, self.arm, self.other),
+            self.means(),
+            self.margin(),
+            self.improvement(),
+            self.missing,
+            without,
+            METRICS[self.study.metric].ratios,
+        )
+
+
+def _is_lost(run: LedgerRun) -> bool:
+    return run.status in ENDED and run.status != "finished"
+
+
+def differing_parts(study: ComparedStudy, arm: str, other: str) -> str:
+    """In what two arms differ: methods, settings, both, or nothing."""
+    methods = study.methods(arm) != study.methods(other)
+    ours, theirs = study.settings(arm), study.settings(other)
+    settings = any(ours[name] != theirs.get(name) for name in ours)
+    return (BOTH if settings else METHODS) if methods else SETTINGS if settings else NOTHING

@@ -1,0 +1,93 @@
+"""Runs that did not learn: their predictions are one class, or no better than always saying the most frequent one.
+
+Such runs are results, not accidents: they are counted, their rates are compared, and verdicts are given with and without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from fairtune.analysis.ledger_runs import LedgerRun
+from fairtune.ledger.predictions import Predictions, TextScores
+from fairtune.settings.metrics import METRICS, predicted_classes
+
+
+@dataclass(frozen=True)
+class Collapses:
+    """How often an arm did not learn, beside the arm that it is compared with.
+
+    Args:
+        seeds: of the runs that did not.
+        finished: runs that are counted.
+        other, other_finished: the same of the other arm; None for the reference.
+        p: of equal rates, by Fisher's exact test.
+    """
+
+    arm: str
+    seeds: tuple[int, ...]
+    finished: int
+    reference: str | None = None
+    other: int | None = None
+    other_finished: int | None = None
+    p: float | None = None
+
+    def __str__(self) -> str:
+        own = f"{len(self.seeds)} of {self.finished} runs of {self.arm} did not learn: at or below the majority class"
+        if self.reference is None or self.p is None:
+            return own
+        p = "< .001" if self.p < 0.001 else f"= {self.p:.2f}"
+        return f"{own}; {self.other} of {self.other_finished} of {self.reference} (Fisher's p {p})"
+
+
+def is_collapsed(run: LedgerRun, vocabulary: int | None = None) -> bool:
+    """Whether a finished run's test predictions say that it learned nothing.
+
+    Args:
+        vocabulary: of a language model; guessing among all its tokens is no better than this.
+    """
+    found = run.test
+    if isinstance(found, TextScores):
+        loss = run.metrics["loss"]
+        return not math.isfinite(loss) or (vocabulary is not None and loss >= math.log(vocabulary))
+    predicted = predicted_classes(found.scores)
+    if len(np.unique(found.labels)) == 1:
+        return False  # nothing can be told where there is one class only
+    return len(np.unique(predicted)) == 1 or float(np.mean(predicted == found.labels)) <= majority_share(found)
+
+
+def majority_share(found: Predictions) -> float:
+    """The accuracy of always saying the most frequent class."""
+    return float(np.bincount(found.labels).max() / len(found.labels))
+
+
+def chance_score(found: Predictions | TextScores, metric: str, vocabulary: int | None) -> float | None:
+    """What a metric is without learning: always the most frequent class, or a guess among all tokens; None if not known."""
+    if isinstance(found, TextScores):
+        if vocabulary is None:
+            return None
+        by_loss = METRICS[metric].from_loss
+        return None if by_loss is None else by_loss(math.log(vocabulary))
+    most = int(np.bincount(found.labels).argmax())
+    return METRICS[metric].of_predictions(found.labels, np.full_like(found.labels, most), found.scores.shape[1])
+
+
+def compare_rates(
+    arm: str,
+    runs: Sequence[LedgerRun],
+    vocabulary: int | None,
+    reference: str | None = None,
+    others: Sequence[LedgerRun] = (),
+) -> Collapses:
+    """How many of an arm's runs did not learn, and whether that differs from another arm."""
+    seeds = tuple(run.seed for run in runs if is_collapsed(run, vocabulary))
+    if reference is None or not others:
+        return Collapses(arm, seeds, len(runs))
+    other = sum(is_collapsed(run, vocabulary) for run in others)
+    table = [[len(seeds), len(runs) - len(seeds)], [other, len(others) - other]]
+    p = float(stats.fisher_exact(table)[1]) if runs else None
+    return Collapses(arm, seeds, len(runs), reference, other, len(others), p)

@@ -1,0 +1,181 @@
+"""Comparisons: which arms are compared with which, what each comparison says, and what it hangs on.
+
+Each arm has one primary comparison, fixed in the plan: with its control, else with the reference. Primary comparisons are the
+family that is corrected together. Arms that lack one method of several are a second family. All else is descriptive and gets no
+verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fairtune.analysis.arm_pairs import (
+    BOTH,
+    COPY,
+    DESCRIPTIVE,
+    PRIMARY,
+    SECONDARY,
+    ArmPair,
+    ComparedStudy,
+    Comparison,
+    differing_parts,
+)
+from fairtune.analysis.statistics import PairedDifference
+from fairtune.analysis.verdicts import (
+    BETTER,
+    EQUIVALENT,
+    INFERIOR,
+    NOT_INFERIOR,
+    NOT_SHOWN,
+    WORSE,
+    Family,
+    Verdict,
+    judge_family,
+)
+from fairtune.settings.metrics import METRICS
+
+SURVIVES = {
+    BETTER: {BETTER},
+    NOT_INFERIOR: {BETTER, NOT_INFERIOR, EQUIVALENT},
+    EQUIVALENT: {EQUIVALENT},
+    WORSE: {WORSE, INFERIOR},
+    INFERIOR: {INFERIOR},
+}
+"""Words that still say what a verdict says."""
+
+
+def compare_primaries(study: ComparedStudy) -> list[Comparison]:
+    """Each arm's primary comparison, in the order of the arms."""
+    pairs = [(arm, other) for arm in study.arms if (other := study.primary(arm)) is not None]
+    copies = [pair for pair in pairs if _is_copy(study, pair[0])]
+    mixed = [pair for pair in pairs if pair not in copies and differing_parts(study, *pair) == BOTH]
+    tested = [pair for pair in pairs if pair not in copies and pair not in mixed]
+    found = [
+        *_compare_family(study, tested, PRIMARY, len(study.registration.given_up)),
+        *(_compare_family(study, [pair], COPY)[0] for pair in copies),
+        *(_compare_mixed(study, *pair) for pair in mixed),
+    ]
+    return sorted(found, key=lambda one: study.arms.index(one.arm))
+
+
+def compare_left_out(study: ComparedStudy) -> list[Comparison]:
+    """Each arm of several methods against the arm that lacks one of them: a secondary family, corrected among themselves."""
+    pairs = left_out_pairs({arm: study.methods(arm) for arm in study.arms}, study.reference)
+    mixed = [pair for pair in pairs if differing_parts(study, *pair) == BOTH]
+    tested = _compare_family(study, [pair for pair in pairs if pair not in mixed], SECONDARY)
+    found = [*tested, *(_compare_mixed(study, *pair, SECONDARY) for pair in mixed)]
+    return sorted(found, key=lambda one: pairs.index((one.arm, one.reference)))
+
+
+def compare_raw(study: ComparedStudy) -> list[Comparison]:
+    """Plain differences to the reference, of arms whose primary comparison is another: to look at, not to conclude from."""
+    arms = [arm for arm in study.arms if study.primary(arm) not in (None, study.reference)]
+    return [_describe(study, arm, study.reference) for arm in arms]
+
+
+def _describe(study: ComparedStudy, arm: str, other: str) -> Comparison:
+    made = ArmPair(study, arm, other)
+    return made.comparison(made.difference(), Verdict(DESCRIPTIVE, None, ""), DESCRIPTIVE)
+
+
+def _compare_mixed(study: ComparedStudy, arm: str, other: str, role: str = PRIMARY) -> Comparison:
+    """An arm that differs in methods and in settings: whatever is found, nobody can tell which of them did it."""
+    made = ArmPair(study, arm, other)
+    names = " and ".join(made.confounds)
+    many = "methods" if len(study.methods(arm)) > 1 else "method"
+    note = f"{many} and {names} cannot be told apart; it takes an arm with the same {names} and no methods"
+    return made.comparison(made.difference(), Verdict(NOT_SHOWN, None, note), role)
+
+
+def _compare_family(
+    study: ComparedStudy, pairs: Sequence[tuple[str, str]], role: str, given_up: int = 0
+) -> list[Comparison]:
+    made = [ArmPair(study, arm, other) for arm, other in pairs]
+    found = [pair.difference() for pair in made]
+    family = Family(
+        study.confidence,
+        study.metric,
+        METRICS[study.metric].lower_is_better,
+        tuple(pair.schedule() for pair in made),
+        [[pair.difference(set(seeds)) for pair in made] for seeds in study.registration.looks],
+        given_up + sum(one.p is None for one in found),
+    )
+    margins = [pair.compared_margin() for pair in made]
+    verdicts = judge_family(found, margins, family)
+    verdicts = _hold(study, made, found, verdicts, lambda others: judge_family(others, margins, family))
+    kept = [pair.learned() for pair in made]
+    without: list[tuple[PairedDifference, Verdict] | None] = [None] * len(made)
+    if any(seeds is not None for seeds in kept):
+        other = [
+            one if seeds is None else pair.difference(seeds) for one, pair, seeds in zip(found, made, kept, strict=True)
+        ]
+        again = judge_family(other, margins, replace(family, earlier=(), schedules=()))
+        without = [None if s is None else (o, v) for s, o, v in zip(kept, other, again, strict=True)]
+    return [
+        pair.comparison(one, verdict, role, left)
+        for pair, one, verdict, left in zip(made, found, verdicts, without, strict=True)
+    ]
+
+
+def _hold(
+    study: ComparedStudy,
+    made: Sequence[ArmPair],
+    found: Sequence[PairedDifference],
+    verdicts: Sequence[Verdict],
+    judge: Callable[[Sequence[PairedDifference]], list[Verdict]],
+) -> list[Verdict]:
+    """Verdicts as far as they do not hang on runs that are missing, or on seeds that were left out."""
+    dropped = study.registration.dropped if not study.registration.reanalysed else ()
+    held = list(verdicts)
+    for how in ("worst", "chance"):
+        counted = judge([pair.counted(one, how) for pair, one in zip(made, found, strict=True)])
+        for place, pair in enumerate(made):
+            verdict, other = held[place], counted[place]
+            if pair.missing and verdict.settled and other.word not in SURVIVES[verdict.word]:
+                as_what = "the worst of its arm" if how == "worst" else "a model that learned nothing"
+                held[place] = replace(
+                    verdict, word=NOT_SHOWN, note=_hangs_on(pair.missing, verdict.word, as_what, other.word)
+                )
+    if dropped:
+        seeds = f"{'seed' if len(dropped) == 1 else 'seeds'} {', '.join(map(str, dropped))}"
+        note = f"{seeds} had results and {'was' if len(dropped) == 1 else 'were'} left out of the newest plan"
+        held = [replace(verdict, word=NOT_SHOWN, note=note) if verdict.settled else verdict for verdict in held]
+    return held
+
+
+def _hangs_on(missing: Sequence[str], word: str, counted_as: str, other: str) -> str:
+    runs = " and ".join(missing) if len(missing) < 4 else f"{len(missing)} runs without a score"
+    each = "it counts" if len(missing) == 1 else "each counts"
+    without = "it" if len(missing) == 1 else "them"
+    return f"hangs on {runs}: {word} without {without}, {other} if {each} as {counted_as}"
+
+
+def _is_copy(study: ComparedStudy, arm: str) -> bool:
+    return study.plan["arms"][arm].get("copy_of") is not None
+
+
+Methods = Sequence[Mapping[str, Any]]
+"""An arm's methods as a plan has them: each by its name with all its settings."""
+
+
+def left_out_pairs(arms: Mapping[str, Methods], reference: str) -> list[tuple[str, str]]:
+    """Arms with two methods or more, each with every other arm that has all of them but one, in the same order.
+
+    The reference is not among the others: what is compared with it stands elsewhere.
+    """
+    return [
+        (arm, other)
+        for arm in arms
+        for other in arms
+        if arm != other != reference and left_out_method(arms[arm], arms[other]) is not None
+    ]
+
+
+def left_out_method(whole: Methods, part: Methods) -> str | None:
+    """The one method of an arm that the other lacks; None if that is not the difference between them."""
+    if not whole or not part or len(whole) != len(part) + 1:
+        return None
+    places = [place for place in range(len(whole)) if [*whole[:place], *whole[place + 1 :]] == list(part)]
+    return next(iter(whole[places[0]])) if places else None
