@@ -15,7 +15,10 @@ from fairtune.analysis.comparisons import compare_left_out, compare_primaries, c
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
 from fairtune.analysis.registration import KnownRun, Registration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals, scored
+from fairtune.analysis.soundness import find_cautions
 from fairtune.analysis.statistics import Summary, summarise, summarise_arm
+from fairtune.analysis.study_verdict import StudyVerdict, judge_study
+from fairtune.core.cautions import Caution
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_json
 from fairtune.ledger.folders import RunFolder
@@ -198,6 +201,15 @@ class Results:
             others = self.finished(other) if other is not None else ()
             found[arm] = compare_rates(arm, self.finished(arm), self.vocabulary, other, others)
         return {arm: one for arm, one in found.items() if one.seeds}
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to mind before anything here is believed, the gravest first."""
+        return find_cautions(self)
+
+    def verdict(self) -> StudyVerdict:
+        """What the study supports, as a page to read aloud (`print` it) and as data."""
+        return judge_study(self)
 
     def primary(self, arm: str) -> str | None:
         """The arm that this one is compared with, as the plan has it; None for the reference."""

@@ -1,0 +1,235 @@
+"""What results say against themselves: arms that did not learn, budgets that were too short, figures that cannot be.
+
+These are the cautions that only results show; those that the plan shows come before them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fairtune.analysis.collapses import Collapses, majority_share
+from fairtune.analysis.ledger_runs import LedgerRun
+from fairtune.analysis.registration import Registration, day
+from fairtune.analysis.statistics import Summary
+from fairtune.core.cautions import Caution, caution_from_json, gravest_first
+from fairtune.ledger.predictions import Predictions
+from fairtune.settings.bands import find_band
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.scales import scale_of
+
+CLOSE = 1e-6
+"""Figures that differ by no more are the same, computed with another version of a library."""
+RISE = 0.005
+"""Of a score between 0 and 1, or a share of a loss: a smaller rise between the last two evaluations is none."""
+FEWEST_EVALUATIONS = 3
+"""With fewer one cannot tell whether a curve has come to rest."""
+
+
+class CheckedResults(Protocol):
+    """What the checks take of a study's results."""
+
+    @property
+    def plan(self) -> dict[str, Any]: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def arms(self) -> list[str]: ...
+    @property
+    def reference(self) -> str: ...
+    @property
+    def runs(self) -> list[LedgerRun]: ...
+    @property
+    def registration(self) -> Registration: ...
+    @property
+    def collapses(self) -> dict[str, Collapses]: ...
+    def finished(self, arm: str) -> list[LedgerRun]: ...
+    def methods(self, arm: str) -> list[dict[str, Any]]: ...
+    def primary(self, arm: str) -> str | None: ...
+    def summary(self, arm: str, metric: str | None = None) -> Summary: ...
+
+
+def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
+    """Everything to mind before a study's verdicts are believed, the gravest first."""
+    planned = [caution_from_json(found) for found in results.plan.get("cautions") or ()]
+    seen = [
+        *_registration(results.registration),
+        *_not_learned(results),
+        *_collapses(results),
+        *_short_budgets(results),
+        *_bands(results),
+        *_impossible_figures(results),
+    ]
+    return gravest_first([*planned, *seen])
+
+
+def _registration(found: Registration) -> Iterator[Caution]:
+    if found.missing:
+        yield Caution(
+            "warning", "plan-missing", f"runs were made under plans that are not on record ({', '.join(found.missing)})",
+            "nobody can tell what was planned before they were seen", "Bring the study's `plans` folder back",
+        )  # fmt: skip
+    if found.reanalysed:
+        yield Caution(
+            "warning", "reanalysed", f"this is a new analysis, asked for on {day(found.reanalysed)} with `--reanalyse`",
+            "it was chosen when results were known", "Read its verdicts as suggestions for another study",
+        )  # fmt: skip
+    elif found.overruled:
+        names = " and ".join("reference" if name == "to" else name for name in found.overruled)
+        yield Caution(
+            "warning", "changed-after-results", f"after results were known, another {names} was planned",
+            "whoever moves the line after the shot always hits, so verdicts still go by what was planned before",
+            "Use `--reanalyse` for verdicts by the new plan, which the report will say",
+        )  # fmt: skip
+    if found.given_up:
+        names = ", ".join(found.given_up)
+        yield Caution(
+            "note", "given-up", f"the newest plan does not have {names}, which had results",
+            "the best of several tries looks better than it is, so they still count in the correction",
+            "Nothing needs to be done",
+        )  # fmt: skip
+
+
+def _not_learned(results: CheckedResults) -> Iterator[Caution]:
+    """The reference and the controls must have learned something."""
+    bases = dict.fromkeys([results.reference, *(p for arm in results.arms if (p := results.primary(arm)) is not None)])
+    for arm in bases:
+        finished = results.finished(arm)
+        if not finished or not isinstance(finished[0].test, Predictions):
+            continue
+        mean, majority = results.summary(arm, "accuracy"), majority_share(finished[0].test)
+        if majority == 1:
+            continue
+        if mean.mean <= majority or all(run.seed in _seeds(results, arm) for run in finished):
+            text = f"{arm} is at the majority class: {100 * mean.mean:.1f} %, always the same class has {100 * majority:.1f} %"
+            yield Caution(
+                "warning", "not-learned", text, "it has not learned, so nothing that is compared with it compares methods",
+                "Train longer, or with another learning rate",
+            )  # fmt: skip
+        elif mean.low is not None and mean.low <= majority:
+            figures = f"its accuracy, {100 * mean.mean:.1f} %, cannot be told from the majority class, {100 * majority:.1f} %"
+            text = f"{arm} may not have learned: {figures}"
+            yield Caution(
+                "warning", "hardly-learned", text, "a comparison with it says little about methods",
+                "Train longer, or with another learning rate, or add seeds",
+            )  # fmt: skip
+
+
+def _seeds(results: CheckedResults, arm: str) -> tuple[int, ...]:
+    found = results.collapses.get(arm)
+    return found.seeds if found else ()
+
+
+def _collapses(results: CheckedResults) -> Iterator[Caution]:
+    for found in results.collapses.values():
+        if len(found.seeds) < found.finished or results.primary(found.arm) is not None:
+            yield Caution(
+                "warning", "collapsed", str(found), "a few such runs decide a mean and its interval",
+                "The verdict is given with and without them; report how often it happens",
+            )  # fmt: skip
+
+
+def _short_budgets(results: CheckedResults) -> Iterator[Caution]:
+    rising, last = [], []
+    for arm in results.arms:
+        curves = [_validation(run, results.metric) for run in results.finished(arm)]
+        curves = [curve for curve in curves if len(curve) >= FEWEST_EVALUATIONS]
+        if len(curves) < 2:
+            continue
+        gains = [_gain(curve, results.metric) for curve in curves]
+        error = float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
+        if float(np.mean(gains)) > max(RISE, 2 * error):
+            rising.append(arm)
+        elif all(_best_is_last(curve, results.metric) for curve in curves):
+            last.append(arm)
+    if rising:
+        yield Caution(
+            "warning", "still-rising", f"validation curves of {', '.join(rising)} were still rising at the end of the budget",
+            "which arm is ahead may change with more training", "Train longer, or report the budget with the verdict",
+        )  # fmt: skip
+    if last:
+        yield Caution(
+            "note", "best-is-last", f"in every run of {', '.join(last)} the best step was the last",
+            "more training might have helped", "Try a larger budget for all arms",
+        )  # fmt: skip
+
+
+def _validation(run: LedgerRun, metric: str) -> list[float]:
+    """The metric on validation over a run, or the loss where the event lines have only that."""
+    evaluations = [e for e in run.events if e.get("event") == "evaluation" and e.get("split") == "validation"]
+    values = [e.get(metric, e.get("loss")) for e in evaluations]
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+
+
+def _gain(curve: Sequence[float], metric: str) -> float:
+    """How much better the last evaluation was than the best before; of a loss, as a share of it."""
+    if METRICS[metric].lower_is_better:
+        best = min(curve[:-1])
+        return (best - curve[-1]) / best if best else 0.0
+    return curve[-1] - max(curve[:-1])
+
+
+def _best_is_last(curve: Sequence[float], metric: str) -> bool:
+    return curve[-1] == (min(curve) if METRICS[metric].lower_is_better else max(curve)) and curve[-1] not in curve[:-1]
+
+
+def _bands(results: CheckedResults) -> Iterator[Caution]:
+    """Whether the reference reaches what is published for its model and task."""
+    arm, plan = results.reference, results.plan
+    model = str(plan["arms"][arm]["train"].get("model") or plan["model"]["name"])
+    band = find_band(model, str(plan["task"]["name"]), results.metric)
+    summary = results.summary(arm)
+    if band is None or summary.high is None or results.methods(arm) or summary.high >= band.low:
+        return
+    scale, used = scale_of(results.metric), _used(plan, arm)
+    published = (
+        scale.value(band.low) if band.low == band.high else f"{scale.value(band.low)} to {scale.value(band.high)}"
+    )
+    cut = f", trained on {used[0]:,} of {used[1]:,} examples" if used is not None else ""
+    yield Caution(
+        "note" if used is not None else "warning", "below-band",
+        f"{arm} is at {scale.value(summary.mean)} (n = {summary.n}{cut}); published: {band}",
+        "what holds for a baseline that is not trained out need not hold for one that is",
+        "Train on all examples before publishing" if used is not None else "Look for the fault before comparing methods with it",
+    )  # fmt: skip
+
+
+def _used(plan: Mapping[str, Any], arm: str) -> tuple[int, int] | None:
+    """Training examples, of all, where an arm uses fewer."""
+    used, there = plan["arms"][arm]["train"].get("examples"), (plan["task"].get("rows") or {}).get("train")
+    return (used, there) if used and there and used < there else None
+
+
+def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:
+    """Stored figures that do not follow from stored predictions."""
+    for run in results.runs:
+        recorded = (run.result.get("metrics") or {}).get("test") if run.status == "finished" else None
+        if not isinstance(recorded, dict):
+            continue
+        name = f"{run.arm}/seed-{run.seed}"
+        wrong = [m for m, value in run.metrics.items() if m in recorded and not _alike(recorded[m], value)]
+        if not wrong:
+            continue
+        accuracy = recorded.get("accuracy")
+        n = len(run.test.ids)
+        odd = isinstance(accuracy, float) and abs(accuracy * n - round(accuracy * n)) > CLOSE * n
+        impossible = f"; and {accuracy:g} is no multiple of 1/{n}" if odd and isinstance(run.test, Predictions) else ""
+        yield Caution(
+            "warning", "figures-disagree",
+            f"{name}: its result says {wrong[0]} {_plain(recorded[wrong[0]])}, its predictions {run.metrics[wrong[0]]:.6g}{impossible}",
+            "a figure that does not follow from predictions was not measured on them",
+            "This report goes by the predictions; find out who wrote the figure",
+        )  # fmt: skip
+
+
+def _alike(recorded: Any, found: float) -> bool:
+    if not isinstance(recorded, int | float) or not math.isfinite(found):
+        return recorded is None and not math.isfinite(found)
+    return math.isclose(recorded, found, rel_tol=CLOSE, abs_tol=CLOSE)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,235 @@
+"""A study's verdict: a page that a reviewer can read aloud, and the same as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from fairtune.analysis.arm_pairs import COPY, PRIMARY, Comparison
+from fairtune.analysis.collapses import Collapses
+from fairtune.analysis.ledger_runs import LedgerRun
+from fairtune.analysis.registration import Registration, day
+from fairtune.analysis.sentences import (
+    Frame,
+    about_text,
+    collapse_text,
+    comparison_text,
+    improvement_text,
+    raw_text,
+    reference_text,
+    share_text,
+)
+from fairtune.analysis.statistics import Summary
+from fairtune.analysis.verdicts import NOT_SHOWN
+from fairtune.core.cautions import Caution
+from fairtune.core.numbers import confidence
+
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the evidence supports about an arm, in sentences.
+
+    Args:
+        word: the verdict, or `reference`.
+        against: the arm that it is compared with; None for the reference.
+        cautions: what to mind, each a sentence.
+    """
+
+    arm: str
+    word: str
+    text: str
+    cautions: tuple[str, ...]
+    against: str | None = None
+    role: str = PRIMARY
+
+
+@dataclass(frozen=True)
+class StudyVerdict:
+    """What a study supports, in the order in which it should be read.
+
+    Args:
+        design: what was planned, when, and what was changed since.
+        cautions: what to mind before anything is believed, the gravest first.
+        findings: one per arm; an A/A copy first, then the reference.
+    """
+
+    study: str
+    about: str
+    design: tuple[str, ...]
+    cautions: tuple[Caution, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The verdict of each arm in a word or two."""
+        return {finding.arm: finding.word for finding in self.findings}
+
+    @property
+    def settled(self) -> bool:
+        """Whether every arm has a verdict that seeds could bring."""
+        return all(finding.word not in ("not separable", "no verdict") for finding in self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.study}: {self.about}"
+        yield ""
+        yield from self.design
+        for caution in self.cautions:
+            forced = " (forced)" if caution.forced else ""
+            yield f"{caution.grade.capitalize()}{forced}: {caution}"
+        yield ""
+        for finding in self.findings:
+            yield f"{finding.arm}: {' '.join((finding.text, *finding.cautions))}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The page as data; findings carry the verdict's word."""
+        return {
+            "study": self.study,
+            "about": self.about,
+            "design": list(self.design),
+            "cautions": [caution.as_json() for caution in self.cautions],
+            "findings": [asdict(finding) for finding in self.findings],
+            "settled": self.settled,
+        }
+
+
+class JudgedStudy(Protocol):
+    """What a verdict takes of a study's results."""
+
+    @property
+    def study(self) -> str: ...
+    @property
+    def plan(self) -> dict[str, Any]: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def arms(self) -> list[str]: ...
+    @property
+    def reference(self) -> str: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def margin(self) -> float | None: ...
+    @property
+    def runs(self) -> list[LedgerRun]: ...
+    @property
+    def registration(self) -> Registration: ...
+    @property
+    def comparisons(self) -> list[Comparison]: ...
+    @property
+    def raw_differences(self) -> list[Comparison]: ...
+    @property
+    def collapses(self) -> dict[str, Collapses]: ...
+    @property
+    def cautions(self) -> tuple[Caution, ...]: ...
+    def summary(self, arm: str) -> Summary: ...
+
+
+def frame_of(study: JudgedStudy) -> Frame:
+    """What all sentences about a study share."""
+    stated = study.registration.compare.get("margin")
+    return Frame(
+        study.metric, study.confidence, family_size(study), None if stated is None else str(stated), study.margin
+    )
+
+
+def family_size(study: JudgedStudy) -> int:
+    """Comparisons that are corrected together, those of arms that were given up included."""
+    tested = [c for c in study.comparisons if c.role == PRIMARY and not (c.verdict.word == NOT_SHOWN and c.confounds)]
+    return len(tested) + len(study.registration.given_up)
+
+
+def judge_study(study: JudgedStudy) -> StudyVerdict:
+    """The page."""
+    plan, frame = study.plan, frame_of(study)
+    compared = {c.arm: c for c in study.comparisons}
+    raw = {c.arm: c for c in study.raw_differences}
+    first = [arm for arm in study.arms if arm in compared and compared[arm].role == COPY]
+    others = [arm for arm in study.arms if arm != study.reference and arm not in first]
+    reference = Finding(
+        study.reference, REFERENCE, reference_text(frame, study.summary(study.reference)), _lost(study, study.reference)
+    )
+    findings = [
+        *(_finding(study, frame, compared[arm], None) for arm in first),
+        reference,
+        *(_finding(study, frame, compared[arm], raw.get(arm)) for arm in others if arm in compared),
+    ]
+    about = f"{plan['task']['name']}, {plan['model']['name']}, {frame.scale.title}"
+    return StudyVerdict(study.study, about, tuple(_design(study, frame)), study.cautions, tuple(findings))
+
+
+def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Comparison | None) -> Finding:
+    copy = (
+        f"A second copy of {found.reference} with other seeds: any verdict here is a false alarm."
+        if found.role == COPY
+        else ""
+    )
+    cautions = (
+        copy,
+        about_text(found),
+        *_lost(study, found.arm),
+        _few(study, found),
+        collapse_text(frame, found),
+        share_text(found),
+        improvement_text(found),
+        raw_text(frame, raw) if raw is not None else "",
+    )
+    return Finding(
+        found.arm,
+        found.verdict.word,
+        comparison_text(frame, found),
+        tuple(text for text in cautions if text),
+        found.reference,
+        found.role,
+    )
+
+
+def _lost(study: JudgedStudy, arm: str) -> tuple[str, ...]:
+    runs = [run for run in study.runs if run.arm == arm]
+    lost = sum(run.status in ("failed", "damaged") for run in runs)
+    if not lost:
+        return ()
+    failed = sum(run.status == "failed" for run in runs)
+    how = "failed" if failed == lost else "failed or cannot be read"
+    return (f"{lost} of its {len(runs)} runs {how}; the figures are of the others, the verdict counts all.",)
+
+
+def _few(study: JudgedStudy, found: Comparison) -> str:
+    runs = [run for run in study.runs if run.arm in (found.arm, found.reference)]
+    waiting = sum(run.status not in ("finished", "failed", "damaged") for run in runs)
+    if not waiting or found.found.n < 2:
+        return ""
+    planned = len({run.seed for run in runs})
+    return f"Only {found.found.n} of {planned} planned seeds are finished in both arms: until all are, a verdict must be surer."
+
+
+def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
+    """What was planned and when; the first lines of every report."""
+    found, runs = study.registration, study.runs
+    done = sum(run.status == "finished" for run in runs)
+    if found.recorded is None:
+        yield "There is no record of when this study was planned."
+    elif not found.changes:
+        yield f"Planned on {day(found.recorded)}, before the first run; nothing was changed since."
+    else:
+        yield f"First planned on {day(found.recorded)}. Changed since:"
+        yield from (f"- {change}." for change in found.changes)
+    size = f"{frame.family} primary {'comparison' if frame.family == 1 else 'comparisons'}"
+    together = ", corrected together (Holm)" if frame.family > 1 else ""
+    margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
+    counts = f"{len(study.arms)} arms x {len(study.plan['seeds'])} seeds, {done} of {len(runs)} runs finished"
+    yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
+    if found.looks:
+        looks = ", ".join(str(len(look)) for look in found.looks)
+        planned = "as planned" if found.planned_looks else "and seeds were added afterwards"
+        yield f"Verdicts were taken before, at {looks} seeds, {planned}: every look counts, so each has to be surer."
+
+
+def _stated(frame: Frame) -> str:
+    stated = frame.stated_margin or ""
+    return f"{stated.rstrip('% ')} %" if "%" in stated else stated
