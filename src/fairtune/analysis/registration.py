@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.analysis.looks import MOST
+from fairtune.analysis.looks import EXTENSION, MOST
 from fairtune.ledger.studies import TIME
 
 COMPARED = ("to", "margin", "confidence")
 """What verdicts go by, and what may not change after a result was known."""
 TITLES = {"to": "reference", "margin": "margin", "confidence": "confidence"}
-EXTENSION = 0.5
-"""The share of the risk that is left to seeds which were added although none were planned: the planned look has spent its own."""
 FEWEST = 2
 """Seeds from which on results show a difference at all."""
 
@@ -83,9 +81,9 @@ class Registration:
         return self.recorded is not None and not (touched or self.reanalysed or self.missing)
 
     @property
-    def share(self) -> float:
-        """The share of the risk that is left to this look and those before it that were not planned."""
-        return EXTENSION if self.looks and not self.planned_looks else 1.0
+    def share(self) -> float | None:
+        """The share of the risk that looks after the first get where they were not planned; None where they were."""
+        return EXTENSION if self.looks and not self.planned_looks else None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,7 +40,7 @@ class Results:
         self.runs_folder = Path(runs)
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
-        self._known_variances: dict[str, dict[str, float]] = {}
+        self._known_variances: dict[tuple[str | int, ...], dict[str, float]] = {}
         if any("control" not in arm for arm in self.plan["arms"].values()):
             raise LedgerError(
                 f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
@@ -114,27 +115,35 @@ class Results:
     def finished(self, arm: str) -> list[LedgerRun]:
         return [run for run in self.runs if run.arm == arm and run.status == "finished"]
 
-    def summary(self, arm: str, metric: str | None = None, which: Literal["test", "final"] = "test") -> Summary:
+    def summary(
+        self,
+        arm: str,
+        metric: str | None = None,
+        which: Literal["test", "final"] = "test",
+        seeds: Collection[int] | None = None,
+    ) -> Summary:
         """An arm's figures on the test split.
 
         Args:
             which: with the weights that were best on validation, or with those of the last step (language models only).
+            seeds: of these alone; None is all.
         """
-        runs, name = self.finished(arm), metric or self.metric
+        name = metric or self.metric
+        runs = [run for run in self.finished(arm) if seeds is None or run.seed in seeds]
         values = [(run.metrics if which == "test" else run.last)[name] for run in runs]
         if which == "final" or len(runs) < 2 or not np.isfinite(values).all():
             return summarise(values, self.confidence)
         return summarise_arm(
-            values, self._variances(arm)[name], scored(runs[0].test), METRICS[name].bounds, self.confidence
+            values, self._variances(arm, runs)[name], scored(runs[0].test), METRICS[name].bounds, self.confidence
         )
 
-    def _variances(self, arm: str) -> dict[str, float]:
-        """Of an arm's means, by metric, from the luck of seeds and examples together."""
-        if arm not in self._known_variances:
-            runs = self.finished(arm)
+    def _variances(self, arm: str, runs: list[LedgerRun]) -> dict[str, float]:
+        """Of the means of some runs of an arm, by metric, from the luck of seeds and examples together."""
+        key = (arm, *(run.seed for run in runs))
+        if key not in self._known_variances:
             figures = {name: metric_from_totals(name) for name in runs[0].metrics if name in METRICS}
-            self._known_variances[arm] = bootstrap_variances([scored(run.test) for run in runs], None, figures)
-        return self._known_variances[arm]
+            self._known_variances[key] = bootstrap_variances([scored(run.test) for run in runs], None, figures)
+        return self._known_variances[key]
 
     def step_seconds(self, arm: str) -> float | None:
         """Median over seeds of the median optimizer step."""

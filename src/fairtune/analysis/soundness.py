@@ -110,7 +110,9 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
                 "Train longer, or with another learning rate",
             )  # fmt: skip
         elif mean.low is not None and mean.low <= majority:
-            figures = f"its accuracy, {100 * mean.mean:.1f} %, cannot be told from the majority class, {100 * majority:.1f} %"
+            figures = (
+                f"its accuracy, {100 * mean.mean:.1f} %, cannot be told from the majority class, {100 * majority:.1f} %"
+            )
             text = f"{arm} may not have learned: {figures}"
             yield Caution(
                 "warning", "hardly-learned", text, "a comparison with it says little about methods",
@@ -185,9 +187,6 @@ def _bands(results: CheckedResults) -> Iterator[Caution]:
     if band is None or summary.high is None or results.methods(arm) or summary.high >= band.low:
         return
     scale, used = scale_of(results.metric), _used(plan, arm)
-    published = (
-        scale.value(band.low) if band.low == band.high else f"{scale.value(band.low)} to {scale.value(band.high)}"
-    )
     cut = f", trained on {used[0]:,} of {used[1]:,} examples" if used is not None else ""
     yield Caution(
         "note" if used is not None else "warning", "below-band",
@@ -219,7 +218,8 @@ def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:
         impossible = f"; and {accuracy:g} is no multiple of 1/{n}" if odd and isinstance(run.test, Predictions) else ""
         yield Caution(
             "warning", "figures-disagree",
-            f"{name}: its result says {wrong[0]} {_plain(recorded[wrong[0]])}, its predictions {run.metrics[wrong[0]]:.6g}{impossible}",
+            f"{name}: its result says {wrong[0]} {_plain(recorded[wrong[0]])}, its predictions {run.metrics[wrong[0]]:.6g}"
+            f"{impossible}",
             "a figure that does not follow from predictions was not measured on them",
             "This report goes by the predictions; find out who wrote the figure",
         )  # fmt: skip

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fairtune.analysis.looks import nominal_level, overall_p
+from fairtune.analysis.looks import EXTENSION, MOST, nominal_level, overall_p
 from fairtune.analysis.power import advise
 from fairtune.analysis.statistics import PairedDifference, holm
 from fairtune.settings.metrics import METRICS
@@ -56,26 +56,28 @@ class Schedule:
     Args:
         looks: numbers of seeds at each, the last being now.
         most: seeds at which all of the risk is spent.
-        share: of the risk that these looks may spend in all; less than 1 where a verdict had been taken at the full risk before.
+        share: of the risk that looks after the first may spend in all, where the first was planned as the only one and has
+            spent all of it; None where looks were planned.
     """
 
     looks: tuple[int, ...]
     most: int
-    share: float = 1.0
+    share: float | None = None
 
     def overall(self, p: float, look: int) -> float:
         """A plain p of one of the looks, as a p that holds however often one looks."""
-        return min(1.0, overall_p(p, self.looks[: look + 1], self.most) / self.share)
+        if self.share is None:
+            return overall_p(p, self.looks[: look + 1], self.most)
+        return p if look == 0 else min(1.0, overall_p(p, self.looks[: look + 1], self.most) / self.share)
 
     def level(self, risk: float) -> float:
         """The plain p that is needed now for an overall risk."""
-        return nominal_level(self.looks, self.most, risk * self.share)
+        return nominal_level(self.looks, self.most, risk * (self.share or 1.0))
 
     def level_at(self, n: int, risk: float) -> float:
         """The plain p that will be needed if the next look is at so many seeds."""
-        if len(self.looks) == 1 and self.looks[0] >= self.most:  # planned as one look: whatever comes is an extension
-            return nominal_level((*self.looks, n), max(n, self.most), risk) if n > self.looks[-1] else risk
-        return nominal_level((*(look for look in self.looks if look < n), n), max(n, self.most), risk * self.share)
+        before = tuple(look for look in self.looks if look < n)
+        return nominal_level((*before, n), max(n, self.most), risk * (self.share or 1.0))
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,8 @@ class _Tested:
         """The plain p that would settle a comparison at a number of seeds, if the others stay where they are."""
         own = self._repeated(_no_difference, place)
         times = max(1.0, p / own) if own else 1.0
-        schedule = self.family.schedule(place) or Schedule((self.gains[place].n,), self.gains[place].n)
+        n_now = self.gains[place].n
+        schedule = self.family.schedule(place) or Schedule((n_now,), max(n_now, MOST), EXTENSION)
         return lambda n: schedule.level_at(n, self.family.risk / times)
 
     def _two_seeds(self, gain: PairedDifference) -> str:

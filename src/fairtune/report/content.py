@@ -64,6 +64,8 @@ class Header:
         margin: loss that would not matter, in the metric's unit; None without a margin or before it can be resolved.
         stated_margin: the margin as the study file has it.
         statuses: number of planned runs by status.
+        family: primary comparisons, which are corrected together.
+        fixed_before: whether all that verdicts go by was fixed before the first result, and not touched since.
     """
 
     study: str
@@ -85,6 +87,8 @@ class Header:
     fairtune: str
     protocol: int
     statuses: dict[str, int]
+    family: int
+    fixed_before: bool
     text: TextFacts | None
     from_scratch: bool
 
@@ -103,9 +107,19 @@ class Versus:
     """One arm against another over the seeds they share.
 
     Args:
-        base: mean of the arm compared with, which changes in percent are of.
+        low, high: the interval of this comparison alone.
+        family_low, family_high: the interval that all primary comparisons share.
+        mean, base: of this arm and of the arm compared with, over the shared seeds; changes in percent are of the latter.
         margin: a loss that would not matter in this comparison, in the metric's unit.
-        p: corrected by Holm over all comparisons of the study.
+        p: corrected by Holm over the family, and for looks.
+        alone_p: of this comparison alone.
+        role: primary, secondary, descriptive or A/A.
+        about: in what the two differ: methods, settings or both.
+        seed_share: of the variance; the rest is that of the test examples.
+        improvement: the share of pairs of runs in which this arm is better.
+        needed: seeds in all that could settle it, lowest and highest.
+        missing: runs of either arm that ended without a score.
+        text: the comparison in a sentence or two.
         slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
         expected: that ratio as counting passes through the model predicts it; None if a step's work differs otherwise.
         bound: the lowest such ratio that matrix products allow; None if it is not known.
@@ -130,6 +144,17 @@ class Versus:
     bound: float | None
     beats_bound: bool
     busy: bool = False
+    family_low: float | None = None
+    family_high: float | None = None
+    mean: float | None = None
+    alone_p: float | None = None
+    role: str = "primary"
+    about: str = "methods"
+    seed_share: float | None = None
+    improvement: float | None = None
+    needed: tuple[int, int] | None = None
+    missing: tuple[str, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,8 +162,10 @@ class ArmRow:
     """One arm's row of the table.
 
     Args:
-        versus: None for the reference itself.
-        summaries: by metric, the study's own first; of a language model, with the weights that were best on validation.
+        versus: its primary comparison; None for the reference itself.
+        raw: the plain difference to the reference, where the primary comparison is with another arm.
+        summaries: by metric, the study's own first, over the seeds of the primary comparison; of a language model, with the
+            weights that were best on validation.
         final: the study's metric with the weights of the last step; None for a classifier.
         steps_to_target: by seed, None where it was never reached; None altogether without a target loss.
         tokens_per_second: of training, the median over runs; None for a classifier.
@@ -158,6 +185,7 @@ class ArmRow:
     tokens_per_second: float | None
     scores: dict[int, float]
     versus: Versus | None
+    raw: Versus | None
     step_seconds: RunSpread | None
     seconds: dict[str, RunSpread]
     trainable_share: float | None
@@ -176,7 +204,6 @@ class Evidence:
 
     Args:
         rows: one per arm, in the study's order.
-        like_with_like: comparisons with the arm that differs in nothing but the methods.
         left_out: arms of several methods against those that lack one of them, with that method.
         cards: what each arm started from, of those that have a finished run.
     """
@@ -184,7 +211,6 @@ class Evidence:
     results: Results
     header: Header
     rows: tuple[ArmRow, ...]
-    like_with_like: tuple[Versus, ...]
     left_out: tuple[tuple[Versus, str | None], ...]
     cards: tuple[CardSummary, ...]
     machine: Machine

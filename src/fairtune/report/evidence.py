@@ -7,8 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from fairtune.analysis.results import Comparison, LedgerRun, Results
-from fairtune.analysis.verdicts import left_out_method
+from fairtune.analysis.arm_pairs import Comparison
+from fairtune.analysis.comparisons import left_out_method
+from fairtune.analysis.ledger_runs import LedgerRun
+from fairtune.analysis.results import Results
+from fairtune.analysis.sentences import comparison_text
+from fairtune.analysis.study_verdict import family_size, frame_of
 from fairtune.core.numbers import setting
 from fairtune.report.content import (
     ArmRow,
@@ -39,7 +43,6 @@ def make_evidence(results: Results) -> Evidence:
         results=results,
         header=make_header(results),
         rows=arm_rows(results),
-        like_with_like=like_with_like(results),
         left_out=left_out(results),
         cards=tuple(card for card in cards if card is not None),
         machine=describe_machine(results.runs),
@@ -53,7 +56,7 @@ def _used(plan: dict[str, Any], field: str) -> int | None:
 
 def make_header(results: Results) -> Header:
     plan = results.plan
-    stated = plan["compare"]["margin"]
+    stated = results.registration.compare["margin"]
     revision = plan["model"].get("revision")
     return Header(
         study=results.study,
@@ -76,6 +79,8 @@ def make_header(results: Results) -> Header:
         fairtune=str(plan["fairtune"]),
         protocol=int(plan["protocol"]),
         statuses=dict(Counter(run.status for run in results.runs)),
+        family=family_size(results),
+        fixed_before=results.registration.fixed_before,
         text=_text_facts(plan) if results.kind == "language_model" else None,
         from_scratch=plan["model"].get("preset") is not None,
     )
@@ -103,10 +108,6 @@ def arm_rows(results: Results) -> tuple[ArmRow, ...]:
     return tuple(_arm_row(results, arm) for arm in results.arms)
 
 
-def like_with_like(results: Results) -> tuple[Versus, ...]:
-    return tuple(_versus(results, c) for c in results.comparisons if c.reference != results.reference)
-
-
 def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
     """Arms of several methods against those that lack one of them, with that method."""
     return tuple(
@@ -117,6 +118,8 @@ def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
 
 def _arm_row(results: Results, arm: str) -> ArmRow:
     finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
+    raw = next((c for c in results.raw_differences if c.arm == arm), None)
+    shared = _shared_seeds(results, comparison)
     text = results.kind == "language_model"
     of_kind = metrics_of_kind(results.kind)
     known = [name for name in of_kind if all(name in run.metrics for run in finished)]
@@ -126,12 +129,13 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         methods=tuple(_method(use) for use in results.plan["arms"][arm]["methods"]),
         planned=sum(run.arm == arm for run in results.runs),
         failed=sum(run.arm == arm and run.status == "failed" for run in results.runs),
-        summaries={name: results.summary(arm, name) for name in dict.fromkeys([results.metric, *known])},
-        final=results.summary(arm, which="final") if text else None,
+        summaries={name: results.summary(arm, name, seeds=shared) for name in dict.fromkeys([results.metric, *known])},
+        final=results.summary(arm, which="final", seeds=shared) if text else None,
         steps_to_target=results.steps_to_target(arm) if text else None,
         tokens_per_second=results.tokens_per_second(arm) if text else None,
         scores={run.seed: run.metrics[results.metric] for run in finished},
         versus=_versus(results, comparison) if comparison else None,
+        raw=_versus(results, raw) if raw else None,
         step_seconds=spread_of(run.result["step_seconds"]["median"] for run in finished),
         seconds=_seconds(finished),
         trainable_share=results.trainable_share(arm),
@@ -148,7 +152,9 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
 def _versus(results: Results, found: Comparison) -> Versus:
     ours, theirs = results.settings(found.arm), results.settings(found.reference)
     slowdown = _slowdown(results, found)
-    base = results.summary(found.reference).mean
+    mean, base = found.means
+    low, high = found.alone
+    family_low, family_high = found.family
     expected = expected_ratio(results.step_factor(found.arm), results.step_factor(found.reference), ours, theirs)
     bound = None
     if expected is None or expected == 1:  # the optimizer's share makes more passes cheaper than their number
@@ -157,11 +163,11 @@ def _versus(results: Results, found: Comparison) -> Versus:
         arm=found.arm,
         reference=found.reference,
         n=found.found.n,
-        difference=found.found.difference if math.isfinite(found.found.difference) else None,
-        low=found.found.low,
-        high=found.found.high,
+        difference=found.difference,
+        low=low,
+        high=high,
         base=base if math.isfinite(base) else None,
-        margin=results.margin_against(found.reference),
+        margin=found.margin,
         p=found.verdict.p,
         word=found.verdict.word,
         note=found.verdict.note,
@@ -171,7 +177,25 @@ def _versus(results: Results, found: Comparison) -> Versus:
         bound=bound,
         beats_bound=beats(slowdown, bound),
         busy=any(was_busy(run) for arm in (found.arm, found.reference) for run in results.finished(arm)),
+        family_low=family_low,
+        family_high=family_high,
+        mean=mean if math.isfinite(mean) else None,
+        alone_p=found.found.p,
+        role=found.role,
+        about=found.about,
+        seed_share=found.seed_share,
+        improvement=found.improvement,
+        needed=found.verdict.needed,
+        missing=found.missing,
+        text=comparison_text(frame_of(results), found),
     )
+
+
+def _shared_seeds(results: Results, found: Comparison | None) -> set[int] | None:
+    """Seeds of a comparison, so that means and differences which stand together are of the same runs; None is all."""
+    if found is None or not found.found.n:
+        return None
+    return {run.seed for run in results.finished(found.arm)} & {run.seed for run in results.finished(found.reference)}
 
 
 def _setting(name: str, train: dict[str, Any]) -> str:

@@ -12,7 +12,8 @@ from fairtune.report.content import ReportContent
 from fairtune.report.sections.catalogue import SECTIONS
 
 KEYS = (
-    "header", "findings", "rows", "ranking", "left_out", "like_with_like", "audit", "data", "samples", "mistakes",
+    "header", "design", "cautions", "findings", "rows", "ranking", "left_out", "raw_differences", "audit", "data", "samples",
+    "mistakes",
     "representation", "maps", "curves", "timing_notes", "cards", "starting_notes", "machine", "failures", "retried",
     "unfinished", "exclusions", "warnings", "runs", "notes",
 )  # fmt: skip

@@ -9,10 +9,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from fairtune.analysis.arm_pairs import COPY, METHODS
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
-from fairtune.analysis.verdicts import BETTER, INFERIOR, NOT_INFERIOR, WORSE
+from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.numbers import (
     DASH,
     MINUS,
@@ -24,48 +25,65 @@ from fairtune.core.numbers import (
 )
 from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus, tokenizer_text
-from fairtune.report.evidence import arm_rows, like_with_like, make_header
+from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.sections.comparisons.worth import cost_text, expected_text
-from fairtune.report.sections.findings.sentences import versus_text
 from fairtune.settings.scales import Scale, relative, scale_of
 
-STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue"}
+STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue", EQUIVALENT: "blue"}
 
 
 def verdict_table(results: Results) -> Group:
-    """The table, then like with like, confounds, and what is missing; fits in 100 columns."""
-    header, rows, fair = make_header(results), arm_rows(results), like_with_like(results)
+    """What was planned and what to mind, the table, then what each verdict rests on; fits in 100 columns."""
+    header, rows, verdict = make_header(results), arm_rows(results), results.verdict()
+    rows = tuple(sorted(rows, key=lambda row: row.versus is None or row.versus.role != COPY))
     notes = [
         *_text_notes(header, rows),
         *_arm_notes(rows),
         *_cost_notes(rows),
-        *_fair_notes(header, fair),
+        *_raw_notes(header, rows),
         *_trouble(results),
     ]
-    return Group(_table(header, rows), *(_hanging(name, text) for name, text in notes))
+    first = [("plan", " ".join(verdict.design)), *((caution.grade, str(caution)) for caution in verdict.cautions)]
+    return Group(
+        *(_hanging(name, text) for name, text in first),
+        Text(),
+        _table(header, rows),
+        *(_hanging(name, text) for name, text in notes),
+    )
 
 
 def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
     table.add_column("arm", overflow="fold", min_width=8, max_width=24)
     for head in _heads(header):
-        table.add_column(Text(head), justify="left" if head == "verdict" else "right", no_wrap=True)
+        left = head in ("verdict", "against")
+        table.add_column(
+            Text(head),
+            justify="left" if left else "right",
+            no_wrap=head != "against",
+            overflow="fold",
+            max_width=20 if head == "against" else None,
+        )
     cells = _cells if header.text is None else _text_cells
     for row in rows:
         word = row.versus.word if row.versus else "reference"
-        marked = f"{word} *" if row.versus and (row.versus.confounds or row.versus.note) else word
+        marked = f"{word} *" if row.versus and _is_noted(row.versus) else word
         texts = [row.arm, *cells(header, row, marked)]
         table.add_row(*(Text(shown(text), style=STYLES.get(word, "") if text is marked else "") for text in texts))
     return table
+
+
+def _is_noted(versus: Versus) -> bool:
+    return bool(versus.note) or versus.about != METHODS
 
 
 def _heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
     if header.text is not None:
         best = [f"{header.metric_title}\nbest ± {level}", "\nfinal"]
-        return ["n", *best, f"difference, %\n[{level} interval]", "p\n(Holm)", "verdict"]
-    score, difference = f"{scale.title} {scale.unit}\n± {level}", f"difference, points\n[{level} interval]"
-    return ["n", score, difference, "p\n(Holm)", "verdict", "s/step\nmedian", "train-\nable %"]
+        return ["n", *best, "against", f"difference, %\n[{level} alone]", "p\n(Holm)", "verdict"]
+    score, difference = f"{scale.title} {scale.unit}\n± {level}", f"difference, points\n[{level} alone]"
+    return ["n", score, "against", difference, "p\n(Holm)", "verdict"]
 
 
 def _cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
@@ -73,11 +91,10 @@ def _cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
     return [
         str(own.n),
         _mean(scale, own),
+        versus.reference if versus else DASH,
         _difference(versus, scale.signed) if versus else DASH,
         p_value(versus.p) if versus else DASH,
         verdict,
-        significant(row.step_seconds.median if row.step_seconds else None),
-        share(row.trainable_share),
     ]
 
 
@@ -88,6 +105,7 @@ def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
         str(own.n),
         _mean(scale, own),
         scale.value(row.final.mean if row.final else None),
+        versus.reference if versus else DASH,
         _difference(versus, lambda end: relative(end, base).removesuffix(" %")) if versus else DASH,
         p_value(versus.p) if versus else DASH,
         verdict,
@@ -125,26 +143,38 @@ def _by_arm(texts: dict[str, str]) -> str:
 
 
 def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
+    """What stands behind each verdict: both intervals, and what is missing."""
     for row in rows:
-        if row.versus is None:
-            continue
-        confounds = [
-            f"{c.setting} is {c.value}, {row.versus.reference} has {c.reference_value}" for c in row.versus.confounds
-        ]
-        text = "; ".join([*([row.versus.note] if row.versus.note else []), *confounds])
-        if text:
-            yield f"* {row.arm}", text
+        versus = row.versus
+        if versus is not None and (_is_noted(versus) or versus.family_low is not None):
+            settings = ", ".join(f"{c.setting} {c.value}, not {c.reference_value}" for c in versus.confounds)
+            about = f" It compares {versus.about}: {settings}." if versus.about != METHODS and settings else ""
+            yield f"{'* ' if _is_noted(versus) else ''}{row.arm}", f"{versus.text}{about}"
 
 
 def _cost_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
     """Measured beside expected, of arms that make more passes than the reference."""
     costs = {row.arm: cost_text(row.versus) for row in rows if row.versus and expected_text(row.versus)}
     if costs:
-        yield "time per step against the reference", _by_arm(costs)
+        yield "time per step against the same arms", _by_arm(costs)
 
 
-def _fair_notes(header: Header, fair: Iterable[Versus]) -> Iterable[tuple[str, str]]:
-    return [(f"like with like: {versus.arm}", versus_text(header, versus)) for versus in fair]
+def _raw_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
+    scale = scale_of(header.metric)
+    found = {
+        row.arm: relative(row.raw.difference, row.raw.base) if scale.plain else scale.signed(row.raw.difference)
+        for row in rows
+        if row.raw is not None and row.raw.difference is not None
+    }
+    if found:
+        yield f"plain differences to {header.reference}, not verdicts", _by_arm(found)
+
+
+def _size_notes(rows: Sequence[ArmRow]) -> Iterable[tuple[str, str]]:
+    steps = {row.arm: significant(row.step_seconds.median) for row in rows if row.step_seconds}
+    if steps:
+        yield "seconds per step, median", _by_arm(steps)
+        yield "trainable %", _by_arm({row.arm: share(row.trainable_share) for row in rows if row.arm in steps})
 
 
 def _trouble(results: Results) -> Iterable[tuple[str, str]]:

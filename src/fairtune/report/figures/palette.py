@@ -10,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.colors import to_rgb
 
-from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
+from fairtune.analysis.verdicts import (
+    BETTER,
+    EQUIVALENT,
+    INFERIOR,
+    NONE,
+    NOT_INFERIOR,
+    NOT_SEPARABLE,
+    NOT_SHOWN,
+    WORSE,
+)
 
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 GREY = "#808080"
@@ -18,7 +27,10 @@ ARMS = (GREY, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 """The reference, usually the first arm, in grey."""
 DASHES = ("-", "--", ":", "-.")
 """A second mark once the colours are used up."""
-VERDICTS = {BETTER: GREEN, WORSE: VERMILION, INFERIOR: VERMILION, NOT_INFERIOR: BLUE, NOT_SEPARABLE: GREY, NONE: GREY}
+VERDICTS = {
+    BETTER: GREEN, WORSE: VERMILION, INFERIOR: VERMILION, NOT_INFERIOR: BLUE, EQUIVALENT: BLUE, NOT_SEPARABLE: GREY,
+    NOT_SHOWN: GREY, NONE: GREY,
+}  # fmt: skip
 
 
 def arm_style(place: int) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""Comparisons as Markdown: like with like, the ranking, and settings that differ."""
+"""Comparisons as Markdown: the ranking, plain differences, and settings that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtune.analysis.arm_pairs import METHODS
 from fairtune.core.markdown import (
     heading,
     items,
@@ -14,66 +15,90 @@ from fairtune.core.numbers import DASH, confidence, low_to_high, p_value
 from fairtune.report.content import Header, Versus
 from fairtune.report.sections.comparisons.worth import (
     LEFT_OUT,
+    RAW,
     TITLE,
     Worth,
     cost_text,
     gain_cells,
     gain_heading,
     left_out_text,
+    raw_note,
     settings_text,
     worth_notes,
 )
 from fairtune.settings.scales import Scale, relative, scale_of
 
 
-def fair_lines(header: Header, compared: Sequence[Versus]) -> Iterator[str]:
-    """Like with like, where there is such a comparison."""
-    if compared:
-        yield from heading("Like with like")
-        yield "Against the arm with the very same settings in which its methods do nothing: it has none, or they only look on."
+def raw_lines(header: Header, found: Sequence[Versus]) -> Iterator[str]:
+    """Plain differences to the reference, where an arm's primary comparison is another."""
+    if found:
+        yield from heading(RAW)
+        yield plain(raw_note(header))
         yield ""
-        heads = ["arm", "against", "n", *difference_heads(header)]
-        yield from table(heads, [_versus_cells(header, versus) for versus in compared])
+        heads = ["arm", "n", f"difference ({plain(scale_of(header.metric).difference)})", "differs in"]
+        yield from table(heads, [_raw_cells(header, versus) for versus in found])
 
 
-def _versus_cells(header: Header, versus: Versus) -> list[str]:
-    return [plain(versus.arm), plain(versus.reference), str(versus.n), *difference_cells(header, versus)]
+def _raw_cells(header: Header, versus: Versus) -> list[str]:
+    settings = ", ".join(c.setting for c in versus.confounds) or "the methods of its control"
+    return [plain(versus.arm), str(versus.n), _change(scale_of(header.metric), versus)[0], plain(settings)]
 
 
 def difference_heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
-    return [f"difference ({plain(scale.difference)})", f"{level} interval", "p (Holm)", "verdict"]
+    family = [f"among {header.family} comparisons"] if header.family > 1 else []
+    return [
+        "against",
+        f"difference ({plain(scale.difference)})",
+        f"{level} interval, alone",
+        *family,
+        "p (Holm)",
+        "verdict",
+    ]
 
 
 def difference_cells(header: Header, versus: Versus | None) -> list[str]:
+    families = header.family > 1
     if versus is None:
-        return [DASH, DASH, DASH, "reference"]
+        return [DASH, DASH, DASH, *([DASH] if families else []), DASH, "reference"]
     scale = scale_of(header.metric)
     verdict = f"**{versus.word}**" + (f" ({plain(versus.note)})" if versus.note else "")
-    if versus.confounds:
-        verdict += f"; differs in {plain(', '.join(c.setting for c in versus.confounds))}"
+    if versus.about != METHODS:
+        verdict += f"; compares {plain(versus.about)}: {plain(', '.join(c.setting for c in versus.confounds))}"
     p = p_value(versus.p).replace("<", "&lt;")
+    against = (
+        f"{plain(versus.reference)} ({scale.value(versus.base)})"
+        if versus.base is not None
+        else plain(versus.reference)
+    )
     if versus.low is None:
-        return [DASH, DASH, p, verdict]
-    return [*_change(scale, versus), p, verdict]
+        return [against, DASH, DASH, *([DASH] if families else []), p, verdict]
+    family = [_interval(scale, versus, versus.family_low, versus.family_high)] if families else []
+    return [against, *_change(scale, versus), *family, p, verdict]
 
 
 def _change(scale: Scale, versus: Versus) -> tuple[str, str]:
+    difference = scale.signed(versus.difference, versus.base)
+    if scale.plain:
+        difference = f"{difference} ({relative(versus.difference, versus.base)})"
+    return difference, _interval(scale, versus, versus.low, versus.high)
+
+
+def _interval(scale: Scale, versus: Versus, low: float | None, high: float | None) -> str:
     base = versus.base
-    difference = scale.signed(versus.difference, base)
-    interval = low_to_high(versus.low, versus.high, lambda end: scale.signed(end, base))
-    if not scale.plain:
-        return difference, interval
-    ends = low_to_high(versus.low, versus.high, lambda end: relative(end, base))
-    return f"{difference} ({relative(versus.difference, base)})", f"{interval} ({ends})"
+    interval = low_to_high(low, high, lambda end: scale.signed(end, base))
+    if not scale.plain or low is None:
+        return interval
+    return f"{interval} ({low_to_high(low, high, lambda end: relative(end, base))})"
 
 
 def worth_lines(header: Header, ranking: Sequence[Worth], left_out: Sequence[Worth]) -> Iterator[str]:
     """Both tables, where there is something to rank."""
     heads = [
+        "against",
         "n",
         gain_heading(header),
-        f"{confidence(header.confidence)} interval",
+        f"{confidence(header.confidence)} interval, alone",
         "time per step",
         "verdict",
         "worth it?",
@@ -90,14 +115,20 @@ def worth_lines(header: Header, ranking: Sequence[Worth], left_out: Sequence[Wor
         yield from heading(LEFT_OUT)
         yield plain(left_out_text(header))
         yield ""
-        rows = [[plain(one.versus.arm), plain(one.left_out or ""), plain(one.versus.reference)] for one in left_out]
-        cells = [_worth_cells(header, one) for one in left_out]
-        yield from table(["arm", "without", "is", *heads], [[*row, *own] for row, own in zip(rows, cells, strict=True)])
+        rows = [[plain(one.versus.arm), plain(one.left_out or ""), *_worth_cells(header, one)] for one in left_out]
+        yield from table(["arm", "without", *heads], rows)
 
 
 def _worth_cells(header: Header, one: Worth) -> list[str]:
     answer = "; ".join(filter(None, (one.answer, settings_text(one))))
-    return [str(one.versus.n), *gain_cells(header, one), cost_text(one.versus), f"**{one.versus.word}**", plain(answer)]
+    return [
+        plain(one.versus.reference),
+        str(one.versus.n),
+        *gain_cells(header, one),
+        cost_text(one.versus),
+        f"**{one.versus.word}**",
+        plain(answer),
+    ]
 
 
 def audit_lines(audit: Sequence[str]) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 The rule, in this order:
 
-- *no verdict*, *not separable*: not shown, and what is missing.
+- *no verdict*, *not separable*, *not shown*: not shown, and what is missing.
 - *worse*, *inferior*: no; time that it saves is stated.
 - *better*: yes, with the change in time.
-- *not inferior*: yes if it is clearly cheaper, else no.
+- *not inferior*, *equivalent*: yes if it is clearly cheaper, else no.
 
 A change in time is clear if every seed shows it and its median is 2 % or more; a single seed shows none, and neither do runs
 that began on a busy machine. A saving beyond the arm's bound is not believed.
@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fairtune.analysis.verdicts import BETTER, NONE, NOT_INFERIOR, NOT_SEPARABLE
+from fairtune.analysis.arm_pairs import SETTINGS
+from fairtune.analysis.verdicts import BETTER, EQUIVALENT, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence, low_to_high, ratio
 from fairtune.report.content import Header, Versus
 from fairtune.settings.scales import relative, scale_of
@@ -29,11 +30,11 @@ BUSY = "at a time that a busy machine cannot tell"
 
 
 def rank(found: Iterable[Versus], metric: str) -> tuple[Worth, ...]:
-    """Arms against the reference, the largest gain first, those without a figure last."""
+    """Primary comparisons, the largest gain first, those without a verdict to come or without a figure last."""
     ranked = [worth_of(versus, metric) for versus in found]
     if len(ranked) < FEWEST:
         return ()
-    return tuple(sorted(ranked, key=lambda one: (one.gain is None, -(one.gain or 0.0))))
+    return tuple(sorted(ranked, key=lambda one: (one.gain is None, one.versus.word == NOT_SHOWN, -(one.gain or 0.0))))
 
 
 def worth_of(versus: Versus, metric: str, left_out: str | None = None) -> Worth:
@@ -46,11 +47,11 @@ def worth_of(versus: Versus, metric: str, left_out: str | None = None) -> Worth:
 
 def _answer(versus: Versus) -> str:
     change = time_change(versus)
-    if versus.word in (NONE, NOT_SEPARABLE):
+    if versus.word in (NONE, NOT_SEPARABLE, NOT_SHOWN):
         return f"not shown: {versus.note}" if versus.note else "not shown"
     if versus.word == BETTER:
         return "yes, " + (BUSY if versus.busy else _at(change))
-    if versus.word == NOT_INFERIOR:
+    if versus.word in (NOT_INFERIOR, EQUIVALENT):
         if versus.busy:
             return "not shown: no worse, but whether it is cheaper a busy machine cannot tell; time it again"
         if change is None or change >= 0:
@@ -93,7 +94,7 @@ class Worth:
     """One line of the ranking: what a change gains, and whether that is worth its time.
 
     Args:
-        left_out: the method that the other arm lacks; None in the ranking against the reference.
+        left_out: the method that the other arm lacks; None in the ranking.
         gain, low, high: the difference turned so that more is better.
         answer: by the rule of `worth.py`.
     """
@@ -106,7 +107,15 @@ class Worth:
     answer: str
 
 
-TITLE, LEFT_OUT = "What each change is worth", "Left out"
+TITLE, LEFT_OUT, RAW = "What each change is worth", "Left out", "Plain differences to the reference"
+
+
+def raw_note(header: Header) -> str:
+    """What the table of plain differences is good for."""
+    return (
+        f"For description only, without p or verdict: these arms are compared with their controls above. The difference to "
+        f"{header.reference} also holds whatever their settings change."
+    )
 
 
 def gain_heading(header: Header) -> str:
@@ -126,30 +135,32 @@ def gain_cells(header: Header, one: Worth) -> tuple[str, str]:
 def settings_text(one: Worth) -> str:
     """Settings, besides methods, in which the two arms differ; empty if none."""
     found = [f"{c.setting} {c.value}, not {c.reference_value}" for c in one.versus.confounds]
-    return f"differs in {'; '.join(found)}" if found else ""
+    if not found:
+        return ""
+    return f"{'differs in' if one.versus.about != SETTINGS else 'compares settings:'} {'; '.join(found)}"
 
 
 def worth_notes(header: Header, ranking: Sequence[Worth]) -> list[str]:
     """How to read the ranking."""
     level = confidence(header.confidence)
     notes = [
-        f"A gain is the difference to {header.reference}, more being better, with its {level} interval. The cost is the time of a "
-        "step, the median over the seeds that both arms have (lowest to highest), and, where an arm makes more passes "
-        "through the model, what counting them predicts. Memory and size stand under “Time and size”.",
+        f"A gain is the difference to the arm that an arm is compared with, more being better, with its {level} interval. The "
+        "cost is the time of a step, the median over the seeds that both arms have (lowest to highest), and, where an arm makes "
+        "more passes through the model, what counting them predicts. Memory and size stand under “Time and size”.",
         "Worth it? Yes: better, or not inferior and clearly cheaper (in every seed, by 2 % or more). No: worse, inferior, or "
-        "neither better nor clearly cheaper. Not shown: these runs cannot tell. The order is that of the measured gains; "
-        "arms whose intervals overlap are not ranked by it.",
+        "neither better nor clearly cheaper. Not shown: these runs cannot tell. The order is that of the measured gains, each over "
+        "its own control; arms whose intervals overlap are not ranked by it.",
     ]
     if any(one.versus.busy for one in ranking):
         notes.append("Do not trust the times in this table: runs began on a busy machine, so no answer builds on them.")
     return notes if ranking else []
 
 
-def left_out_text(header: Header) -> str:
+def left_out_text(_: Header) -> str:
     """What the second table compares."""
     return (
         "Each arm of several methods against the arm that lacks one of them: what that method adds to the rest. p values behind "
-        f"these verdicts are corrected (Holm) over the comparisons of this table, apart from those with {header.reference}."
+        "these verdicts are corrected (Holm) over the comparisons of this table, a secondary family beside the primary comparisons."
     )
 
 

@@ -24,7 +24,7 @@ from fairtune.report.machine import Machine
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons.worth import expected_text
 
-TIME_HEADS = ("arm", "n", "seconds per step", "ratio to reference", "bound: lowest ratio allowed", "MFLOP per token")
+TIME_HEADS = ("arm", "n", "seconds per step", "ratio", "against", "bound: lowest ratio allowed", "MFLOP per token")
 SIZE_HEADS = (
     "arm", "n", "trainable", "frozen", "trainable %", "gradients and optimizer state saved (MB)", "peak memory (GB)",
 )  # fmt: skip
@@ -33,7 +33,7 @@ SIZE_HEADS = (
 def gather(evidence: Evidence) -> tuple[str, ...]:
     """How to read the times; the figures are the rows'."""
     compared = [row.versus for row in evidence.rows if row.versus is not None]
-    return (*timing_notes(evidence.header, evidence.machine), *bound_notes(evidence.header, compared))
+    return (*timing_notes(evidence.header, evidence.machine), *bound_notes(compared))
 
 
 def markdown(notes: tuple[str, ...], report: ReportContent) -> Iterator[str]:
@@ -49,7 +49,12 @@ def _time_cells(row: ArmRow) -> list[str]:
     versus = row.versus
     slowdown = ", ".join(filter(None, (_spread(versus.slowdown if versus else None, ratio), expected_text(versus))))
     flag = " **beats its bound**" if versus and versus.beats_bound else ""
-    cells = [slowdown + flag, ratio(versus.bound if versus else None), millions(row.flops_per_token)]
+    cells = [
+        slowdown + flag,
+        plain(versus.reference) if versus else DASH,
+        ratio(versus.bound if versus else None),
+        millions(row.flops_per_token),
+    ]
     return [plain(row.arm), str(len(row.scores)), _spread(row.step_seconds, significant), *cells]
 
 
@@ -82,19 +87,19 @@ def timing_notes(header: Header, machine: Machine) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def bound_notes(header: Header, comparisons: Iterable[Versus]) -> list[str]:
+def bound_notes(comparisons: Iterable[Versus]) -> list[str]:
     """What the bound counts, and a caution for every measured ratio that beats it."""
     found = list(comparisons)
     notes = []
     if any(versus.bound is not None for versus in found):
         notes.append(
-            f"The bound is the lowest ratio to {header.reference} that matrix products allow, counted at step 0 for one "
+            "The bound is the lowest ratio to the arm compared with that matrix products allow, counted at step 0 for one "
             "forward and one backward pass. It counts nothing else: what a frozen tensor saves the optimizer can add a "
             "little, and time spent on anything else draws the ratio towards 1."
         )
     if any(versus.bound is None and versus.slowdown is not None for versus in found):
         notes.append(
-            "An arm without a bound differs from the reference in the work of a step "
+            "An arm without a bound differs from the arm it is compared with in the work of a step "
             f"({', '.join(WORK)}, passes through the model), or its runs were recorded without counting."
         )
     if any(versus.expected not in (None, 1) for versus in found):

@@ -1,14 +1,15 @@
-"""The head of a report: what was studied, what went wrong, and a finding for every arm."""
+"""The head of a report: what was studied and planned, what to mind, and a finding for every arm."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fairtune.analysis.study_verdict import Finding
+from fairtune.core.cautions import Caution
 from fairtune.core.markdown import items, plain
 from fairtune.report.content import Evidence, Header, ReportContent, tokenizer_text
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.findings.sentences import Finding, findings
 from fairtune.report.sections.trouble import gather_troubles
 
 
@@ -19,11 +20,15 @@ class ReportHead:
     Args:
         troubles: how many runs failed, are not finished or were left out, in words; those that there are.
         contaminations: that the study allows.
+        design: what was planned, when, and what was changed since.
+        cautions: what to mind before anything is believed, the gravest first.
     """
 
     findings: tuple[Finding, ...]
     troubles: dict[str, int]
     contaminations: tuple[str, ...]
+    design: tuple[str, ...]
+    cautions: tuple[Caution, ...]
 
 
 def gather(evidence: Evidence) -> ReportHead:
@@ -33,16 +38,33 @@ def gather(evidence: Evidence) -> ReportHead:
         "not finished": len(troubles.unfinished),
         "left out": len(troubles.exclusions),
     }
+    verdict = evidence.results.verdict()
     return ReportHead(
-        findings(evidence.header, evidence.rows, evidence.like_with_like),
+        verdict.findings,
         {trouble: count for trouble, count in counts.items() if count},
         tuple(evidence.results.plan.get("notes") or ()),
+        verdict.design,
+        verdict.cautions,
     )
 
 
 def markdown(head: ReportHead, report: ReportContent) -> Iterator[str]:
     yield from _title(report.header)
+    yield from map(plain_line, head.design)
+    yield ""
+    if head.cautions:
+        yield from items(f"**{grade_text(caution)}**: {plain(str(caution))}" for caution in head.cautions)
+        yield ""
     yield from items(f"**{plain(f.arm)}**: {plain(' '.join((f.text, *f.cautions)))}" for f in head.findings)
+
+
+def plain_line(line: str) -> str:
+    """A line of the design, which may be an item of a list."""
+    return f"- {plain(line[2:])}" if line.startswith("- ") else f"{plain(line)}  "
+
+
+def grade_text(caution: Caution) -> str:
+    return f"{caution.grade.capitalize()}, forced" if caution.forced else caution.grade.capitalize()
 
 
 def _title(header: Header) -> Iterator[str]:
@@ -64,6 +86,6 @@ SECTION = ReportSection(
     __name__,
     gather,
     markdown,
-    names=lambda *_: {"tokenizer_text": tokenizer_text},
-    json=lambda head: {"findings": head.findings},
+    names=lambda *_: {"tokenizer_text": tokenizer_text, "grade_text": grade_text},
+    json=lambda head: {"design": head.design, "cautions": head.cautions, "findings": head.findings},
 )

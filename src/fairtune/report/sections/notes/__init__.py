@@ -8,7 +8,6 @@ from fairtune.core.markdown import heading, items, plain
 from fairtune.core.numbers import confidence, whole
 from fairtune.report.content import Header, ReportContent, TextFacts
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.findings.sentences import margin_text
 from fairtune.settings.scales import scale_of
 
 
@@ -23,12 +22,18 @@ def reading_notes(header: Header) -> tuple[str, ...]:
     unit = "examples" if header.text is None else "documents"
     return (
         *(_examples_notes(header) if header.text is None else _text_notes(header, header.text)),
-        f"An arm's interval is Student's {level} interval of its mean over seeds.",
-        "A difference pairs the runs of the same seed. Its interval counts two kinds of luck, other seeds and other "
-        f"test {unit}, by a bootstrap over both, with Student's t for the few seeds; for one comparison at a time.",
-        "p is for no difference at all, corrected by Holm over all comparisons of this study. Verdicts follow the "
-        "corrected p, so an interval may leave out zero where the verdict is still “not separable”.",
-        "No verdict is given from one run. “Not separable” is not “equal”: it says that these runs cannot tell.",
+        f"An arm's interval is the {level} interval of its mean; it counts other seeds and other test {unit}, and stays inside "
+        "what the metric can be.",
+        "Each arm has one primary comparison, fixed in the plan: with its control (the same settings without the effect of its "
+        f"methods) where the study has one, else with {header.reference}. Ranking, figures and first sentences use it. Where both "
+        "methods and settings differ, no verdict is given.",
+        "A difference pairs the runs of the same seed. Its interval alone counts two kinds of luck, other seeds and other "
+        f"test {unit}, by a bootstrap over both, with Student's t for the few seeds.",
+        "p is for no difference at all, corrected by Holm over the primary comparisons, those of arms that were given up included, "
+        "and for every time that verdicts were taken. Verdicts follow the corrected p. The interval among all comparisons (Bonferroni) "
+        "leaves out zero only where the corrected p is below the risk; Holm's test may be a little sharper than it.",
+        "No verdict is given from one run. “Not separable” is not “equal”: it says that these runs cannot tell. A verdict that "
+        "would not survive counting failed runs as the worst of their arm, or as no learning at all, is “not shown”.",
         _margin_note(header),
     )
 
@@ -71,26 +76,37 @@ def _margin_note(header: Header) -> str:
     scale, reference = scale_of(header.metric), header.reference
     share = "%" in (header.stated_margin or "")
     if header.margin is None and header.stated_margin is None:
-        return "The study states no margin, so no arm can be called “not inferior” or “inferior”."
+        return "The study states no margin, so no arm can be called “not inferior”, “equivalent” or “inferior”."
     if header.margin is None:
         known = "is a finite number" if scale.plain else "has run"
         return f"The margin, {header.stated_margin} of {reference}'s mean, is known once that {known}."
-    fixed = "The margin is part of the plan and was fixed before the first run."
+    fixed = (
+        "The margin was fixed before the first run."
+        if header.fixed_before
+        else "See above for what was changed, and when."
+    )
     if share:
         fixed += " In a comparison with another arm it is the same share of that arm's mean."
     if scale.plain:
         beyond = "higher" if scale.lower_is_better else "lower"
-        stated = f"{margin_text(header)} of {reference}'s mean ({scale.distance(header.margin)})"
+        stated = f"{_margin_text(header)} of {reference}'s mean ({scale.distance(header.margin)})"
         return (
-            f"“Not inferior” means that a {header.metric_title} {beyond} by {stated if share else margin_text(header)} or "
+            f"“Not inferior” means that a {header.metric_title} {beyond} by {stated if share else _margin_text(header)} or "
             f"more is ruled out, “inferior” that one {beyond} by more than that is shown, and “worse” that it is {beyond}, "
-            f"not shown to be so by more than that. {fixed}"
+            f"not shown to be so by more than that; “equivalent” rules out a change by that much either way. {fixed}"
         )
     stated = f" ({header.stated_margin} of {reference}'s mean)" if share else ""
     return (
         f"“Not inferior” means that a loss of {scale.distance(header.margin)} points{stated} or more is ruled out, “inferior” that "
-        f"one of more than that is shown, and “worse” that there is a loss, not shown to be of more than that. {fixed}"
+        f"one of more than that is shown, “worse” that there is a loss, not shown to be of more than that, and “equivalent” that a "
+        f"gain of as much is ruled out too. {fixed}"
     )
+
+
+def _margin_text(header: Header) -> str:
+    """The margin of a plain metric, as the study states it."""
+    stated = header.stated_margin or ""
+    return f"{stated.rstrip('% ')} %" if "%" in stated else scale_of(header.metric).distance(header.margin)
 
 
 SECTION = ReportSection(__name__, lambda evidence: reading_notes(evidence.header), markdown)

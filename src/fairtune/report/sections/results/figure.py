@@ -1,4 +1,4 @@
-"""The figures of a report: scores by arm, and differences to the reference."""
+"""The figures of a report: primary comparisons, and scores by arm."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from fairtune.analysis.arm_pairs import BOTH, COPY, SETTINGS
 from fairtune.analysis.results import Results
 from fairtune.core.numbers import confidence
 from fairtune.core.printable import with_printable_texts
@@ -17,7 +18,8 @@ from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.figures.axes import log_if_wide, symlog_if_wide
 from fairtune.report.figures.canvas import drawing, new_figure, svg_text
 from fairtune.report.figures.palette import GREY, VERDICTS, arm_style
-from fairtune.settings.scales import scale_of
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.scales import Scale, scale_of
 
 ROW_INCHES = 0.36
 Rows = Sequence[ArmRow]
@@ -32,21 +34,21 @@ def scores_svg(header: Header, rows: Rows) -> str:
 
 
 def differences_svg(header: Header, rows: Rows) -> str:
-    """Each arm's difference to the reference, with its interval and verdict."""
+    """Each arm's primary comparison, with both of its intervals and its verdict."""
     with drawing():
         figure = new_figure(6.8, 1.0 + ROW_INCHES * max(1, len(rows) - 1))
         _draw_differences(figure.subplots(), header, rows)
-        return svg_text(figure, "differences", "Differences to the reference with intervals")
+        return svg_text(figure, "differences", "Differences to the arm compared with, with intervals")
 
 
 def save_png(results: Results, path: Path) -> None:
-    """Scores and differences side by side, as an image for a README."""
+    """Comparisons and scores side by side, as an image for a README."""
     header, rows = with_printable_texts((make_header(results), arm_rows(results)))
     with drawing(ink="black", page="white"):
-        figure = new_figure(11.0, 1.0 + ROW_INCHES * len(rows))
+        figure = new_figure(12.0, 1.0 + ROW_INCHES * len(rows))
         left, right = figure.subplots(1, 2)
-        _draw_scores(left, header, rows)
-        _draw_differences(right, header, rows)
+        _draw_differences(left, header, rows)
+        _draw_scores(right, header, rows)
         figure.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": None})
 
 
@@ -78,40 +80,68 @@ def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
     if scale.plain:
         highs = [high for row in rows if (high := row.summaries[header.metric].high) is not None]
         log_if_wide(axes, "x", [*highs, *(score for row in rows for score in row.scores.values())])
+    elif header.metric in METRICS:  # no room beyond what the metric can be
+        low, high = (scale.factor * bound for bound in METRICS[header.metric].bounds)
+        left, right = axes.get_xlim()
+        axes.set_xlim(max(left, low - 0.01 * (high - low)), min(right, high + 0.01 * (high - low)))
     which = f"{scale.title} (best, lower is better)" if header.text is not None else scale.heading
     axes.set_title(f"{which}: seeds ●, mean ◆, {confidence(header.confidence)} interval", loc="left")
 
 
 def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
     scale = scale_of(header.metric)
-    compared: list[tuple[ArmRow, Versus]] = [(row, row.versus) for row in rows if row.versus is not None]
-    base = next((versus.base for _, versus in compared if versus.base), 1.0)
-    by = 100 / base if scale.plain else scale.factor  # a plain number's differences are drawn as margins are stated
+    compared = [row.versus for row in rows if row.versus is not None]
+    compared.sort(key=lambda versus: versus.role != COPY)  # what must be nothing comes first
     axes.axvline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
-    if header.margin is not None:
-        margin = by * header.margin if scale.lower_is_better else -by * header.margin
+    margins = [_unit(scale, versus) * versus.margin for versus in compared if versus.margin is not None]
+    if margins:
+        margin = max(margins) if scale.lower_is_better else -max(margins)
         axes.axvspan(*sorted((0.0, margin)), color=GREY, alpha=0.15, linewidth=0, zorder=0)
-    for place, (_, versus) in enumerate(compared):
+    for place, versus in enumerate(compared):
         if versus.low is None or versus.high is None or versus.difference is None:
             axes.annotate(versus.word, (0, place), xytext=(6, -3), textcoords="offset points", fontsize=7.5)
             continue
-        colour, difference = VERDICTS[versus.word], by * versus.difference
-        axes.plot([by * versus.low, by * versus.high], [place, place], color=colour, linewidth=2, zorder=2)
-        fill = axes.get_facecolor() if versus.confounds else colour
+        by, colour = _unit(scale, versus), VERDICTS.get(versus.word, GREY)
+        difference = by * versus.difference
+        if versus.family_low is not None and versus.family_high is not None and header.family > 1:
+            ends = [by * versus.family_low, by * versus.family_high]
+            axes.plot(ends, [place, place], color=colour, linewidth=1, zorder=2)
+        axes.plot([by * versus.low, by * versus.high], [place, place], color=colour, linewidth=3.2, zorder=2)
+        fill = axes.get_facecolor() if versus.about == BOTH else colour
+        marker = "s" if versus.about == SETTINGS else "o"
         axes.plot(
-            [difference], [place], "o", color=colour, markerfacecolor=fill, markersize=7, markeredgewidth=1.6, zorder=3
+            [difference],
+            [place],
+            marker,
+            color=colour,
+            markerfacecolor=fill,
+            markersize=7,
+            markeredgewidth=1.6,
+            zorder=3,
         )
         axes.annotate(
             versus.word, (difference, place), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=7.5
         )
-    _label_arms(axes, [(row.arm, versus.n) for row, versus in compared])
+    _label_arms(axes, [(f"{versus.arm} – {versus.reference}", versus.n) for versus in compared])
     if scale.plain:
-        ends = [(by * v.low, by * v.high) for _, v in compared if v.low is not None and v.high is not None]
-        symlog_if_wide(axes, ends, least=1.0 if header.margin is None else by * header.margin)
+        ends = [_ends(scale, versus) for versus in compared if versus.low is not None]
+        symlog_if_wide(axes, ends, least=max(margins, default=1.0))
     level = f"{confidence(header.confidence)} interval"
-    better = f"{level}; lower is better" if scale.lower_is_better else level
-    unit = f", % ({better})" if scale.plain else f" (points), {level}"
-    axes.set_title(f"difference to {header.reference}{unit}", loc="left")
+    intervals = f"{level}: thick alone, thin among {header.family}" if header.family > 1 else level
+    better = f"{intervals}; lower is better" if scale.lower_is_better else intervals
+    axes.set_title(f"difference, % ({better})" if scale.plain else f"difference (points), {better}", loc="left")
+
+
+def _unit(scale: Scale, versus: Versus) -> float:
+    """From the metric to what is drawn: points, or of a plain number percent of the other arm's."""
+    return 100 / versus.base if scale.plain and versus.base else scale.factor
+
+
+def _ends(scale: Scale, versus: Versus) -> tuple[float, float]:
+    by = _unit(scale, versus)
+    low = versus.low if versus.family_low is None else versus.family_low
+    high = versus.high if versus.family_high is None else versus.family_high
+    return by * (low or 0.0), by * (high or 0.0)
 
 
 def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:
