@@ -152,7 +152,7 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
         folder.result,
         {
             "status": "finished", "signature": run["signature"], "metric": "accuracy",
-            "metrics": {"test": {"accuracy": 0.123}},
+            "metrics": {"test": {"accuracy": right / EXAMPLES}},
             "seconds": {"data": 0.1, "step": 20 * seconds, "validation": 2.0, "test": 1.0, "total": 3.1 + 20 * seconds},
             "step_seconds": {"n": 20, "median": seconds}, "parameters": card["parameters"],
             "frozen": {"tensors": len(card["frozen"]), "sha256": "a" * 64, "unchanged": True},

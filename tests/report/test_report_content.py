@@ -11,7 +11,7 @@ from made_ledger import QK, ArmSpec, MadeLedger
 from fairtune.core.files import read_json, write_json
 from fairtune.ledger.events import EventLog
 from fairtune.report.content import ArmRow, ReportContent
-from fairtune.report.sections.findings.sentences import Finding
+from fairtune.analysis.study_verdict import Finding
 from fairtune.report.writer import make_content
 
 

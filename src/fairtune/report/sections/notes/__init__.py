@@ -30,8 +30,8 @@ def reading_notes(header: Header) -> tuple[str, ...]:
         "A difference pairs the runs of the same seed. Its interval alone counts two kinds of luck, other seeds and other "
         f"test {unit}, by a bootstrap over both, with Student's t for the few seeds.",
         "p is for no difference at all, corrected by Holm over the primary comparisons, those of arms that were given up included, "
-        "and for every time that verdicts were taken. Verdicts follow the corrected p. The interval among all comparisons (Bonferroni) "
-        "leaves out zero only where the corrected p is below the risk; Holm's test may be a little sharper than it.",
+        "and for every time that verdicts were taken. Verdicts follow the corrected p. The interval among all comparisons "
+        "(Bonferroni) leaves out zero only where the corrected p is below the risk; Holm's test may be a little sharper than it.",
         "No verdict is given from one run. “Not separable” is not “equal”: it says that these runs cannot tell. A verdict that "
         "would not survive counting failed runs as the worst of their arm, or as no learning at all, is “not shown”.",
         _margin_note(header),
