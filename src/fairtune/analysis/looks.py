@@ -10,6 +10,7 @@ which both share, has a part in them. The levels are for the first, so they err 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ def _quantiles_by_bound(looks: tuple[int, ...], most: int) -> interpolate.PchipI
 
 def _checked(looks: Sequence[int], most: int) -> tuple[int, ...]:
     taken = tuple(looks)
-    if not taken or taken[0] < 1 or most < 1 or any(b <= a for a, b in zip(taken, taken[1:], strict=False)):
+    if not taken or taken[0] < 1 or most < 1 or any(b <= a for a, b in itertools.pairwise(taken)):
         raise ValueError(f"looks must be increasing numbers of seeds, not {taken} of {most}")
     return taken
 
