@@ -28,6 +28,8 @@ HARDLY = 0.2
 """Chance below which it is said that nothing will show."""
 MOST_ADVISED = 100
 """Nobody is advised to train more seeds than this."""
+HIDDEN = 3
+"""Of a difference found with n seeds, n / (n + this) is counted upon: the rest may be luck (calibrated by simulation)."""
 POINTS = 80
 """Estimates of the seeds' variance, equally likely, over which chances are averaged."""
 RUNS_DISAGREE = 0.4
@@ -62,7 +64,7 @@ class Outlook:
         kind: SEEDS (low to high of them in all), EXAMPLES (so many, with `high` seeds), MARGIN (the difference is near zero:
             only a margin can be shown), or MANY (more than MOST_ADVISED seeds).
         low: seeds in all if the difference found is the true one.
-        high: seeds in all if it is as much smaller, and seeds matter as much more, as few seeds tend to hide.
+        high: seeds in all if it is smaller, as differences that few seeds show tend to be; the number to follow.
     """
 
     kind: str
@@ -163,23 +165,18 @@ def seeds_to_settle(
     """
     if found.p is None or found.n < 2:
         return None
-    plain = measured_noise(found)
-    cautious = replace(plain, one_seed=plain.one_seed * (found.n + 1) / (found.n - 1))
-    kept = found.n / (found.n + 1.5)
+    noise, kept = measured_noise(found), found.n / (found.n + HIDDEN)
     distances = [abs(found.difference)] + ([] if margin is None else [abs(found.difference + margin)])
-    clear = [distance for distance in distances if distance > _deviation(cautious, found.n)]
+    clear = [distance for distance in distances if distance > _deviation(noise, found.n)]
     if not clear:
         return Outlook(MARGIN if margin is None else MANY)
-    reached = [
-        (high, distance)
-        for distance in clear
-        if (high := seeds_to_confirm(cautious, kept * distance, level_at, power, found.n + 1)) is not None
-    ]
+    least = found.n + 1
+    highs = [(seeds_to_confirm(noise, kept * distance, level_at, power, least), distance) for distance in clear]
+    reached = [(high, distance) for high, distance in highs if high is not None]
     if reached:
         high, distance = min(reached)
-        low = seeds_to_confirm(plain, distance, level_at, power, found.n + 1)
-        return Outlook(SEEDS, min(high, low or high), high)
-    return _limited_by_examples(cautious, kept * max(clear), level_at, units, power)
+        return Outlook(SEEDS, seeds_to_confirm(noise, distance, level_at, power, least) or high, high)
+    return _limited_by_examples(noise, kept * max(clear), level_at, units, power)
 
 
 def _limited_by_examples(noise: Noise, distance: float, level_at: LevelAt, units: int | None, power: float) -> Outlook:
@@ -221,5 +218,5 @@ def _level(looks: tuple[int, ...], most: int, risk: float) -> float:
 
 def _round_up(count: float) -> int:
     """Two digits are all that is known."""
-    unit = 10 ** max(0, math.floor(math.log10(count)) - 1)
+    unit = int(10 ** max(0, math.floor(math.log10(count)) - 1))
     return math.ceil(count / unit) * unit
