@@ -100,14 +100,14 @@ def expected_noise(
 
 def chance_to_show(noise: Noise, n: int, distance: float, level: float) -> float:
     """Chance of a verdict with n seeds if the true value lies so far beyond the line that is tested."""
-    if n < 2:
+    if n < 2 or level <= 0:
         return 0.0
     return float(special.ndtr((distance - _needed(noise, n, level)) / _deviation(noise, n)).mean())
 
 
 def detectable(noise: Noise, n: int, level: float, power: float = POWER) -> float:
     """The difference (or the distance from a margin) that n seeds show with this chance."""
-    if n < 2:
+    if n < 2 or level <= 0:
         return math.inf
     needed, deviation = _needed(noise, n, level), _deviation(noise, n)
     low, high = 0.0, float(needed.max()) + 9 * deviation
