@@ -1,7 +1,7 @@
 """How often verdicts are wrong, and advice right, in simulated studies of which the truth is known.
 
     python benchmarks/fairness.py looks [--studies 1000]       verdicts taken again and again while seeds are added
-    python benchmarks/fairness.py more-seeds [--studies 200]   "k more seeds": settled after k?
+    python benchmarks/fairness.py more-seeds [--studies 400]   "k more seeds": settled after k?
     python benchmarks/fairness.py power [--studies 200]        power on paper against simulated studies
     python benchmarks/fairness.py dropped [--studies 1000]     a null that loses its worst 30 % of runs
 
@@ -259,7 +259,7 @@ def _lose_worst(generator: np.random.Generator, scores: list[float]) -> list[flo
     return [None if place in worst else score for place, score in enumerate(scores)]
 
 
-PARTS = {"looks": (looks, 1000), "more-seeds": (more_seeds, 200), "power": (power, 200), "dropped": (dropped, 1000)}
+PARTS = {"looks": (looks, 1000), "more-seeds": (more_seeds, 400), "power": (power, 200), "dropped": (dropped, 1000)}
 
 
 def main() -> None:

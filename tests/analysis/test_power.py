@@ -66,7 +66,7 @@ def test_without_luck_of_examples_it_is_the_textbook_t_test() -> None:
 
 
 def test_expected_noise_shows_what_simulated_runs_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With fewer draws than the product's, for speed. The product's `paired_difference` on simulated hits: within 15 % of the difference that is seen with 80 %."""
+    """Within 15 % of the difference that is seen with 80 %, by the product's comparison (fewer draws, for speed)."""
     monkeypatch.setattr(statistics, "bootstrap_variance", functools.partial(bootstrap_variance, draws=200))
     generator, n, examples, seed_sd, accuracy = np.random.default_rng(3), 5, 400, 0.01, 0.85
     difference = detectable(expected_noise(seed_sd, examples, accuracy), n, FIVE)
@@ -136,7 +136,7 @@ def test_three_of_four_are_settled_after_as_many_seeds_as_advised(start: int, fa
             given += 1
             assert start < outlook.low <= outlook.high
             settled += found_from(by_seed[: outlook.high], noise.examples).p < level_at(outlook.high)
-    assert given >= 20
+    assert given >= 15
     assert settled >= 0.75 * given
 
 
@@ -152,7 +152,7 @@ def test_what_seeds_cannot_settle_is_said() -> None:
     assert limited.kind == EXAMPLES
     assert limited.examples > 1000
     assert f"{limited.examples:,} in all" in describe_outlook(limited, 3)
-    many = seeds_to_settle(found_from(0.021 + 0.03 * np.array([-1.0, 0.0, 1.0])), level_after((), 10_000, FIVE))
+    many = seeds_to_settle(found_from(0.026 + 0.03 * wobble), level_after((), 10_000, FIVE))
     assert many == Outlook(MANY)
     assert "more than 100 seeds" in describe_outlook(many, 3)
 

@@ -166,17 +166,19 @@ def seeds_to_settle(
     if found.p is None or found.n < 2:
         return None
     noise, kept = measured_noise(found), found.n / (found.n + HIDDEN)
+    cautious = replace(noise, one_seed=noise.one_seed * (found.n + 1) / (found.n - 1))  # few seeds may agree by luck
     distances = [abs(found.difference)] + ([] if margin is None else [abs(found.difference + margin)])
-    clear = [distance for distance in distances if distance > _deviation(noise, found.n)]
+    clear = [distance for distance in distances if distance > _deviation(cautious, found.n)]
     if not clear:
         return Outlook(MARGIN if margin is None else MANY)
     least = found.n + 1
-    highs = [(seeds_to_confirm(noise, kept * distance, level_at, power, least), distance) for distance in clear]
+    highs = [(seeds_to_confirm(cautious, kept * distance, level_at, power, least), distance) for distance in clear]
     reached = [(high, distance) for high, distance in highs if high is not None]
     if reached:
         high, distance = min(reached)
-        return Outlook(SEEDS, seeds_to_confirm(noise, distance, level_at, power, least) or high, high)
-    return _limited_by_examples(noise, kept * max(clear), level_at, units, power)
+        low = seeds_to_confirm(noise, distance, level_at, power, least)
+        return Outlook(SEEDS, min(high, low or high), high)
+    return _limited_by_examples(cautious, kept * max(clear), level_at, units, power)
 
 
 def _limited_by_examples(noise: Noise, distance: float, level_at: LevelAt, units: int | None, power: float) -> Outlook:
