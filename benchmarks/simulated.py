@@ -36,7 +36,7 @@ class World:
     seed_sd: float = 0.01
     accuracy: float = 0.85
     shared: float = 0.80
-    own: float = 0.05
+    own: float = 0.02
 
     def arm(self, generator: np.random.Generator, difficulty: Floats, seeds: int, gain: float = 0.0) -> Floats:
         """Which examples each seed of an arm answers correctly, [seeds, examples]."""

@@ -94,7 +94,7 @@ def _spent(quantiles: Floats, share: float) -> Floats:
 def _quantiles_by_bound(looks: tuple[int, ...], most: int) -> interpolate.PchipInterpolator | None:
     """The table by which levels are turned back into risks; nearly straight on the scale of quantiles."""
     bounds = _walk(looks, most, GRID).bounds
-    known = bounds < UNREACHABLE - 1
+    known = bounds < FARTHEST  # beyond that nothing was followed; such a p counts as the smallest that was
     return interpolate.PchipInterpolator(bounds[known], np.array(GRID)[known]) if known.sum() > 1 else None
 
 

@@ -1,0 +1,278 @@
+"""How often verdicts are wrong, and advice right, in simulated studies of which the truth is known.
+
+    python benchmarks/fairness.py looks [--studies 1000]       verdicts taken again and again while seeds are added
+    python benchmarks/fairness.py more-seeds [--studies 400]   "k more seeds": settled after k?
+    python benchmarks/fairness.py power [--studies 200]        power on paper against simulated studies
+    python benchmarks/fairness.py dropped [--studies 1000]     a null that loses its worst 30 % of runs
+
+Studies are those of benchmarks/simulated.py: 1,000 test examples, an accuracy of 85 %, one point of luck by seed, unless said
+otherwise. Verdicts are the product's own at 95 %. Each prints its seed and number of studies; same seed, same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import stats
+
+from fairtune.analysis.looks import LOOKS, MOST, overall_p
+from fairtune.analysis.missing_runs import count_missing, stand_in
+from fairtune.analysis.power import (
+    EXAMPLES,
+    MANY,
+    MARGIN,
+    MOST_ADVISED,
+    SEEDS,
+    detectable,
+    expected_noise,
+    level_after,
+    seeds_to_settle,
+)
+from fairtune.analysis.statistics import PairedDifference, holm, seeds_needed
+from simulated import Floats, World, compare
+
+RISK = 0.05
+NULL = (0.0,) * 4
+LOST = 0.3
+
+
+def found_at(study: Sequence[Floats], n: int) -> list[PairedDifference]:
+    """All arms against the first, over the first n seeds."""
+    return [compare(arm[:n], study[0][:n]) for arm in study[1:]]
+
+
+def shown(p_values: Sequence[float | None]) -> list[bool]:
+    return [p is not None and p < RISK for p in holm(p_values)]
+
+
+# --- looks: each way goes through a study's looks and says which comparisons it calls, and with how many seeds.
+
+Way = Callable[[dict[int, list[float]], list[PairedDifference]], tuple[list[bool], int]]
+
+
+def _fixed(n: int) -> Way:
+    return lambda ps, _: (shown(ps[n]), n)
+
+
+def _naive(ps: dict[int, list[float]], _first: list[PairedDifference]) -> tuple[list[bool], int]:
+    """At 5 % at every look, until something shows."""
+    for n in LOOKS:
+        if any(shown(ps[n])):
+            return shown(ps[n]), n
+    return shown(ps[n]), n
+
+
+def _old_advice(ps: dict[int, list[float]], first: list[PairedDifference]) -> tuple[list[bool], int]:
+    """At 5 % with three seeds, and if nothing shows once more with as many as would make an interval narrow enough."""
+    if any(shown(ps[3])):
+        return shown(ps[3]), 3
+    needed = [n for found in first if (n := seeds_needed(found, abs(found.difference))) is not None]
+    n = min(MOST, max(4, min(needed, default=4)))
+    return shown(ps[n]), n
+
+
+def _counted(looks: tuple[int, ...], first: float = 0.0, later: float = 1.0) -> Way:
+    """O'Brien-Fleming over all looks with a share of the risk; the first look at a share of its own (0: as the others).
+
+    Goes on until every comparison is decided or the looks are over.
+    """
+
+    def go(ps: dict[int, list[float]], _first: list[PairedDifference]) -> tuple[list[bool], int]:
+        best = [1.0] * len(ps[looks[0]])
+        for place, n in enumerate(looks):
+            for arm, p in enumerate(ps[n]):
+                overall = p / first if first and place == 0 else overall_p(p, looks[: place + 1], MOST) / later
+                best[arm] = min(best[arm], overall, 1.0)
+            called = shown(best)
+            if all(called):
+                break
+        return called, n
+
+    return go
+
+
+WAYS: dict[str, Way] = {
+    "fixed n = 3": _fixed(3),
+    "fixed n = 5": _fixed(5),
+    "fixed n = 20": _fixed(20),
+    "5 % at 3, 5, 8, 12, 20": _naive,
+    "3, then 'k more seeds' as before": _old_advice,
+    "planned looks 3, 5, 8, 12, 20": _counted(LOOKS),
+    "planned looks, each seed 3 to 20": _counted(tuple(range(3, 21))),
+    "3 at 5 %, then looks 8, 12, 20": _counted((3, 8, 12, 20), first=1.0),
+    "5 at 5 %, then looks 8, 12, 20": _counted((5, 8, 12, 20), first=1.0),
+    "3 at 5 %, then looks at 2.5 %": _counted((3, 8, 12, 20), first=1.0, later=0.5),
+    "5 at 5 %, then looks at 2.5 %": _counted((5, 8, 12, 20), first=1.0, later=0.5),
+    "3 at 4 %, then looks at 1 %": _counted((3, 8, 12, 20), first=0.8, later=0.2),
+    "5 at 4 %, then looks at 1 %": _counted((5, 8, 12, 20), first=0.8, later=0.2),
+    "3 at 2.5 %, then looks at 2.5 %": _counted((3, 8, 12, 20), first=0.5, later=0.5),
+    "5 at 2.5 %, then looks at 2.5 %": _counted((5, 8, 12, 20), first=0.5, later=0.5),
+}
+
+
+def looks(studies: int, seed: int) -> None:
+    """False verdicts and power of ways to add seeds: 5 arms, 4 comparisons."""
+    print(
+        "null: % of studies with any false verdict; 1, 2, 4 points (all four arms): % of comparisons called; mean seeds"
+    )
+    print(f"{'':36} {'null':>6} {'seeds':>6}" + "".join(f" {f'{e} pt':>6} {'seeds':>6}" for e in (1, 2, 4)))
+    rows: dict[str, list[str]] = {way: [] for way in WAYS}
+    for effect, count in ((0, studies), (1, studies // 5), (2, studies // 5), (4, studies // 5)):
+        generator = np.random.default_rng([seed, effect])
+        called: dict[str, list[float]] = {way: [] for way in WAYS}
+        seeds: dict[str, list[int]] = {way: [] for way in WAYS}
+        for _ in range(count):
+            study = World().study(generator, MOST, (effect / 100,) * 4)
+            found = {n: found_at(study, n) for n in range(3, MOST + 1)}
+            ps = {n: [1.0 if f.p is None else f.p for f in at] for n, at in found.items()}
+            for way, go in WAYS.items():
+                verdicts, n = go(ps, found[3])
+                called[way].append(float(np.mean(verdicts)) if effect else float(any(verdicts)))
+                seeds[way].append(n)
+        for way in WAYS:
+            rows[way].append(f" {100 * np.mean(called[way]):6.1f} {np.mean(seeds[way]):6.1f}")
+    for way, row in rows.items():
+        print(f"{way:36}" + "".join(row))
+
+
+# --- more seeds
+
+
+def more_seeds(studies: int, seed: int) -> None:
+    """Of the comparisons that were open and got a number, how many are settled by it; one arm of the family has an effect."""
+    print(
+        "k is the upper end of the range, in all; an open comparison gets a number of seeds, or one of three other answers"
+    )
+    print(
+        f"{'start':>5} {'family':>6} {'looks':>7} {'points':>6} {'open':>5} {'number':>6} {'margin':>6} {'examples':>8} "
+        f"{'many':>5} {'median k':>9} {'settled %':>9}"
+    )
+    for start, family, effect in itertools.product((3, 5), (1, 4), (1, 2, 4)):
+        generator = np.random.default_rng([seed, start, family, effect])
+        tallies: dict[str, Counter[str]] = {"free": Counter(), "counted": Counter()}
+        ks: dict[str, list[int]] = {"free": [], "counted": []}
+        for _ in range(studies):
+            study = World().study(generator, MOST_ADVISED, (effect / 100, *NULL[: family - 1]))
+            first = found_at(study, start)
+            if shown([f.p for f in first])[0]:
+                continue
+            for looked, tally in tallies.items():
+                taken = (start,) if looked == "counted" else ()
+                outlook = seeds_to_settle(first[0], level_after(taken, family, RISK), units=1000)
+                assert outlook is not None
+                tally[outlook.kind] += 1
+                if outlook.kind == SEEDS and outlook.high is not None:
+                    ps = [1.0 if f.p is None else f.p for f in found_at(study, outlook.high)]
+                    ks[looked].append(outlook.high)
+                    tally["settled"] += shown([overall_p(p, (start, outlook.high), MOST) for p in ps] if taken else ps)[
+                        0
+                    ]
+        for looked, tally in tallies.items():
+            still_open, given = sum(tally[kind] for kind in (SEEDS, MARGIN, EXAMPLES, MANY)), tally[SEEDS]
+            print(
+                f"{start:5} {family:6} {looked:>7} {effect:6} {still_open:5} {given:6} {tally[MARGIN]:6} {tally[EXAMPLES]:8} "
+                f"{tally[MANY]:5} {np.median(ks[looked] or [math.nan]):9.0f} {100 * tally['settled'] / max(1, given):9.0f}",
+                flush=True,
+            )
+
+
+# --- power
+
+
+def power(studies: int, seed: int) -> None:
+    """The difference that is seen with 80 % on paper and in simulated studies, one arm of the family being different."""
+    print("difference seen with 80 % chance, in points: on paper, in simulated studies, and their ratio (0.85 to 1.15)")
+    print(f"{'seeds':>5} {'examples':>8} {'sd':>4} {'family':>6} {'paper':>6} {'simulated':>9} {'ratio':>6}")
+    ratios = []
+    for n, examples, sd, family in itertools.product((3, 5, 10), (400, 1821), (0.005, 0.01, 0.02), (1, 4, 7)):
+        world = World(examples, sd)
+        paper = detectable(expected_noise(sd, examples, world.accuracy), n, RISK / family)
+        generator = np.random.default_rng([seed, n, examples, round(1000 * sd), family])
+        tried, seen = (0.8, 1.0, 1.2), []
+        for factor in tried:
+            hits = 0
+            for _ in range(studies):  # a loss: gains would meet the ceiling where only large differences show
+                study = world.study(generator, n, (-factor * paper, *(0.0,) * (family - 1)))
+                hits += shown([f.p for f in found_at(study, n)])[0]
+            seen.append(stats.norm.ppf((hits + 0.5) / (studies + 1)))
+        slope, start = np.polyfit(tried, seen, 1)
+        simulated = paper * (stats.norm.ppf(0.8) - start) / slope
+        ratios.append(paper / simulated)
+        print(
+            f"{n:5} {examples:8} {100 * sd:4.1f} {family:6} {100 * paper:6.2f} {100 * simulated:9.2f} {ratios[-1]:6.2f}",
+            flush=True,
+        )
+    within = np.mean([0.85 <= ratio <= 1.15 for ratio in ratios])
+    print(f"within 15 %: {100 * within:.0f} % of {len(ratios)}; ratios {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+# --- dropped
+
+
+def dropped(studies: int, seed: int) -> None:
+    """False "better" (and true ones, at 2 and 4 points) of one comparison that loses its worst runs, by what they count as."""
+    rules = ("dropped", "worst of its arm", "worst less range", "worst of both", "chance")
+    print(
+        '% of studies that say "better" with missing runs dropped; then, those that still do with them counted as ...'
+    )
+    print(f"{'seeds':>5} {'sd':>4} {'points':>6} {'lost in':>8}" + "".join(f" {rule:>16}" for rule in rules))
+    for sd, points, n, where in itertools.product((0.01, 0.02), (0, 2, 4), (5, 10), ("ours", "both")):
+        generator, better = np.random.default_rng([seed, round(1000 * sd), points, n, len(where)]), Counter[str]()
+        count = studies if points == 0 else studies // 4
+        for _ in range(count):
+            theirs, ours = World(seed_sd=sd).study(generator, n, (points / 100,))
+            for rule in _still_better(generator, ours, theirs, where):
+                better[rule] += 1
+        shares = "".join(f" {100 * better[rule] / count:16.1f}" for rule in rules)
+        print(f"{n:5} {100 * sd:4.0f} {points:6} {where:>8}{shares}", flush=True)
+
+
+def _still_better(generator: np.random.Generator, ours: Floats, theirs: Floats, where: str) -> list[str]:
+    scores = [arm.mean(axis=1, dtype=np.float64).tolist() for arm in (ours, theirs)]
+    kept = [_lose_worst(generator, scores[0]), _lose_worst(generator, scores[1]) if where == "both" else scores[1]]
+    pairs = [place for place, pair in enumerate(zip(*kept, strict=True)) if None not in pair]
+    if len(pairs) < 2:
+        return []
+    found = compare(ours[pairs], theirs[pairs])
+    if found.p is None or found.p >= RISK or found.difference <= 0:
+        return []
+    a, b = ([score for score in arm if score is not None] for arm in kept)
+    values = {
+        "worst of its arm": (min(a), min(b)),
+        "worst less range": (stand_in(a), stand_in(b)),
+        "worst of both": (min(a + b), min(a + b)),
+        "chance": (0.5, 0.5),
+    }
+    counted = {rule: count_missing(found, *kept, pair) for rule, pair in values.items()}
+    return ["dropped"] + [rule for rule, f in counted.items() if f.p is not None and f.p < RISK and f.difference > 0]
+
+
+def _lose_worst(generator: np.random.Generator, scores: list[float]) -> list[float | None]:
+    """Without the worst 30 %, one more or less by chance where that is no whole number."""
+    lost = int(LOST * len(scores) + generator.random())
+    worst = set(np.argsort(scores)[:lost].tolist())
+    return [None if place in worst else score for place, score in enumerate(scores)]
+
+
+PARTS = {"looks": (looks, 1000), "more-seeds": (more_seeds, 400), "power": (power, 200), "dropped": (dropped, 1000)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(dest="part", required=True)
+    for name, (_, studies) in PARTS.items():
+        part = parts.add_parser(name)
+        part.add_argument("--studies", type=int, default=studies, help="simulated studies for each row or column")
+        part.add_argument("--seed", type=int, default=17)
+    chosen = parser.parse_args()
+    print(f"{chosen.part}: {chosen.studies} studies each, seed {chosen.seed}")
+    PARTS[chosen.part][0](chosen.studies, chosen.seed)
+
+
+if __name__ == "__main__":
+    main()
