@@ -1,7 +1,7 @@
 """Cautions: what a reader of a study must be told before believing it, in three grades.
 
-A *note* is good to know, a *warning* weakens what the study can show, and a *refusal* would make it worthless: such a study does not
-run unless it is forced, and then its report says so.
+A *note* is good to know, a *warning* weakens what the study can show, and a *refusal* would make it worthless: such a study does
+not run unless it is forced, and then its report says so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Caution:
 
 def caution_from_json(found: Mapping[str, Any]) -> Caution:
     """A caution as the ledger has it."""
-    return Caution(*(found[name] for name in ("grade", "code", "seen", "why", "do")), bool(found.get("forced")))
+    given = {name: found[name] for name in ("grade", "code", "seen", "why", "do")}
+    return Caution(**given, forced=bool(found.get("forced")))
 
 
 def gravest_first(found: Iterable[Caution]) -> tuple[Caution, ...]:

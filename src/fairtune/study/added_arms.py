@@ -16,7 +16,7 @@ from typing import Any
 from fairtune.settings.sections import is_nullable
 from fairtune.settings.values import LARGEST_SEED, LONGEST_NAME, RESERVED
 from fairtune.study.audit import ArmSettings, find_unmatched
-from fairtune.study.schema import Arm, Study
+from fairtune.study.schema import Study
 
 COPY = "again"
 """What the name of the copy adds to the reference's."""
@@ -59,14 +59,10 @@ def missing_controls(study: Study) -> dict[str, str]:
 
 def with_controls(study: Study, missing: Mapping[str, str]) -> Study:
     """The study with the controls that are missing, each an arm without methods."""
-    added = {name: without_methods(study.arms[arm]) for arm, name in reversed(missing.items())}
-    named = {name: added[name] for name in dict.fromkeys(missing.values())}
-    return study.model_copy(update={"arms": {**study.arms, **named}})
-
-
-def without_methods(arm: Arm) -> Arm:  # type: ignore[valid-type]
-    """An arm's settings alone."""
-    return arm.model_copy(update={"methods": (), "preset": None})  # type: ignore[attr-defined,no-any-return]
+    added: dict[str, Any] = {}
+    for arm, name in missing.items():
+        added.setdefault(name, study.arms[arm].model_copy(update={"methods": (), "preset": None}))
+    return study.model_copy(update={"arms": {**study.arms, **added}})
 
 
 def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> str:
@@ -124,7 +120,8 @@ def _free_name(wanted: str, taken: Iterable[str]) -> str:
 def _yaml(value: Any) -> str:
     """A value as a study file has it, on one line."""
     if isinstance(value, float):
-        return re.sub(r"e([-+])0*", lambda found: "e" + found[1].strip("+"), f"{value!r}")
+        number = Decimal(repr(value)).normalize()
+        return f"{number:e}".replace("e+", "e") if 0 < abs(value) < 1e-3 else f"{number:f}"
     if isinstance(value, list):
         return f"[{', '.join(map(_yaml, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:

@@ -109,7 +109,7 @@ def _verdicts(study: Study, metric: str) -> Iterator[Caution]:
             "refusal",
             "confidence-low",
             f"compare.confidence is {confidence:g}",
-            f"{as_percent(1 - confidence)} of the verdicts on methods that change nothing would be false",
+            f"up to {as_percent(1 - confidence)} of the methods that change nothing would be called better or worse",
             f"Use 0.95, or at least {LOWEST_CONFIDENCE:g}",
         )
     share = _margin_share(margin, metric)
@@ -120,8 +120,8 @@ def _verdicts(study: Study, metric: str) -> Iterator[Caution]:
             f"compare.margin is {margin if isinstance(margin, str) else f'{margin:g}'}, more than a quarter of "
             f"{METRICS[metric].title}",
             "an arm could lose most of what was learned and still be called not inferior",
-            "State the largest loss that you would accept in use, such as `1%`; a plain number is in the metric's own unit, so that "
-            "one point of accuracy is 0.01",
+            "State the largest loss that you would accept in use, such as `1%`; a plain number is in the metric's own unit, so "
+            "that one point of accuracy is 0.01",
         )
 
 
@@ -154,7 +154,7 @@ def _order(study: Study) -> Iterator[Caution]:
             "order: sequential runs one arm after the other",
             "their times are compared although they ran at different times, so a busier hour or a warmer machine looks like a "
             "slower method",
-            "Use `order: crossover` (the default), and `fairtune time` for times that are to be quoted",
+            "Use `order: crossover`, the default",
         )
 
 
@@ -175,6 +175,6 @@ def _budget(inputs: PlanInputs) -> Iterator[Caution]:
         "note",
         "small-budget",
         f"{reference} trains on {seen}",
-        f"the published {band} was reached with all of them, so that figure is out of reach here and says nothing about this baseline",
+        f"the published {band} was reached with all of them, so a lower score says nothing against this baseline",
         "Compare the arms with each other, not with published figures; or train on everything for at least one epoch",
     )

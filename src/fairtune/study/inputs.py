@@ -27,7 +27,7 @@ from fairtune.tasks.card.lengths import (
     train_counts,
 )
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
-from fairtune.tasks.overlap import SharedTexts, find_shared_documents, find_shared_texts
+from fairtune.tasks.overlap import NONE_SHARED, SharedTexts, find_shared_documents, find_shared_texts
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.counts import Counts
 
@@ -56,7 +56,7 @@ class PlanInputs:
     examples: dict[str, int]
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
-    overlap: SharedTexts = SharedTexts(0, 0)
+    overlap: SharedTexts = NONE_SHARED
 
     @property
     def model(self) -> ModelSource:
@@ -140,7 +140,7 @@ def _text(study: Study) -> PlanInputs:
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
     facts, models = task.facts(study.settings(study.compare.to)), dict.fromkeys(study.arms, model)
     # what is published is divided as published, and is read as little as possible
-    overlap = SharedTexts(0, 0) if isinstance(study.task, str) else find_shared_documents(corpus)
+    overlap = NONE_SHARED if isinstance(study.task, str) else find_shared_documents(corpus)
     return PlanInputs(study, facts, models, tokenizer, examples, (), lengths, overlap)
 
 

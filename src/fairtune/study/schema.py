@@ -97,7 +97,9 @@ class Study(Section):
         False, strict=True, description="Run although the training split is known to hold much of what is reported."
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
-    seeds: Seeds = Field((0, 1, 2, 3, 4), description="How many seeds, or a list of them; each arm runs once with each.")
+    seeds: Seeds = Field(
+        (0, 1, 2, 3, 4), description="How many seeds, or a list of them; each arm runs once with each."
+    )
     prompts: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)], ...] | None = Field(
         None,
         min_length=1,

@@ -31,6 +31,9 @@ class SharedTexts:
         return self.found / self.tested if self.tested else 0.0
 
 
+NONE_SHARED = SharedTexts(0, 0)
+
+
 def find_shared_texts(task: Task) -> SharedTexts:
     """The test examples of a task that are in its validation split too."""
     return _shared(task.splits["test"].normal, task.splits["validation"].normal)
@@ -39,7 +42,7 @@ def find_shared_texts(task: Task) -> SharedTexts:
 def find_shared_documents(corpus: Corpus) -> SharedTexts:
     """The test documents that are validation documents too; none where one source is divided, since equal texts stay together."""
     if any(corpus.parts[split].shares for split in ("validation", "test")):
-        return SharedTexts(0, 0)
+        return NONE_SHARED
     return _shared(_documents(corpus, "test"), _documents(corpus, "validation"))
 
 
