@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
-from fairtune.study.audit import ArmSettings, find_controls
+from fairtune.study.audit import ArmSettings, find_controls, find_primaries
 
 
 def planned_arms(arms: Mapping[str, tuple[Sequence[Any], dict[str, Any]]], reference: str) -> dict[str, Any]:
@@ -19,11 +19,13 @@ def planned_arms(arms: Mapping[str, tuple[Sequence[Any], dict[str, Any]]], refer
     uses = {arm: [_use(method) for method in methods] for arm, (methods, _) in arms.items()}
     known = {arm: [use for use in found if use is not None] for arm, found in uses.items()}
     controls = find_controls({arm: ArmSettings(arms[arm][1], known[arm]) for arm in arms}, reference)
+    primaries = find_primaries(controls, reference)
     return {
         arm: {
             "methods": [use.as_json() if use else method for use, method in zip(uses[arm], methods, strict=True)],
             "train": settings,
             "control": controls[arm],
+            "primary": primaries[arm],
             "idle": bool(known[arm]) and all(use.config.idle for use in known[arm]),
             "step_factor": math.prod((use.config.step_factor for use in known[arm]), start=1.0),
         }

@@ -92,6 +92,28 @@ def test_plan_shows_order_and_audit(study: Path) -> None:
     assert answer["differences"][0]["setting"] == "lr"
 
 
+def test_plan_says_what_to_know_before_the_first_run(study: Path) -> None:
+    shown = " ".join(call("plan", study).stdout.split())
+    assert "Warning: seeds: two seeds per arm: two seeds settle nothing" in shown
+    assert "Add the arm `baseline-lr-1e-3: {lr: 0.001}`" in shown
+    answer = json.loads(call("plan", study, "--json").stdout)
+    assert {caution["code"] for caution in answer["cautions"]} >= {"few-seeds", "no-control"}
+    assert answer["arms"]["oelm"]["primary"] == "baseline"
+
+
+def test_a_plan_that_is_refused_can_be_forced(study: Path) -> None:
+    words = ["plan", study, "--set", "compare.confidence=0.6", "--set", "compare.margin=30%"]
+    refused = call(*words)
+    assert refused.exit_code == 2
+    assert refused.stderr.count("refused: ") == 2
+    assert refused.stderr.endswith("`--force` runs it all the same, and the report will say so.\n")
+    problems = json.loads(call(*words, "--json").stdout)["problems"]
+    assert [problem["code"] for problem in problems] == ["confidence-low", "margin-large"]
+    forced = call(*words, "--force")
+    assert forced.exit_code == 0
+    assert forced.stdout.count("Refused, but forced: ") == 2
+
+
 def test_plan_estimates_from_a_measurement(study: Path) -> None:
     answer = json.loads(call("plan", study, "--estimate", "--json").output)["estimate"]
     assert set(answer["seconds_per_run"]) == {"baseline", "oelm"}

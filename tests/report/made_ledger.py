@@ -9,8 +9,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from made_card import made_card
 from tests.planned import planned_arms
+from tests.report.made_card import made_card
 from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results

@@ -18,6 +18,7 @@ from fairtune.core.console import Console
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.files import finite
 from fairtune.core.printable import LINES, printable, printable_json
+from fairtune.study.cautions import RefusedPlan
 from fairtune.study.problems import StudyError
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130
@@ -30,6 +31,9 @@ Overrides = Annotated[
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use one of the study's profiles.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The folder that keeps the runs.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Go on with a study that is refused as worthless; plan and report say so.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
 
 
@@ -57,7 +61,7 @@ def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
             verb(*args, **kwargs)
         except FairtuneError as error:
             if kwargs.get("as_json"):
-                problems = error.as_json() if isinstance(error, StudyError) else []
+                problems = error.as_json() if isinstance(error, StudyError | RefusedPlan) else []
                 print_json({"error": str(error), "problems": problems})
             for line in printable(str(error), LINES).splitlines():
                 print_note(f"fairtune: {line}")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairtune.cli.command import (
     AsJson,
+    Force,
     Overrides,
     Profile,
     StudyFile,
@@ -17,6 +18,7 @@ from fairtune.cli.command import (
     print_json,
     report_errors,
 )
+from fairtune.core.cautions import GRADES, Grade
 from fairtune.methods.config import MethodUse
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
@@ -25,6 +27,14 @@ from fairtune.tasks import TaskFacts
 Estimate = Annotated[
     bool, typer.Option("--estimate", help="Measure a few steps of each arm, and say how long all will take.")
 ]
+AddControls = Annotated[
+    bool,
+    typer.Option(
+        "--add-controls",
+        help="Add the controls that are missing, as `controls: true` does, and print their lines for the file.",
+    ),
+]
+TITLES: dict[Grade, str] = {"refusal": "Refused, but forced", "warning": "Warning", "note": "Note"}
 
 
 @report_errors
@@ -32,11 +42,14 @@ def plan(
     file: StudyFile,
     overrides: Overrides = None,
     profile: Profile = None,
+    add_controls: AddControls = False,
+    force: Force = False,
     estimate: Estimate = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a study without running them."""
-    found = make_plan(load_study(file, overrides or [], profile))
+    study = load_study(file, overrides or [], profile)
+    found = make_plan(study.model_copy(update={"controls": study.controls or add_controls}), force)
     costs = None
     if estimate:
         from fairtune.execution.cost_estimate import estimate_costs
@@ -84,11 +97,19 @@ def _show(plan: Plan) -> None:
     out.print(table)
     out.print(Text.assemble("\n", ("Audit", "bold"), ": differences between arms that are not methods"))
     for difference in plan.differences:
-        out.print(f"  {difference}", soft_wrap=True)
+        out.print(Text(f"  {difference}"), soft_wrap=True)
     if not plan.differences:
         out.print("  none")
     for note in plan.notes:
         out.print(Text.assemble("\n", ("Warning", "bold"), f": {note}"), soft_wrap=True)
+    for grade in GRADES:
+        for caution in plan.cautions:
+            if caution.grade == grade:
+                out.print(Text.assemble("\n", (TITLES[grade], "bold"), f": {caution}"), soft_wrap=True)
+    if plan.added:
+        out.print(Text.assemble("\n", ("Added controls", "bold"), "; for the file, under `arms`:"))
+        for line in plan.added.values():
+            out.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _size(task: TaskFacts, split: str) -> str:

@@ -43,7 +43,8 @@ class Caution:
 
 def caution_from_json(found: Mapping[str, Any]) -> Caution:
     """A caution as the ledger has it."""
-    return Caution(*(found[name] for name in ("grade", "code", "seen", "why", "do")), bool(found.get("forced")))
+    given = {name: found[name] for name in ("grade", "code", "seen", "why", "do")}
+    return Caution(**given, forced=bool(found.get("forced")))
 
 
 def gravest_first(found: Iterable[Caution]) -> tuple[Caution, ...]:

@@ -1,7 +1,8 @@
 """The audit: every difference between arms that is not a method, each a rival explanation of a result; and each arm's control.
 
 The control is the arm that it is fairest to compare with, decided once, when the study is planned: this arm's very settings without
-the effect of its methods, which is the arm in which they only look on, else one without methods.
+the effect of its methods, which is the arm in which they only look on, else one without methods. With it an arm's primary
+comparison is made; where there is none, with the reference.
 """
 
 from __future__ import annotations
@@ -65,6 +66,17 @@ def _control(arms: Mapping[str, ArmSettings], arm: str, reference: str) -> str |
     return next((a for a in alike if not arms[a].methods), None)
 
 
+def find_primaries(controls: Mapping[str, str | None], reference: str) -> dict[str, str | None]:
+    """The arm with which each is compared, by which it is ranked and judged; None for the reference itself."""
+    return {arm: None if arm == reference else control or reference for arm, control in controls.items()}
+
+
+def find_unmatched(arms: Mapping[str, ArmSettings], reference: str) -> tuple[str, ...]:
+    """The arms whose methods and settings cannot be told apart: they have no control, nor the reference's settings."""
+    controls, base = find_controls(arms, reference), arms[reference].settings
+    return tuple(arm for arm, own in arms.items() if own.methods and not controls[arm] and own.settings != base)
+
+
 @dataclass(frozen=True)
 class Difference:
     """A setting in which an arm differs from the arm it is compared to.
@@ -72,6 +84,7 @@ class Difference:
     Args:
         control: the fair comparison, if the study has it: this arm's settings without the effect of its methods; an arm without
             methods is its own.
+        add: the line of a study file that would add a control, where there is none.
     """
 
     arm: str
@@ -80,31 +93,41 @@ class Difference:
     value: Any
     reference_value: Any
     control: str | None
+    add: str | None = None
 
     def __str__(self) -> str:
-        ours, theirs = _text(self.setting, self.value), _text(self.setting, self.reference_value)
+        ours, theirs = setting_text(self.setting, self.value), setting_text(self.setting, self.reference_value)
         found = f"{self.arm}: {self.setting} is {ours}, {self.reference} has {theirs}"
         if self.control == self.arm:
             return f"{found}; this arm is itself the control for that"
         if self.control:
             return f"{found}; like with like: compare with {self.control}"
-        return f"{found}; no arm without methods has these settings, so method and setting cannot be told apart"
+        apart = f"{found}; no arm without methods has these settings, so method and setting cannot be told apart"
+        return f"{apart}; add the arm `{self.add}`" if self.add else apart
 
 
-def find_differences(arms: Mapping[str, ArmSettings], reference: str) -> tuple[Difference, ...]:
-    """All differences from the reference arm that are not methods."""
+def find_differences(
+    arms: Mapping[str, ArmSettings], reference: str, missing: Mapping[str, str] | None = None
+) -> tuple[Difference, ...]:
+    """All differences from the reference arm that are not methods.
+
+    Args:
+        missing: of arms without a control, the line of a study file that would add one.
+    """
     controls, base = find_controls(arms, reference), arms[reference].settings
     found = []
     for arm, own in arms.items():
         control = controls[arm] if own.methods else arm
         changed = [setting for setting, value in own.settings.items() if value != base[setting]]
         found += [
-            Difference(arm, reference, setting, own.settings[setting], base[setting], control) for setting in changed
+            Difference(arm, reference, setting, own.settings[setting], base[setting], control, (missing or {}).get(arm))
+            for setting in changed
         ]
     return tuple(found)
 
 
-def _text(setting: str, value: Any) -> str:
+def setting_text(setting: str, value: Any) -> str:
+    """A setting's value as messages show it."""
     if value is None:
         return "the model's own" if setting == "attention" else "none"
     return f"{value:g}" if isinstance(value, float) else str(value)

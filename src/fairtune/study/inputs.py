@@ -27,6 +27,7 @@ from fairtune.tasks.card.lengths import (
     train_counts,
 )
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
+from fairtune.tasks.overlap import NONE_SHARED, SharedTexts, find_shared_documents, find_shared_texts
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.counts import Counts
 
@@ -45,6 +46,7 @@ class PlanInputs:
         examples: training examples of each arm: rows of a task, or blocks of text.
         notes: what a reader of its results must be told.
         lengths: what `max_length` became where it was not a number, and why.
+        overlap: test texts that are validation texts too.
     """
 
     study: Study
@@ -54,6 +56,7 @@ class PlanInputs:
     examples: dict[str, int]
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
+    overlap: SharedTexts = NONE_SHARED
 
     @property
     def model(self) -> ModelSource:
@@ -113,7 +116,7 @@ def _classification(study: Study) -> PlanInputs:
         reasons += [line if len(arms) == len(study.arms) else f"{model.name}: {line}" for line in lengths]
     facts, in_order = data.facts(), {arm: models[arm] for arm in study.arms}
     examples = dict.fromkeys(study.arms, facts.rows["train"])
-    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons))
+    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons), find_shared_texts(data))
 
 
 def _sharing_a_model(study: Study) -> list[list[str]]:
@@ -136,7 +139,9 @@ def _text(study: Study) -> PlanInputs:
     task = TextTask(corpus, tokenizer_folder(Path(tokenizer.folder), padding=False))
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
     facts, models = task.facts(study.settings(study.compare.to)), dict.fromkeys(study.arms, model)
-    return PlanInputs(study, facts, models, tokenizer, examples, (), lengths)
+    # what is published is divided as published, and is read as little as possible
+    overlap = NONE_SHARED if isinstance(study.task, str) else find_shared_documents(corpus)
+    return PlanInputs(study, facts, models, tokenizer, examples, (), lengths, overlap)
 
 
 def text_of(corpus: Corpus) -> TrainingText:

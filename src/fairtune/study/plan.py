@@ -7,9 +7,10 @@ import json
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fairtune.core.cautions import Caution
 from fairtune.core.plugins import Plugin, plugin_of
 from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
@@ -17,7 +18,16 @@ from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_controls, find_differences
+from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
+from fairtune.study.audit import (
+    ArmSettings,
+    Difference,
+    arm_settings,
+    find_controls,
+    find_differences,
+    find_primaries,
+)
+from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.schema import Study
 from fairtune.tasks import TaskFacts
@@ -61,6 +71,10 @@ class Plan:
         models: what each arm starts from.
         arms: the settings by which it is decided what differs between them, and which is whose control.
         controls: of each arm, the arm that it is fairest to compare with; None where there is none.
+        primaries: of each arm, the arm that it is compared with: its control, else the reference; None for the reference itself.
+        cautions: what to know before the first run is believed; refusals only where they were overruled.
+        copy: the arm that is the reference once more, with other random numbers.
+        added: the controls that were added, each with its line of a study file.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         plugins: that a method or the task of some run comes from.
     """
@@ -77,6 +91,10 @@ class Plan:
     lengths: tuple[str, ...] = ()
     tokenizer: TokenizerSource | None = None
     plugins: tuple[Plugin, ...] = ()
+    primaries: dict[str, str | None] = field(default_factory=dict)
+    cautions: tuple[Caution, ...] = ()
+    copy: str | None = None
+    added: dict[str, str] = field(default_factory=dict)
 
     @property
     def model(self) -> ModelSource:
@@ -101,7 +119,9 @@ class Plan:
             "runs": [asdict(run) for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
             "notes": list(self.notes),
+            "cautions": [caution.as_json() for caution in self.cautions],
             "lengths": list(self.lengths),
+            **({"added": dict(self.added)} if self.added else {}),
             **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
 
@@ -111,17 +131,40 @@ class Plan:
             "methods": [use.as_json() for use in uses],
             "train": dict(self.arms[arm].settings),
             "control": self.controls[arm],
+            "primary": self.primaries[arm],
+            **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
             "idle": bool(uses) and all(use.config.idle for use in uses),
             "step_factor": math.prod((use.config.step_factor for use in uses), start=1.0),
         }
 
 
-def make_plan(study: Study) -> Plan:
-    """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1."""
+def make_plan(study: Study, force: bool = False) -> Plan:
+    """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1.
+
+    Args:
+        force: plan it although it would be refused; its cautions then say so.
+
+    Raises:
+        RefusedPlan: its results would be worthless.
+        FairtuneError: its data or its model cannot be used.
+    """
+    missing = missing_controls(study)
+    lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
+    added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
+    study, copy = with_copy(with_controls(study, missing if study.controls else {}))
     inputs = find_inputs(study)
-    study, task = inputs.study, inputs.task
+    study, task, reference = inputs.study, inputs.task, inputs.study.compare.to
+    arms = arm_settings(study, inputs.models)
+    controls = {arm: reference if arm == copy else found for arm, found in find_controls(arms, reference).items()}
+    primaries = find_primaries(controls, reference)
+    cautions = require_allowed(find_cautions(inputs, arms, primaries, lines, copy), force)
     shared = {arm: _settings(inputs, arm) for arm in study.arms}
-    keys = {(arm, seed): {**shared[arm], "seed": seed} for arm in study.arms for seed in study.seeds}
+    others = copy_seeds(study.seeds) if copy else {}
+    keys = {
+        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed}
+        for arm in study.arms
+        for seed in study.seeds
+    }
     plan_hash = _hash(
         {
             "runs": [[arm, seed, settings] for (arm, seed), settings in keys.items()],
@@ -141,20 +184,23 @@ def make_plan(study: Study) -> Plan:
             f"|model:{model.name}@{model.identity[:8]}{tokenizer}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
-    arms = arm_settings(study, inputs.models)
     return Plan(
         study,
         task,
         inputs.models,
         tuple(runs),
         arms,
-        find_differences(arms, study.compare.to),
-        find_controls(arms, study.compare.to),
+        find_differences(arms, reference, lines),
+        controls,
         plan_hash,
         inputs.notes,
         inputs.lengths,
         inputs.tokenizer,
         tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
+        primaries,
+        cautions,
+        copy,
+        added,
     )
 
 

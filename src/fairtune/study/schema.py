@@ -97,7 +97,9 @@ class Study(Section):
         False, strict=True, description="Run although the training split is known to hold much of what is reported."
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
-    seeds: Seeds = Field((0, 1, 2), description="How many seeds, or a list of them; each arm runs once with each.")
+    seeds: Seeds = Field(
+        (0, 1, 2, 3, 4), description="How many seeds, or a list of them; each arm runs once with each."
+    )
     prompts: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)], ...] | None = Field(
         None,
         min_length=1,
@@ -109,6 +111,18 @@ class Study(Section):
         min_length=1,
         max_length=MOST_ARMS,
         description="The ways to train that are compared, by name; or a list of named arms, taken as they are.",
+    )
+    controls: bool = Field(
+        False,
+        strict=True,
+        description="Add a control for every arm whose methods and settings could not be told apart: an arm without methods with "
+        "the same settings.",
+    )
+    aa: bool = Field(
+        False,
+        strict=True,
+        description="Add a second copy of the arm that the others are compared to, with other random numbers: what it differs by "
+        "is noise.",
     )
     order: Literal["crossover", "sequential", "random"] = Field(
         "crossover",

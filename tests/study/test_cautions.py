@@ -1,0 +1,233 @@
+"""Cautions before the first run: a sound study gets none, and each fault gets its own, in words that help."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.core.cautions import Caution
+from fairtune.core.errors import FairtuneError
+from fairtune.study.cautions import RefusedPlan
+from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
+from fairtune.study.yaml_tree import parse_yaml
+
+QK = [{"orthogonal_qk": {"init": "headwise"}}]
+KEEP = [{"orthogonal_qk": {"init": "keep"}}]
+ARMS: dict[str, Any] = {"baseline": {}, "freeze-pretrained": {"methods": KEEP}, "oelm": {"methods": QK}}
+GPT: dict[str, Any] = {"model": {"preset": "gpt-mini", "context": 128}, "tokenizer": {"train": 300}}
+
+
+@pytest.fixture
+def source(tiny_model: Path, tiny_task: Any) -> dict[str, Any]:
+    """A study that nothing is wrong with."""
+    return {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": ARMS}
+
+
+def plan(source: dict[str, Any], force: bool = False, **changes: Any) -> Plan:
+    return make_plan(load_study({**source, **changes}), force)
+
+
+def only(made: Plan) -> Caution:
+    (caution,) = made.cautions
+    return caution
+
+
+def test_a_sound_study_gets_none(source: dict[str, Any]) -> None:
+    made = plan(source)
+    assert made.cautions == ()
+    assert made.as_json()["cautions"] == []
+    assert len(made.study.seeds) == 5, "by default"
+
+
+def copied_rows(tiny_task: Any, folder: Path, rows: int) -> str:
+    """The validation file with so many rows of the test file in place of its own, in other case and spacing."""
+    with tiny_task.validation.open(encoding="utf-8") as own, tiny_task.test.open(encoding="utf-8") as test:
+        kept, taken = list(csv.reader(own)), list(csv.reader(test))
+    kept[1 : rows + 1] = [[text.upper().replace(" ", "  "), label] for text, label in taken[1 : rows + 1]]
+    file = folder / "validation.csv"
+    with file.open("w", encoding="utf-8", newline="") as out:
+        csv.writer(out).writerows(kept)
+    return str(file)
+
+
+def test_the_same_file_for_validation_and_test_is_refused(source: dict[str, Any]) -> None:
+    task = {**source["task"], "validation": source["task"]["test"]}
+    with pytest.raises(RefusedPlan) as refused:
+        plan(source, task=task)
+    text = str(refused.value)
+    assert "60 of the 60 test texts (100.0 %) are in the validation split too" in text
+    assert "selected on what is then reported" in text
+    assert "dedupe" not in text, "it would leave nothing to select by"
+    assert text.endswith("`--force` runs it all the same, and the report will say so.")
+
+
+@pytest.mark.parametrize(("rows", "grade"), [(6, "warning"), (7, "refusal")])
+def test_texts_shared_by_validation_and_test_are_refused_above_a_tenth(
+    source: dict[str, Any], tiny_task: Any, tmp_path: Path, rows: int, grade: str
+) -> None:
+    task = {**source["task"], "validation": copied_rows(tiny_task, tmp_path, rows)}
+    caution = only(plan(source, True, task=task))
+    assert (caution.code, caution.grade, caution.forced) == ("splits-overlap", grade, grade == "refusal")
+    assert f"{rows} of the 60 test texts" in caution.seen
+    assert plan(source, task=task, dedupe=True).cautions == (), "as it says"
+
+
+def test_documents_of_a_language_model_are_counted_too(tmp_path: Path) -> None:
+    for split, first in (("train", 0), ("validation", 100), ("test", 100)):
+        texts = [f"Story {number} tells of a cat and of {number} dogs." for number in range(first, first + 40)]
+        (tmp_path / f"{split}.txt").write_text("\n\n".join(texts))
+    files = {split: str(tmp_path / f"{split}.txt") for split in ("train", "validation", "test")}
+    task = {"name": "stories", "kind": "language_model", **files}
+    study = {"study": "s", "task": task, **GPT, "train": {"max_length": 32}, "arms": {"baseline": {}}}
+    with pytest.raises(RefusedPlan, match="40 of the 40 test documents"):
+        plan(study)
+
+
+@pytest.mark.parametrize(
+    ("compare", "code"),
+    [
+        ({"confidence": 0.79}, "confidence-low"),
+        ({"margin": "26%"}, "margin-large"),
+        ({"margin": 0.26}, "margin-large"),
+        ({"margin": 1.5}, "margin-large"),
+    ],
+)
+@pytest.mark.parametrize("metric", ["accuracy", "mcc"])
+def test_verdicts_that_anything_would_get_are_refused(
+    source: dict[str, Any], compare: dict[str, Any], code: str, metric: str
+) -> None:
+    task = {**source["task"], "metric": metric}
+    with pytest.raises(RefusedPlan) as refused:
+        plan(source, compare=compare, task=task)
+    assert [caution.code for caution in refused.value.refusals] == [code]
+    forced = plan(source, True, compare=compare, task=task)
+    assert only(forced) == Caution(**{**vars(refused.value.refusals[0]), "forced": True})
+    assert forced.as_json()["cautions"][0]["forced"] is True
+
+
+@pytest.mark.parametrize("compare", [{"confidence": 0.8}, {"margin": "25%"}, {"margin": 0.25}])
+def test_verdicts_at_the_limit_are_allowed(source: dict[str, Any], compare: dict[str, Any]) -> None:
+    assert plan(source, compare=compare).cautions == ()
+
+
+def test_all_refusals_are_told_at_once_and_cautions_change_no_hash(source: dict[str, Any]) -> None:
+    compare = {"confidence": 0.6, "margin": "50%"}
+    with pytest.raises(FairtuneError) as refused:
+        plan(source, compare=compare)
+    assert str(refused.value).count("refused: ") == 2
+    assert plan(source, True).hash == plan(source).hash
+
+
+def test_arms_that_run_at_different_times_are_warned_about(source: dict[str, Any]) -> None:
+    caution = only(plan(source, order="sequential"))
+    assert (caution.code, caution.grade) == ("order-sequential", "warning")
+    assert "busier hour" in caution.why
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_one_or_two_seeds_are_warned_about(source: dict[str, Any], seeds: int) -> None:
+    caution = only(plan(source, seeds=seeds))
+    assert (caution.code, caution.grade) == ("few-seeds", "warning")
+    assert ("settle nothing" if seeds == 2 else "no verdict at all") in caution.why
+    assert plan(source, seeds=3).cautions == ()
+
+
+def test_a_reference_alone_with_its_settings_is_warned_about(source: dict[str, Any]) -> None:
+    others = {arm: {"lr": 1e-4, **ARMS[arm]} for arm in ("freeze-pretrained", "oelm")}
+    caution = only(plan(source, arms={"baseline": {}, "fast": {"lr": 1e-4}, **others}))
+    assert (caution.code, caution.grade) == ("reference-alone", "warning")
+    assert "baseline (lr 2e-05)" in caution.seen
+    assert "`compare: {to: fast}`" in caution.do
+    assert plan(source, arms={"baseline": {}, "fast": {"lr": 1e-4}}).cautions == (), "a comparison of settings"
+
+
+def test_an_arm_without_control_is_warned_about_with_the_line_that_helps(source: dict[str, Any]) -> None:
+    arms = {**ARMS, "focal": {"lr": 1e-4, "methods": ["focal"]}, "fgm": {"lr": 1e-4, "methods": ["fgm"]}}
+    caution = only(plan(source, arms=arms))
+    assert (caution.code, caution.grade) == ("no-control", "warning")
+    assert caution.seen.startswith("focal and fgm: lr is 0.0001, not 2e-05")
+    assert "method and lr cannot be told apart" in caution.why
+    assert "`baseline-lr-1e-4: {lr: 1e-4}`" in caution.do
+    assert "--add-controls" in caution.do
+    assert plan(source, arms=arms, controls=True).cautions == ()
+
+
+@pytest.mark.parametrize("own", [{"lr": 1e-4}, {}])
+def test_new_and_frozen_weights_need_an_arm_that_only_freezes(source: dict[str, Any], own: dict[str, Any]) -> None:
+    part = [{"orthogonal_qk": {"init": "normal", "layers": [1], "parts": ["q"]}}]
+    arms = {"baseline": {}, "control": own, "focal": {"methods": ["focal"]}, "new": {**own, "methods": part}}
+    cautions = [caution for caution in plan(source, arms=arms).cautions if caution.code == "no-freezing-control"]
+    assert [caution.grade for caution in cautions] == ["warning"]
+    line = cautions[0].do.removeprefix("Add the arm `").removesuffix("`")
+    added = parse_yaml(line).data
+    assert added["freeze-pretrained"] == {
+        **own,
+        "methods": [{"orthogonal_qk": {"init": "keep", "layers": [1], "parts": ["q"]}}],
+    }
+    codes = [caution.code for caution in plan(source, arms={**arms, **added}).cautions]
+    assert "no-freezing-control" not in codes
+    trainable = {"orthogonal_qk": {"init": "normal", "freeze": False}}
+    assert plan(source, arms={"baseline": {}, "new": {"methods": [trainable]}}).cautions == ()
+
+
+def test_steps_of_unequal_work_are_warned_about(source: dict[str, Any]) -> None:
+    caution = only(plan(source, arms={**ARMS, "small": {"batch_size": 8, "accumulate": 4}}))
+    assert (caution.code, caution.grade) == ("unequal-steps", "warning")
+    assert caution.seen == "small and baseline: batch_size 8 and 32 and accumulate 4 and 1"
+
+
+def test_arms_scored_on_other_examples_are_warned_about(source: dict[str, Any]) -> None:
+    caution = only(plan(source, arms={**ARMS, "few": {"eval_examples": 20}}))
+    assert (caution.code, caution.grade) == ("unequal-scoring", "warning")
+
+
+def test_a_baseline_with_methods_is_warned_about(source: dict[str, Any]) -> None:
+    arms = {"baseline": {"methods": QK}, "kept": {"methods": KEEP}, "plain": {}}
+    caution = only(plan(source, arms=arms))
+    assert (caution.code, caution.grade) == ("reference-methods", "warning")
+    assert "orthogonal_qk" in caution.seen
+    chosen = only(plan(source, arms=ARMS, compare={"to": "oelm"}))
+    assert (chosen.code, chosen.grade) == ("reference-methods", "note"), "somebody's own choice"
+
+
+def test_two_arms_of_the_same_runs_are_noted(source: dict[str, Any]) -> None:
+    caution = only(plan(source, arms={**ARMS, "baseline-trainable": {}}))
+    assert (caution.code, caution.grade) == ("same-runs", "note")
+    assert "`aa: true`" in caution.do
+    assert plan(source, aa=True).cautions == ()
+
+
+def test_a_classifier_without_causal_mask_in_all_arms_is_noted(source: dict[str, Any]) -> None:
+    gpt = {**source, **GPT, "train": {"max_length": 32}}
+    both = {"baseline": {"attention": "bidirectional"}, "focal": {"attention": "bidirectional", "methods": ["focal"]}}
+    caution = only(plan(gpt, arms=both))
+    assert (caution.code, caution.grade) == ("bidirectional", "note")
+    assert "not a language model's attention" in caution.why
+    some = plan(gpt, arms={**both, "causal": {"attention": "causal"}})
+    assert "bidirectional" not in [found.code for found in some.cautions]
+    assert [d.setting for d in some.differences] == ["attention"], "which the audit names"
+
+
+@pytest.mark.parametrize(
+    ("train", "seen"),
+    [({"examples": 99}, "99 of 200 training examples"), ({"epochs": 0.5}, "0.57 of an epoch"), ({"steps": 7}, None)],
+)
+def test_a_budget_too_small_for_a_published_figure_is_noted(
+    source: dict[str, Any], tiny_model: Path, tmp_path: Path, train: dict[str, Any], seen: str | None
+) -> None:
+    folder = shutil.copytree(tiny_model, tmp_path / "bert-base-uncased")
+    task = {**source["task"], "name": "sst2"}
+    found = plan(source, task=task, model=str(folder), train=train).cautions
+    if seen is None:
+        assert found == ()
+        return
+    (caution,) = found
+    assert (caution.code, caution.grade) == ("small-budget", "note")
+    assert seen in caution.seen
+    assert "92.7 to 93.2 %" in caution.why
+    assert plan(source, train=train).cautions == (), "nothing is published of this task"
