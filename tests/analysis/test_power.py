@@ -29,7 +29,7 @@ from fairtune.analysis.power import (
 )
 from fairtune.analysis.power_sentences import describe_outlook, describe_power, describe_shares
 from fairtune.analysis.resampling import Classified, bootstrap_variance
-from fairtune.analysis.statistics import PairedDifference, _freedom, paired_difference
+from fairtune.analysis.statistics import PairedDifference, freedom, paired_difference
 
 FIVE = 0.05
 
@@ -38,7 +38,7 @@ def found_from(by_seed: np.ndarray, examples: float = 0.0) -> PairedDifference:
     """A comparison with a known share of examples; the seeds' as found."""
     n, difference = len(by_seed), float(np.mean(by_seed))
     seeds = float(np.var(by_seed, ddof=1)) / n
-    total, df = seeds + examples, _freedom(n, seeds, seeds + examples)
+    total, df = seeds + examples, freedom(n, seeds, seeds + examples)
     half = float(stats.t.ppf(0.975, df)) * math.sqrt(total)
     p = float(2 * stats.t.sf(abs(difference) / math.sqrt(total), df))
     return PairedDifference(n, difference, difference - half, difference + half, p, seeds, total, df, 0.95)

@@ -212,7 +212,7 @@ def test_a_real_effect_of_8_points_is_found() -> None:
 
 def made(n: int, seed_variance: float, total_variance: float, difference: float = 0.0) -> PairedDifference:
     """A difference with the given variances, of the mean, and the p that follows from them."""
-    df = statistics._freedom(n, seed_variance, total_variance)
+    df = statistics.freedom(n, seed_variance, total_variance)
     p = min(1.0, 2 * statistics._upper_tail(abs(difference), total_variance, df))
     return PairedDifference(n, difference, -1.0, 1.0, p, seed_variance, total_variance, df, 0.95)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from fairtune.analysis.collapses import chance_score, is_collapsed
 from fairtune.analysis.ledger_runs import LedgerRun, difference_of
+from fairtune.analysis.missing_runs import count_missing, stand_in
 from fairtune.analysis.registration import Registration
 from fairtune.analysis.resampling import compared_value, scored
-from fairtune.analysis.statistics import PairedDifference, no_difference, paired_difference, with_counted
+from fairtune.analysis.statistics import PairedDifference, no_difference, paired_difference
 from fairtune.analysis.verdicts import Schedule, Verdict
 from fairtune.core.errors import LedgerError
 from fairtune.settings.metrics import METRICS, title_of
@@ -89,6 +90,8 @@ class ComparedStudy(Protocol):
     """What comparing takes of a study's results."""
 
     @property
+    def folder(self) -> Path: ...
+    @property
     def plan(self) -> dict[str, Any]: ...
     @property
     def metric(self) -> str: ...
@@ -131,7 +134,9 @@ class ArmPair:
         if not pairs:
             return no_difference(0, confidence)
         if reason := difference_of([run.test for pair in pairs for run in pair]):
-            raise LedgerError(f"runs of {self.arm} and {self.other} {reason}; they cannot be compared.")
+            raise LedgerError(
+                f"{self.study.folder}: runs of {self.arm} and {self.other} {reason}; they cannot be compared."
+            )
         diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[metric])]
         if diverged:
             names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
@@ -181,36 +186,37 @@ class ArmPair:
         ours, theirs = ([pair[side].metrics[metric] for pair in self.pairs] for side in (0, 1))
         return (float(np.mean(ours)), float(np.mean(theirs))) if ours else (math.nan, math.nan)
 
-    def counted(self, found: PairedDifference, how: str) -> PairedDifference:
-        """The difference with every run that ended without a score counted as the worst of its arm, or as no learning at all."""
-        if not self.missing or found.p is None:
+    def counted(self, found: PairedDifference, as_chance: bool) -> PairedDifference:
+        """The difference with every run counted that ended without a score.
+
+        Args:
+            as_chance: as a model that learned nothing; else as far below the worst of its arm as the best lies above it.
+        """
+        lost = [run for run in self.study.runs if run.arm in (self.arm, self.other) and _is_lost(run)]
+        seeds = sorted({run.seed for run in lost} - {ours.seed for ours, _ in self.pairs})
+        if not seeds or found.p is None:
             return found
-        scores = {arm: self._scores(arm, how) for arm in (self.arm, self.other)}
-        lost = {int(name.rpartition("-")[2]) for name in self.missing}
-        shared = {ours.seed for ours, _ in self.pairs}
-        return with_counted(
-            found,
-            [
-                scores[self.arm][seed] - scores[self.other][seed]
-                for seed in sorted(lost - shared)
-                if self._known(scores, seed)
-            ],
-        )
+        scores = [{run.seed: self._value(run) for run in self.study.finished(arm)} for arm in (self.arm, self.other)]
+        kept = [
+            seed for seed in seeds if all(seed in known or self._lost(arm, seed) for arm, known in self._sides(scores))
+        ]
+        ours, theirs = ([known.get(seed) for seed in kept] for known in scores)
+        values = tuple(self._stand_in(list(known.values()), as_chance) for known in scores)
+        return count_missing(found, ours, theirs, (values[0], values[1]))
 
-    def _known(self, scores: Mapping[str, Mapping[int, float]], seed: int) -> bool:
-        return all(seed in scores[arm] for arm in (self.arm, self.other))
+    def _sides(self, scores: list[dict[int, float]]) -> list[tuple[str, dict[int, float]]]:
+        return list(zip((self.arm, self.other), scores, strict=True))
 
-    def _scores(self, arm: str, how: str) -> dict[int, float]:
+    def _lost(self, arm: str, seed: int) -> bool:
+        return any(run.arm == arm and run.seed == seed and _is_lost(run) for run in self.study.runs)
+
+    def _stand_in(self, finished: list[float], as_chance: bool) -> float:
         metric = self.study.metric
-        finished = self.study.finished(arm)
-        known = {run.seed: self._value(run) for run in finished}
-        if not known:
-            return known
-        worst = max(known.values()) if METRICS[metric].lower_is_better else min(known.values())
-        chance = chance_score(finished[0].test, metric, self.study.vocabulary) if how == "chance" else None
-        value = worst if chance is None else compared_value(chance, metric)
-        lost = [run.seed for run in self.study.runs if run.arm == arm and _is_lost(run)]
-        return {**known, **dict.fromkeys(lost, value)}
+        if as_chance:
+            chance = chance_score(self.pairs[0][0].test, metric, self.study.vocabulary)
+            if chance is not None:
+                return compared_value(chance, metric)
+        return stand_in(finished, METRICS[metric].lower_is_better)
 
     def learned(self) -> set[int] | None:
         """Shared seeds in which both arms learned; None where all did."""

@@ -129,15 +129,17 @@ def _hold(
     """Verdicts as far as they do not hang on runs that are missing, or on seeds that were left out."""
     dropped = study.registration.dropped if not study.registration.reanalysed else ()
     held = list(verdicts)
-    for how in ("worst", "chance"):
-        counted = judge([pair.counted(one, how) for pair, one in zip(made, found, strict=True)])
+    for as_chance in (False, True):
+        counted = judge([pair.counted(one, as_chance) for pair, one in zip(made, found, strict=True)])
         for place, pair in enumerate(made):
             verdict, other = held[place], counted[place]
-            if pair.missing and verdict.settled and other.word not in SURVIVES[verdict.word]:
-                as_what = "the worst of its arm" if how == "worst" else "a model that learned nothing"
-                held[place] = replace(
-                    verdict, word=NOT_SHOWN, note=_hangs_on(pair.missing, verdict.word, as_what, other.word)
-                )
+            if not pair.missing or not verdict.settled or other.word in SURVIVES[verdict.word]:
+                continue
+            note = _hangs_on(pair.missing, verdict.word, other.word, as_chance)
+            if as_chance:  # the harshest count there is: the verdict stands, and says so
+                held[place] = replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
+            else:
+                held[place] = replace(verdict, word=NOT_SHOWN, note=note)
     if dropped:
         seeds = f"{'seed' if len(dropped) == 1 else 'seeds'} {', '.join(map(str, dropped))}"
         note = f"{seeds} had results and {'was' if len(dropped) == 1 else 'were'} left out of the newest plan"
@@ -145,11 +147,12 @@ def _hold(
     return held
 
 
-def _hangs_on(missing: Sequence[str], word: str, counted_as: str, other: str) -> str:
+def _hangs_on(missing: Sequence[str], word: str, other: str, as_chance: bool) -> str:
     runs = " and ".join(missing) if len(missing) < 4 else f"{len(missing)} runs without a score"
-    each = "it counts" if len(missing) == 1 else "each counts"
-    without = "it" if len(missing) == 1 else "them"
-    return f"hangs on {runs}: {word} without {without}, {other} if {each} as {counted_as}"
+    one = len(missing) == 1
+    what = "a model that learned nothing" if as_chance else "worse than all others of its arm"
+    without, counts = ("it", "it counts") if one else ("them", "each counts")
+    return f"hangs on {runs}: {word} without {without}, {other} if {counts} as {what}"
 
 
 def _is_copy(study: ComparedStudy, arm: str) -> bool:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from fairtune.analysis.statistics import PairedDifference, _freedom, _quantile, _upper_tail
+from fairtune.analysis.statistics import PairedDifference, with_counted
 
 
 def stand_in(finished: Sequence[float], lower_is_better: bool = False) -> float:
@@ -28,30 +25,10 @@ def count_missing(
 ) -> PairedDifference:
     """The comparison of finished pairs, with every planned seed counted.
 
-    The luck of seeds is that of all differences, stand-ins included; that of examples is taken over from the finished pairs.
-
     Args:
         found: the comparison over the seeds that both arms finished.
-        ours, theirs: the metric by seed; None where the run is missing.
+        ours, theirs: the metric by seed, on the scale that is compared; None where the run is missing.
         values: what a missing run of ours, and of theirs, counts as.
     """
-    pairs = zip(ours, theirs, strict=True)
-    by_seed = [(values[0] if a is None else a) - (values[1] if b is None else b) for a, b in pairs]
-    n, difference = len(by_seed), float(np.mean(by_seed))
-    if found.p is None or not math.isfinite(difference):
-        return replace(found, n=n, difference=difference, low=None, high=None, p=None)
-    seed_variance = float(np.var(by_seed, ddof=1)) / n
-    total = seed_variance + max(0.0, found.total_variance - found.seed_variance)
-    df = _freedom(n, seed_variance, total, found.most_freedom)
-    half = _quantile(found.confidence, df) * math.sqrt(total)
-    return replace(
-        found,
-        n=n,
-        difference=difference,
-        low=difference - half,
-        high=difference + half,
-        p=min(1.0, 2 * _upper_tail(abs(difference), total, df)),
-        seed_variance=seed_variance,
-        total_variance=total,
-        df=df,
-    )
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is None or b is None]
+    return with_counted(found, [(values[0] if a is None else a) - (values[1] if b is None else b) for a, b in pairs])

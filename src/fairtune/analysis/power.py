@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fairtune.analysis.looks import MOST, nominal_level
-from fairtune.analysis.statistics import PairedDifference, _freedom
+from fairtune.analysis.statistics import PairedDifference, freedom
 
 Floats = npt.NDArray[np.float64]
 LevelAt = Callable[[int], float]
@@ -199,8 +199,8 @@ def _needed(noise: Noise, n: int, level: float) -> Floats:
     """How large a difference must be found to be, for each variance of seeds that might be estimated."""
     guesses = noise.one_seed / n * _spread(n)
     totals = guesses + noise.examples
-    freedom = [_freedom(n, guess, total, noise.most_freedom) for guess, total in zip(guesses, totals, strict=True)]
-    return np.asarray(-special.stdtrit(freedom, level / 2) * np.sqrt(totals))
+    df = [freedom(n, guess, total, noise.most_freedom) for guess, total in zip(guesses, totals, strict=True)]
+    return np.asarray(-special.stdtrit(df, level / 2) * np.sqrt(totals))
 
 
 def _deviation(noise: Noise, n: int) -> float:

@@ -85,14 +85,5 @@ def describe_outlook(outlook: Outlook, n: int, item: str = "test example") -> st
     return f"it would take more than {MOST_ADVISED} seeds to settle it"
 
 
-def describe_shares(noise: Noise, n: int, item: str = "example") -> str:
-    """Where the luck of a comparison comes from, and which of the two to add."""
-    total = noise.one_seed / n + noise.examples
-    if total <= 0:
-        return ""
-    seeds = round(100 * noise.one_seed / n / total)
-    return f"seeds {seeds} %, {item}s {100 - seeds} %: add {'seeds' if seeds >= 50 else f'test {item}s'}"
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

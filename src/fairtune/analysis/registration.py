@@ -112,7 +112,7 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
     found = list(runs)
     history = _history(newest, plans)
     if not history:
-        return Registration(None, (), dict(newest["compare"]), most=len(newest["seeds"]))
+        return Registration(None, (), dict(newest["compare"]))
     changes = tuple(
         change
         for before, after in itertools.pairwise(history)
@@ -130,7 +130,7 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
     known = {plan["plan"] for plan in plans} | {newest["plan"]}
     sequential = [plan["until_decided"] for plan in planned if plan.get("until_decided")]
     looks = _looks(history, found, newest)
-    most = max(len(plan["seeds"]) for plan in history)
+    most = max(len(_seeds_of(plan)) for plan in history)
     if sequential:
         most = max(most, *sequential)
     elif looks:
@@ -143,7 +143,7 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
         overruled=overruled,
         reanalysed=None if reanalysed is None else str(reanalysed),
         given_up=_given_up(history, newest, found),
-        dropped=tuple(sorted({seed for arm, seed in with_results if arm in newest["arms"]} - set(newest["seeds"]))),
+        dropped=tuple(sorted({seed for arm, seed in with_results if arm in newest["arms"]} - set(_seeds_of(newest)))),
         looks=looks,
         most=most,
         planned_looks=bool(sequential),
@@ -155,6 +155,10 @@ def _history(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> l
     """The plans up to the one in force, which is last, also where it was returned to."""
     own = [plan for plan in plans if plan["plan"] == newest["plan"]]
     return [*(plan for plan in plans if plan["plan"] != newest["plan"]), *own] if own else []
+
+
+def _seeds_of(plan: Mapping[str, Any]) -> list[int]:
+    return list(plan.get("seeds") or dict.fromkeys(run["seed"] for run in plan["runs"]))
 
 
 def _second(plan: Mapping[str, Any]) -> float:
@@ -170,7 +174,7 @@ def _known(plan: Mapping[str, Any], runs: Iterable[KnownRun]) -> int:
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[Change]:
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         **{TITLES[name]: lambda plan, name=name: plan["compare"].get(name) for name in COMPARED},
-        "seeds": lambda plan: list(plan["seeds"]),
+        "seeds": _seeds_of,
         "metric": lambda plan: plan["task"].get("metric"),
         "data": lambda plan: f"{plan['task'].get('name')}@{str(plan['task'].get('fingerprint'))[:8]}",
         "model": lambda plan: f"{plan['model'].get('name')}@{str(plan['model'].get('identity'))[:8]}",
@@ -252,17 +256,19 @@ def _looks(
     found = {(run.arm, run.seed): run for run in runs}
     looks: list[tuple[int, ...]] = []
     for before, after in itertools.pairwise(history):
-        added = set(after["seeds"]) - set(before["seeds"])
+        added = set(_seeds_of(after)) - set(_seeds_of(before))
         if not added:
             continue
         arms = [arm for arm in before["arms"] if arm in newest["arms"]]
         complete = tuple(
             seed
-            for seed in before["seeds"]
-            if seed in newest["seeds"] and arms and all(_ended(found.get((arm, seed)), _second(after)) for arm in arms)
+            for seed in _seeds_of(before)
+            if seed in _seeds_of(newest)
+            and arms
+            and all(_ended(found.get((arm, seed)), _second(after)) for arm in arms)
         )
         larger = len(complete) > len(looks[-1]) if looks else len(complete) >= FEWEST
-        if larger and len(complete) < len(newest["seeds"]):
+        if larger and len(complete) < len(_seeds_of(newest)):
             looks.append(complete)
     return tuple(looks)
 

@@ -13,8 +13,6 @@ from scipy import stats
 from fairtune.analysis.resampling import Scored, bootstrap_variance
 from fairtune.settings.metrics import METRICS, title_of
 
-MOST_SEEDS = 200
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -51,7 +49,7 @@ def summarise_arm(
     total = max(variance, seed_variance, sample.least_variance)
     if not math.isfinite(total):
         return found
-    width = _quantile(confidence, _freedom(found.n, seed_variance, total, sample.most_freedom)) * math.sqrt(total)
+    width = _quantile(confidence, freedom(found.n, seed_variance, total, sample.most_freedom)) * math.sqrt(total)
     low, high = _bounded(found.mean, width, bounds, sample.units)
     return replace(found, low=low, high=high)
 
@@ -99,6 +97,7 @@ class PairedDifference:
         trouble: why there is no interval, where it is not for want of seeds.
         by_seed: the difference of each seed.
         limits: that no difference of this metric can be beyond.
+        units: test examples or documents there are.
     """
 
     n: int
@@ -115,6 +114,7 @@ class PairedDifference:
     trouble: str = ""
     by_seed: tuple[float, ...] = ()
     limits: tuple[float, float] = (-math.inf, math.inf)
+    units: int | None = None
 
     def interval(self, risk: float) -> tuple[float | None, float | None]:
         """Its interval at another risk, such as one that a family of comparisons shares."""
@@ -172,7 +172,8 @@ def paired_difference(
     bounds = METRICS[metric].bounds
     span = bounds[1] - bounds[0]
     limits = (-math.inf, math.inf) if METRICS[metric].ratios or math.isinf(span) else (-span, span)
-    return _tested(by_seed, seed_variance, total, confidence, sample.unit, sample.most_freedom, limits)
+    found = _tested(by_seed, seed_variance, total, confidence, sample.unit, sample.most_freedom, limits)
+    return replace(found, units=sample.units)
 
 
 def _tested(
@@ -180,7 +181,7 @@ def _tested(
     limits: tuple[float, float],
 ) -> PairedDifference:  # fmt: skip
     n, difference = len(by_seed), float(np.mean(by_seed))
-    df = _freedom(n, seed_variance, total, most)
+    df = freedom(n, seed_variance, total, most)
     low, high = _clipped(difference, _quantile(confidence, df) * math.sqrt(total), limits)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
     return PairedDifference(
@@ -199,14 +200,15 @@ def with_counted(found: PairedDifference, others: Sequence[float]) -> PairedDiff
     by_seed = [*found.by_seed, *others]
     seed_variance = float(np.var(by_seed, ddof=1)) / len(by_seed)
     total = seed_variance + max(0.0, found.total_variance - found.seed_variance)
-    return _tested(by_seed, seed_variance, total, found.confidence, found.unit, found.most_freedom, found.limits)
+    counted = _tested(by_seed, seed_variance, total, found.confidence, found.unit, found.most_freedom, found.limits)
+    return replace(counted, units=found.units)
 
 
 def _clipped(middle: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
     return max(limits[0], middle - half), min(limits[1], middle + half)
 
 
-def _freedom(n: int, seed_variance: float, total_variance: float, most: float = math.inf) -> float:
+def freedom(n: int, seed_variance: float, total_variance: float, most: float = math.inf) -> float:
     """Degrees of freedom of the total variance (Satterthwaite): few where seeds dominate, more where examples do.
 
     Capped at four times those of the seeds, since a few seeds that agree by chance must not look like many; and two seeds
@@ -237,20 +239,3 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, p * (len(made) - rank)))
         adjusted[place] = highest
     return adjusted
-
-
-def seeds_needed(found: PairedDifference, distance: float) -> int | None:
-    """Seeds in all at which the interval's half-width would fall below a distance; None if seeds alone cannot do it.
-
-    The luck of examples does not shrink with more seeds; only a larger test set helps there.
-    """
-    if found.p is None or distance <= 0:
-        return None
-    one_seed = found.seed_variance * found.n
-    examples = max(0.0, found.total_variance - found.seed_variance)
-    counts = range(max(2, found.n), MOST_SEEDS + 1)
-    totals = [one_seed / n + examples for n in counts]
-    freedoms = [_freedom(n, one_seed / n, total, found.most_freedom) for n, total in zip(counts, totals, strict=True)]
-    quantiles = stats.t.ppf(0.5 + found.confidence / 2, freedoms)  # all at once: SciPy is slow to begin, not to compute
-    tried = zip(counts, totals, quantiles, strict=True)
-    return next((n for n, total, quantile in tried if float(quantile) * math.sqrt(total) < distance), None)

@@ -222,7 +222,7 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     size = f"{frame.family} primary {'comparison' if frame.family == 1 else 'comparisons'}"
     together = ", corrected together (Holm)" if frame.family > 1 else ""
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
-    counts = f"{len(study.arms)} arms x {len(study.plan['seeds'])} seeds, {done} of {len(runs)} runs finished"
+    counts = f"{len(study.arms)} arms x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
     yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
     if found.looks:
         looks = ", ".join(str(len(look)) for look in found.looks)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairtune.analysis.looks import EXTENSION, MOST, nominal_level, overall_p
-from fairtune.analysis.power import advise
+from fairtune.analysis.power import Outlook, seeds_to_settle
+from fairtune.analysis.power_sentences import describe_outlook
 from fairtune.analysis.statistics import PairedDifference, holm
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
@@ -204,10 +205,10 @@ class _Tested:
             return Verdict(word, p, note, family)
         if gain.n == 2:
             return Verdict(NONE, p, f"too few seeds for a verdict ({self._two_seeds(gain)})", family)
-        advice = advise(gain, self.margins[place], self._level_at(place, p))
+        outlook = seeds_to_settle(gain, self._level_at(place, p), self.margins[place], gain.units)
         leans = "better" if gain.difference > 0 else "worse"
         leaning = f"leans {leans}, not shown; " if gain.p is not None and gain.p < self.family.risk else ""
-        return Verdict(NOT_SEPARABLE, p, leaning + advice.text, family, advice.seeds)
+        return Verdict(NOT_SEPARABLE, p, leaning + _describe(outlook, gain), family, _seeds(outlook))
 
     def _word(self, place: int, p: float) -> tuple[str, str]:
         """The word, and what to mind; neither where nothing is settled."""
@@ -243,6 +244,16 @@ class _Tested:
         nearer = min(abs(first), abs(second))
         above = (first > 0) != self.family.lower_is_better
         return f"both seeds {_at_least(self.family.metric, nearer)} {'above' if above else 'below'}"
+
+
+def _describe(outlook: Outlook | None, gain: PairedDifference) -> str:
+    return "more seeds could settle it" if outlook is None else describe_outlook(outlook, gain.n, f"test {gain.unit}")
+
+
+def _seeds(outlook: Outlook | None) -> tuple[int, int] | None:
+    if outlook is None or outlook.low is None or outlook.high is None:
+        return None
+    return outlook.low, outlook.high
 
 
 def _at_least(metric: str | None, distance: float) -> str:
