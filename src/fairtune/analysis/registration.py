@@ -122,11 +122,11 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
     planned = [plan for plan in history if first_result is None or _second(plan) <= first_result] or history[:1]
     registered, own = planned[-1], history[-1]
     reanalysed = own.get("reanalysed")
-    compare, overruled = dict(newest["compare"]), ()
+    compare: dict[str, Any] = dict(newest["compare"])
+    overruled: tuple[str, ...] = ()
     if not reanalysed and registered["compare"].get("to") in newest["arms"]:
-        differing = tuple(name for name in COMPARED if compare.get(name) != registered["compare"].get(name))
+        overruled = tuple(name for name in COMPARED if compare.get(name) != registered["compare"].get(name))
         compare |= {name: registered["compare"].get(name) for name in COMPARED}
-        overruled = differing
     known = {plan["plan"] for plan in plans} | {newest["plan"]}
     sequential = [plan["until_decided"] for plan in planned if plan.get("until_decided")]
     looks = _looks(history, found, newest)
@@ -173,7 +173,7 @@ def _known(plan: Mapping[str, Any], runs: Iterable[KnownRun]) -> int:
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[Change]:
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-        **{TITLES[name]: lambda plan, name=name: plan["compare"].get(name) for name in COMPARED},
+        **{TITLES[name]: _compared_part(name) for name in COMPARED},
         "seeds": _seeds_of,
         "metric": lambda plan: plan["task"].get("metric"),
         "data": lambda plan: f"{plan['task'].get('name')}@{str(plan['task'].get('fingerprint'))[:8]}",
@@ -190,6 +190,10 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
         elif _definition(before, arm) != _definition(after, arm):
             changed = ", ".join(_differing(before["arms"][arm], after["arms"][arm]))
             yield Change(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
+
+
+def _compared_part(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda plan: plan["compare"].get(name)
 
 
 def _definition(plan: Mapping[str, Any], arm: str) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ class Results:
         self.runs_folder = Path(runs)
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
-        self._known_variances: dict[tuple[str | int, ...], dict[str, float]] = {}
+        self._known_variances: dict[tuple[str, tuple[int, ...]], dict[str, float]] = {}
         if any("control" not in arm for arm in self.plan["arms"].values()):
             raise LedgerError(
                 f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
@@ -139,7 +139,7 @@ class Results:
 
     def _variances(self, arm: str, runs: list[LedgerRun]) -> dict[str, float]:
         """Of the means of some runs of an arm, by metric, from the luck of seeds and examples together."""
-        key = (arm, *(run.seed for run in runs))
+        key = (arm, tuple(run.seed for run in runs))
         if key not in self._known_variances:
             figures = {name: metric_from_totals(name) for name in runs[0].metrics if name in METRICS}
             self._known_variances[key] = bootstrap_variances([scored(run.test) for run in runs], None, figures)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairtune.analysis.looks import EXTENSION, MOST, nominal_level, overall_p
-from fairtune.analysis.power import Outlook, seeds_to_settle
+from fairtune.analysis.power import SEEDS, Outlook, seeds_to_settle
 from fairtune.analysis.power_sentences import describe_outlook
 from fairtune.analysis.statistics import PairedDifference, holm
 from fairtune.settings.metrics import METRICS
@@ -205,10 +205,10 @@ class _Tested:
             return Verdict(word, p, note, family)
         if gain.n == 2:
             return Verdict(NONE, p, f"too few seeds for a verdict ({self._two_seeds(gain)})", family)
-        outlook = seeds_to_settle(gain, self._level_at(place, p), self.margins[place], gain.units)
+        outlook, advice = self._outlook(place, p)
         leans = "better" if gain.difference > 0 else "worse"
         leaning = f"leans {leans}, not shown; " if gain.p is not None and gain.p < self.family.risk else ""
-        return Verdict(NOT_SEPARABLE, p, leaning + _describe(outlook, gain), family, _seeds(outlook))
+        return Verdict(NOT_SEPARABLE, p, leaning + advice, family, _seeds(outlook))
 
     def _word(self, place: int, p: float) -> tuple[str, str]:
         """The word, and what to mind; neither where nothing is settled."""
@@ -229,13 +229,22 @@ class _Tested:
             return WORSE, "" if self.margins[place] is None else "not shown to exceed the margin"
         return "", ""
 
-    def _level_at(self, place: int, p: float) -> Callable[[int], float]:
-        """The plain p that would settle a comparison at a number of seeds, if the others stay where they are."""
+    def _outlook(self, place: int, p: float) -> tuple[Outlook | None, str]:
+        """What it would take to settle an open comparison, if the others stay where they are, and that in words."""
+        gain, margin, schedule = self.gains[place], self.margins[place], self.family.schedule(place)
         own = self._repeated(_no_difference, place)
-        times = max(1.0, p / own) if own else 1.0
-        n_now = self.gains[place].n
-        schedule = self.family.schedule(place) or Schedule((n_now,), max(n_now, MOST), EXTENSION)
-        return lambda n: schedule.level_at(n, self.family.risk / times)
+        risk = self.family.risk / (max(1.0, p / own) if own else 1.0)
+        ahead = schedule or Schedule((gain.n,), max(gain.n, MOST), EXTENSION)
+        added = seeds_to_settle(gain, lambda n: ahead.level_at(n, risk), margin, gain.units)
+        item = f"test {gain.unit}"
+        if added is None:
+            return None, "more seeds could settle it"
+        if schedule is None and (added.high is None or added.high > MOST):
+            anew = seeds_to_settle(gain, lambda _: risk, margin, gain.units)
+            if anew is not None and anew.kind == SEEDS:
+                many = f"{anew.low} to {anew.high}" if anew.low != anew.high else str(anew.high)
+                return anew, f"a new study, planned with {many} seeds, could settle it"
+        return added, describe_outlook(added, gain.n, item)
 
     def _two_seeds(self, gain: PairedDifference) -> str:
         first, second = gain.by_seed if len(gain.by_seed) == 2 else (gain.difference, gain.difference)
@@ -244,10 +253,6 @@ class _Tested:
         nearer = min(abs(first), abs(second))
         above = (first > 0) != self.family.lower_is_better
         return f"both seeds {_at_least(self.family.metric, nearer)} {'above' if above else 'below'}"
-
-
-def _describe(outlook: Outlook | None, gain: PairedDifference) -> str:
-    return "more seeds could settle it" if outlook is None else describe_outlook(outlook, gain.n, f"test {gain.unit}")
 
 
 def _seeds(outlook: Outlook | None) -> tuple[int, int] | None:

@@ -124,8 +124,8 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
         )
     _label_arms(axes, [(f"{versus.arm} – {versus.reference}", versus.n) for versus in compared])
     if scale.plain:
-        ends = [_ends(scale, versus) for versus in compared if versus.low is not None]
-        symlog_if_wide(axes, ends, least=max(margins, default=1.0))
+        drawn = [_ends(scale, versus) for versus in compared if versus.low is not None]
+        symlog_if_wide(axes, drawn, least=max(margins, default=1.0))
     level = f"{confidence(header.confidence)} interval"
     intervals = f"{level}: thick alone, thin among {header.family}" if header.family > 1 else level
     better = f"{intervals}; lower is better" if scale.lower_is_better else intervals
