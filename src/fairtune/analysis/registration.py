@@ -174,7 +174,7 @@ def _known(plan: Mapping[str, Any], runs: Iterable[KnownRun]) -> int:
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[Change]:
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         **{TITLES[name]: _compared_part(name) for name in COMPARED},
-        "seeds": _seeds_of,
+        **({} if after.get("until_decided") else {"seeds": _seeds_of}),  # looks that were planned are no change
         "metric": lambda plan: plan["task"].get("metric"),
         "data": lambda plan: f"{plan['task'].get('name')}@{str(plan['task'].get('fingerprint'))[:8]}",
         "model": lambda plan: f"{plan['model'].get('name')}@{str(plan['model'].get('identity'))[:8]}",

@@ -18,6 +18,7 @@ from fairtune.cli import (
     tasks,
     train,
     validate,
+    verdict,
     verify,
 )
 from fairtune.cli.command import Verbs
@@ -70,6 +71,7 @@ app.command("plan", epilog=_FIELDS)(plan.plan)
 app.command("run", epilog=_FIELDS)(run.run)
 app.command("status")(status.status)
 app.command("report")(report.report)
+app.command("verdict")(verdict.verdict)
 app.command("verify")(verify.verify)
 app.command("schema")(schema.schema)
 app.command("inspect")(inspect.inspect)

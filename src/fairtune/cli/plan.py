@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,12 +14,14 @@ from fairtune.cli.command import (
     Force,
     Overrides,
     Profile,
+    Runs,
     StudyFile,
     console,
     print_json,
     report_errors,
 )
 from fairtune.core.cautions import GRADES, Grade
+from fairtune.core.errors import FairtuneError
 from fairtune.methods.config import MethodUse
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
@@ -45,9 +48,10 @@ def plan(
     add_controls: AddControls = False,
     force: Force = False,
     estimate: Estimate = False,
+    runs: Runs = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Show the runs of a study without running them."""
+    """Show the runs of a study without running them, and what they will be able to show."""
     study = load_study(file, overrides or [], profile)
     found = make_plan(study.model_copy(update={"controls": study.controls or add_controls}), force)
     costs = None
@@ -55,10 +59,13 @@ def plan(
         from fairtune.execution.cost_estimate import estimate_costs
 
         costs = estimate_costs(found)
+    power = _power(found, runs)
     if as_json:
-        print_json({**found.as_json(), "estimate": costs.as_json() if costs else None})
+        print_json({**found.as_json(), "power": power, "estimate": costs.as_json() if costs else None})
         return
     _show(found)
+    if power:
+        console().print(Text.assemble("\n", ("Power", "bold"), f": {power}"), soft_wrap=True)
     if costs:
         console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
@@ -68,6 +75,18 @@ def plan(
         )
     else:
         console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
+
+
+def _power(plan: Plan, runs: Path) -> str | None:
+    """What the plan can show, from runs of the same study where there are some."""
+    from fairtune.analysis.plan_power import describe_plan
+    from fairtune.analysis.results import load_results
+
+    try:
+        known = [c.found for c in load_results(runs, plan.study.study).comparisons]
+    except FairtuneError:  # nothing is on record, or nothing that can be read
+        known = []
+    return describe_plan(plan.as_json(), known)
 
 
 def _show(plan: Plan) -> None:

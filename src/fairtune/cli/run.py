@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from fairtune.cli.command import (
     FAILED_RUN,
     AsJson,
+    Force,
     Overrides,
     Profile,
     Runs,
@@ -17,11 +19,31 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.cli.report import show_report
-from fairtune.execution.study_run import run_plan
+from fairtune.core.errors import FairtuneError
+from fairtune.execution.study_run import StudyOutcome, run_plan
 from fairtune.ledger.studies import require_writable
 from fairtune.monitor.terminal import make_monitor
 from fairtune.study.plan import make_plan
+from fairtune.study.schema import Study
 from fairtune.study.study_file import load_study
+
+Reanalyse = Annotated[
+    bool,
+    typer.Option(
+        "--reanalyse",
+        help="Take verdicts by this plan although results were known when it was changed; the report says so.",
+    ),
+]
+UntilDecided = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="Run 3 seeds, then 5, 8, 12 and 20, until every comparison is settled; each look has to be surer, so the risk stays.",
+    ),
+]
+MaxSeeds = Annotated[
+    int | None, typer.Option("--max-seeds", metavar="N", help="With --until-decided, at most so many seeds (20).")
+]
 
 
 @report_errors
@@ -30,21 +52,49 @@ def run(
     overrides: Overrides = None,
     profile: Profile = None,
     runs: Runs = Path("runs"),
+    until_decided: UntilDecided = False,
+    max_seeds: MaxSeeds = None,
+    force: Force = False,
+    reanalyse: Reanalyse = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study. Finished runs are kept, interrupted ones go on; Ctrl-C saves and stops."""
-    plan = make_plan(load_study(file, overrides or [], profile))
-    require_writable(runs)
-    outcome = run_plan(plan, runs, make_monitor())
+    study = load_study(file, overrides or [], profile)
+    if max_seeds is not None and not until_decided:
+        raise FairtuneError("--max-seeds is for --until-decided; the study's `seeds` say how many there are otherwise.")
+    if until_decided and reanalyse:
+        raise FairtuneError(
+            "--until-decided plans its looks beforehand, so it cannot be a new analysis; leave out one of the two."
+        )
+    if until_decided:
+        require_writable(runs)
+        outcome = _run_looks(study, runs, max_seeds, force)
+    else:
+        plan = make_plan(study, force)
+        require_writable(runs)
+        outcome = run_plan(plan, runs, make_monitor(), reanalysed=reanalyse)
     if outcome.disk_full:
         print_note(
             "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
         )
         raise typer.Exit(FAILED_RUN)
-    show_report(runs, plan.study.study, as_json)
+    show_report(runs, study.study, as_json)
     for name, reason in outcome.failed.items():
         print_note(f"fairtune: {name} failed: {reason}")
     for name, problem in outcome.damaged.items():
         print_note(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)
+
+
+def _run_looks(study: Study, runs: Path, most: int | None, force: bool) -> StudyOutcome:
+    """Run look after look, and say on the way where it stands."""
+    from fairtune.analysis.looks import MOST  # scipy: a second that `--help` need not wait for
+    from fairtune.api import run_looks
+
+    outcome = StudyOutcome()
+    for n, outcome, settled in run_looks(study, runs, make_monitor, most or MOST, force):
+        if not outcome.disk_full:
+            state = "every comparison is settled" if settled else "not every comparison is settled"
+            print_note(f"fairtune: look at {n} seeds: {state}.")
+    return outcome

@@ -30,10 +30,11 @@ LONGEST = 2_000
 """Characters of a text that are kept."""
 
 
-def record_plan(plan: Plan, home: Path) -> None:
+def record_plan(plan: Plan, home: Path, reanalysed: bool = False, until_decided: int | None = None) -> None:
     """Keep the plan, before anything is run: `study.json` is the newest, `plans/` has each one with its time."""
     remove_leftovers(home)
-    write_study(home, plan.as_json())
+    looks = {} if until_decided is None else {"until_decided": until_decided}
+    write_study(home, {**plan.as_json(), **looks}, reanalysed)
     if plan.task.kind != TEXT:  # of text, the plan's own counts say all there is to say
         _record_card(plan, home / "data.json")
         record_examples(plan, home)

@@ -69,11 +69,21 @@ class StudyOutcome:
                 self.failed[event.job.name] = result["reason"]
 
 
-def run_plan(plan: Plan, runs: Path, monitor: Monitor, executor: Executor | None = None) -> StudyOutcome:
+def run_plan(
+    plan: Plan,
+    runs: Path,
+    monitor: Monitor,
+    executor: Executor | None = None,
+    *,
+    reanalysed: bool = False,
+    until_decided: int | None = None,
+) -> StudyOutcome:
     """Run what is not finished yet.
 
     Args:
         executor: who performs the runs; None makes the usual one, worker processes on this machine.
+        reanalysed: verdicts go by this plan, whatever was planned before results were known.
+        until_decided: seeds are added look by look, up to so many; recorded with the plan.
 
     Raises:
         LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
@@ -85,7 +95,7 @@ def run_plan(plan: Plan, runs: Path, monitor: Monitor, executor: Executor | None
         jobs = [make_job(plan, run, runs) for run in plan.runs]
         for job in jobs:
             job.run.check_plan(job.plan)
-        record_plan(plan, home)
+        record_plan(plan, home, reanalysed, until_decided)
         states = {job.name: run_state(job.run, job.plan["key"], remember=True) for job in jobs}
         outcome = StudyOutcome(
             kept=[name for name, state in states.items() if state.status == FINISHED],
