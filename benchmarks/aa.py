@@ -58,7 +58,9 @@ def judge_groups(results: Results, size: int) -> list[Verdict]:
     copy = next(arm for arm in results.arms if arm != results.reference)
     pair, seeds = ArmPair(results, copy, results.reference), sorted({run.seed for run in results.runs})
     groups = [set(seeds[start : start + size]) for start in range(0, len(seeds) - size + 1, size)]
-    return [judge_family([pair.difference(group)], None, Family(results.confidence, results.metric))[0] for group in groups]
+    return [
+        judge_family([pair.difference(group)], None, Family(results.confidence, results.metric))[0] for group in groups
+    ]
 
 
 if __name__ == "__main__":

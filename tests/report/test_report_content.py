@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from made_ledger import QK, ArmSpec, MadeLedger
 
+from fairtune.analysis.study_verdict import Finding
 from fairtune.core.files import read_json, write_json
 from fairtune.ledger.events import EventLog
 from fairtune.report.content import ArmRow, ReportContent
-from fairtune.analysis.study_verdict import Finding
 from fairtune.report.writer import make_content
 
 

@@ -14,8 +14,8 @@ from made_ledger import QK
 from made_text_ledger import PROMPTS, MadeTextLedger, TextArm
 from rich.console import Console
 
-from fairtune.report.content import ArmRow, ReportContent
 from fairtune.analysis.study_verdict import Finding
+from fairtune.report.content import ArmRow, ReportContent
 from fairtune.report.terminal import verdict_table
 from fairtune.report.writer import make_content, write_report
 

@@ -118,8 +118,7 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
         for before, after in itertools.pairwise(history)
         for change in _changes(before, after, _known(after, found))
     )
-    first_result = min((run.time for run in found if run.time is not None), default=None)
-    planned = [plan for plan in history if first_result is None or _second(plan) <= first_result] or history[:1]
+    planned = [plan for plan in history if not _known(plan, found)] or history[:1]
     registered, own = planned[-1], history[-1]
     reanalysed = own.get("reanalysed")
     compare: dict[str, Any] = dict(newest["compare"])
