@@ -28,6 +28,7 @@ from fairtune.analysis.verdicts import (
     EQUIVALENT,
     INFERIOR,
     NOT_INFERIOR,
+    NOT_SEPARABLE,
     NOT_SHOWN,
     WORSE,
     Family,
@@ -54,7 +55,7 @@ def compare_primaries(study: ComparedStudy) -> list[Comparison]:
     tested = [pair for pair in pairs if pair not in copies and pair not in mixed]
     found = [
         *_compare_family(study, tested, PRIMARY, len(study.registration.given_up)),
-        *(_compare_family(study, [pair], COPY)[0] for pair in copies),
+        *(_compare_copy(study, pair) for pair in copies),
         *(_compare_mixed(study, *pair) for pair in mixed),
     ]
     return sorted(found, key=lambda one: study.arms.index(one.arm))
@@ -73,6 +74,13 @@ def compare_raw(study: ComparedStudy) -> list[Comparison]:
     """Plain differences to the reference, of arms whose primary comparison is another: to look at, not to conclude from."""
     arms = [arm for arm in study.arms if study.primary(arm) not in (None, study.reference)]
     return [_describe(study, arm, study.reference) for arm in arms]
+
+
+def _compare_copy(study: ComparedStudy, pair: tuple[str, str]) -> Comparison:
+    """The reference against itself: a family of its own, in which no more seeds are wanted."""
+    (found,) = _compare_family(study, [pair], COPY)
+    open_one = found.verdict.word == NOT_SEPARABLE
+    return replace(found, verdict=replace(found.verdict, note="as it should be", needed=None)) if open_one else found
 
 
 def _describe(study: ComparedStudy, arm: str, other: str) -> Comparison:

@@ -25,7 +25,7 @@ def describe_plan(plan: Mapping[str, Any], known: Sequence[PairedDifference] = (
         plan: as the ledger has it.
         known: comparisons of runs that this study has already.
     """
-    metric, arms = str(plan["task"]["metric"]), plan["arms"]
+    metric = str(plan["task"]["metric"])
     comparisons = _comparisons(plan)
     if comparisons == 0 or metric not in METRICS:
         return None
@@ -61,7 +61,7 @@ def describe_plan(plan: Mapping[str, Any], known: Sequence[PairedDifference] = (
         else (lambda value: f"{value:.3g}"),
         "test document" if text else "test example",
     )
-    shared = "" if len(arms) < 3 else " Comparisons are corrected together."
+    shared = " Comparisons are corrected together." if comparisons > 1 else ""
     return f"{found} ({basis}).{shared}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairtune.analysis.arm_pairs import SETTINGS, Comparison
+from fairtune.analysis.arm_pairs import COPY, SETTINGS, Comparison
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.numbers import MINUS, confidence, low_to_high, p_equals
@@ -143,7 +143,7 @@ def collapse_text(frame: Frame, found: Comparison) -> str:
 
 def share_text(found: Comparison) -> str:
     """Where the uncertainty comes from, and so what would lessen it."""
-    if found.seed_share is None or found.verdict.settled:
+    if found.seed_share is None or found.verdict.settled or found.role == COPY:
         return ""
     seeds = round(100 * found.seed_share)
     unit = found.found.unit

@@ -186,6 +186,8 @@ def _bands(results: CheckedResults) -> Iterator[Caution]:
     summary = results.summary(arm)
     if band is None or summary.high is None or results.methods(arm) or summary.high >= band.low:
         return
+    if any(found.get("code") == "small-budget" for found in plan.get("cautions") or ()):
+        return  # the plan has said it
     scale, used = scale_of(results.metric), _used(plan, arm)
     cut = f", trained on {used[0]:,} of {used[1]:,} examples" if used is not None else ""
     yield Caution(

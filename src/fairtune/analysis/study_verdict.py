@@ -21,7 +21,7 @@ from fairtune.analysis.sentences import (
     share_text,
 )
 from fairtune.analysis.statistics import Summary
-from fairtune.analysis.verdicts import NOT_SHOWN
+from fairtune.analysis.verdicts import NONE, NOT_SEPARABLE, NOT_SHOWN
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
 
@@ -70,7 +70,8 @@ class StudyVerdict:
     @property
     def settled(self) -> bool:
         """Whether every arm has a verdict that seeds could bring."""
-        return all(finding.word not in ("not separable", "no verdict") for finding in self.findings)
+        tested = [finding for finding in self.findings if finding.role != COPY]
+        return all(finding.word not in (NOT_SEPARABLE, NONE) for finding in tested)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

@@ -43,7 +43,11 @@ def verdict_table(results: Results) -> Group:
         *_raw_notes(header, rows),
         *_trouble(results),
     ]
-    first = [("plan", " ".join(verdict.design)), *((caution.grade, str(caution)) for caution in verdict.cautions)]
+    grave = [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade != "note"]
+    notes += [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade == "note"]
+    plan = " ".join(line for line in verdict.design if not line.startswith("- "))
+    changes = [("changed", line[2:]) for line in verdict.design if line.startswith("- ")]
+    first = [("plan", plan), *changes, *grave]
     return Group(
         *(_hanging(name, text) for name, text in first),
         Text(),
