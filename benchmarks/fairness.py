@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import stats
 
-from fairtune.analysis.looks import LOOKS, MOST, overall_p
+from fairtune.analysis.looks import EXTENSION, LOOKS, MOST, overall_p
 from fairtune.analysis.missing_runs import count_missing, stand_in
 from fairtune.analysis.power import (
     EXAMPLES,
@@ -33,7 +33,7 @@ from fairtune.analysis.power import (
     level_after,
     seeds_to_settle,
 )
-from fairtune.analysis.statistics import PairedDifference, holm, seeds_needed
+from fairtune.analysis.statistics import PairedDifference, freedom, holm
 from simulated import Floats, World, compare
 
 RISK = 0.05
@@ -71,9 +71,19 @@ def _old_advice(ps: dict[int, list[float]], first: list[PairedDifference]) -> tu
     """At 5 % with three seeds, and if nothing shows once more with as many as would make an interval narrow enough."""
     if any(shown(ps[3])):
         return shown(ps[3]), 3
-    needed = [n for found in first if (n := seeds_needed(found, abs(found.difference))) is not None]
-    n = min(MOST, max(4, min(needed, default=4)))
+    n = min(MOST, max(4, min((_narrow_enough(found) for found in first), default=4)))
     return shown(ps[n]), n
+
+
+def _narrow_enough(found: PairedDifference) -> int:
+    """Seeds at which the interval would be narrower than the difference is large: what fairtune once advised."""
+    one_seed, examples = found.seed_variance * found.n, max(0.0, found.total_variance - found.seed_variance)
+    for n in range(found.n + 1, MOST + 1):
+        total = one_seed / n + examples
+        df = freedom(n, one_seed / n, total)
+        if stats.t.ppf(1 - RISK / 2, df) * math.sqrt(total) < abs(found.difference):
+            return n
+    return MOST
 
 
 def _counted(looks: tuple[int, ...], first: float = 0.0, later: float = 1.0) -> Way:
@@ -108,6 +118,8 @@ WAYS: dict[str, Way] = {
     "5 at 5 %, then looks 8, 12, 20": _counted((5, 8, 12, 20), first=1.0),
     "3 at 5 %, then looks at 2.5 %": _counted((3, 8, 12, 20), first=1.0, later=0.5),
     "5 at 5 %, then looks at 2.5 %": _counted((5, 8, 12, 20), first=1.0, later=0.5),
+    "3 as planned, then added seeds": _counted((3, 8, 12, 20), first=1.0, later=EXTENSION),
+    "5 as planned, then added seeds": _counted((5, 8, 12, 20), first=1.0, later=EXTENSION),
     "3 at 4 %, then looks at 1 %": _counted((3, 8, 12, 20), first=0.8, later=0.2),
     "5 at 4 %, then looks at 1 %": _counted((5, 8, 12, 20), first=0.8, later=0.2),
     "3 at 2.5 %, then looks at 2.5 %": _counted((3, 8, 12, 20), first=0.5, later=0.5),
@@ -146,7 +158,8 @@ def looks(studies: int, seed: int) -> None:
 def more_seeds(studies: int, seed: int) -> None:
     """Of the comparisons that were open and got a number, how many are settled by it; one arm of the family has an effect."""
     print(
-        "k is the upper end of the range, in all; an open comparison gets a number of seeds, or one of three other answers"
+        "k is the upper end of the range, in all; an open comparison gets a number of seeds, or one of three other answers.\n"
+        "anew: a new study of so many; planned: the next of planned looks; added: by hand, after a verdict was seen"
     )
     print(
         f"{'start':>5} {'family':>6} {'looks':>7} {'points':>6} {'open':>5} {'number':>6} {'margin':>6} {'examples':>8} "
@@ -154,24 +167,24 @@ def more_seeds(studies: int, seed: int) -> None:
     )
     for start, family, effect in itertools.product((3, 5), (1, 4), (1, 2, 4)):
         generator = np.random.default_rng([seed, start, family, effect])
-        tallies: dict[str, Counter[str]] = {"free": Counter(), "counted": Counter()}
-        ks: dict[str, list[int]] = {"free": [], "counted": []}
+        tallies: dict[str, Counter[str]] = {way: Counter() for way in ("anew", "planned", "added")}
+        ks: dict[str, list[int]] = {way: [] for way in tallies}
         for _ in range(studies):
             study = World().study(generator, MOST_ADVISED, (effect / 100, *NULL[: family - 1]))
             first = found_at(study, start)
             if shown([f.p for f in first])[0]:
                 continue
             for looked, tally in tallies.items():
-                taken = (start,) if looked == "counted" else ()
-                outlook = seeds_to_settle(first[0], level_after(taken, family, RISK), units=1000)
+                taken, share = () if looked == "anew" else (start,), EXTENSION if looked == "added" else 1.0
+                outlook = seeds_to_settle(first[0], level_after(taken, family, RISK * share), units=1000)
                 assert outlook is not None
                 tally[outlook.kind] += 1
                 if outlook.kind == SEEDS and outlook.high is not None:
                     ps = [1.0 if f.p is None else f.p for f in found_at(study, outlook.high)]
                     ks[looked].append(outlook.high)
-                    tally["settled"] += shown([overall_p(p, (start, outlook.high), MOST) for p in ps] if taken else ps)[
-                        0
-                    ]
+                    if taken:
+                        ps = [overall_p(p, (start, outlook.high), MOST) / share for p in ps]
+                    tally["settled"] += shown(ps)[0]
         for looked, tally in tallies.items():
             still_open, given = sum(tally[kind] for kind in (SEEDS, MARGIN, EXAMPLES, MANY)), tally[SEEDS]
             print(
