@@ -126,10 +126,9 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
     if scale.plain:
         drawn = [_ends(scale, versus) for versus in compared if versus.low is not None]
         symlog_if_wide(axes, drawn, least=max(margins, default=1.0))
-    level = f"{confidence(header.confidence)} interval"
-    intervals = f"{level}: thick alone, thin among {header.family}" if header.family > 1 else level
-    better = f"{intervals}; lower is better" if scale.lower_is_better else intervals
-    axes.set_title(f"difference, % ({better})" if scale.plain else f"difference (points), {better}", loc="left")
+    bars = f"thick alone, thin among {header.family}" if header.family > 1 else f"{confidence(header.confidence)} interval"
+    better = f"{bars}; lower is better" if scale.lower_is_better else bars
+    axes.set_title(f"difference in {'%' if scale.plain else 'points'} ({better})", loc="left")
 
 
 def _unit(scale: Scale, versus: Versus) -> float:
