@@ -244,6 +244,7 @@ class _Tested:
             if anew is not None and anew.kind == SEEDS:
                 many = f"{anew.low} to {anew.high}" if anew.low != anew.high else str(anew.high)
                 return anew, f"a new study, planned with {many} seeds, could settle it"
+            added = anew or added
         return added, describe_outlook(added, gain.n, item)
 
     def _two_seeds(self, gain: PairedDifference) -> str:
