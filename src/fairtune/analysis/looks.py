@@ -26,10 +26,10 @@ LOOKS = (3, 5, 8, 12, 20)
 """Numbers of seeds at which `run --until-decided` takes verdicts."""
 MOST = 20
 """Seeds at which all risk is spent, unless a study plans more."""
-EXTENSION = 0.1
+EXTENSION = 0.05
 """The share of the risk for seeds that were added although none were planned: the planned look has spent the whole of its own.
 
-What they get is added to the risk of the whole study. With a tenth, 5 % of simulated null studies err (docs/fairness.md), and a
+What they get is added to the risk of the whole study. With a twentieth, 5 % of simulated null studies err (docs/fairness.md), and a
 large difference can be shown all the same.
 """
 FARTHEST = 9.0
