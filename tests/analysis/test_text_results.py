@@ -32,10 +32,11 @@ class TextLedger:
         self.runs = runs
 
     def make(self, seeds: int = 3, compare: dict[str, Any] | None = None, loss: dict[str, float] | None = None) -> None:
-        train = {"lr": 3e-4}
+        train, methods = {"lr": 3e-4}, {"oelm": [{"orthogonal_qk": {}}], "close": [{"fgm": {}}]}
         plan = {
             "task": {"name": "stories", "kind": "language_model", "metric": "perplexity"},
-            "arms": planned_arms({arm: ([], train) for arm in LOSS}, "baseline"),
+            "model": {"name": "gpt-tiny", "vocabulary": 2000},
+            "arms": planned_arms({arm: (methods.get(arm, []), train) for arm in LOSS}, "baseline"),
             "compare": {"to": "baseline", "margin": "5%", "confidence": 0.95, "target_loss": 2.15, **(compare or {})},
             "runs": [
                 {"arm": arm, "seed": seed, "position": 0, "key": f"{arm}-{seed}"}
