@@ -187,12 +187,16 @@ def test_the_note_counts_the_seeds_that_could_settle_it() -> None:
     assert verdict.word == "not separable"
     low, high = verdict.needed or (0, 0)
     assert 5 < low <= high
-    assert verdict.note == f"a new study, planned with {low} to {high} seeds, could settle it", "this one has spent its risk"
+    assert verdict.note == f"a new study, planned with {low} to {high} seeds, could settle it", (
+        "this one has spent its risk"
+    )
     planned = Family(0.95, schedules=[Schedule((5,), 20)])
     verdict = judge_family([made(0.025, 0.01)], None, planned)[0]
     low, high = verdict.needed or (0, 0)
     assert 5 < low <= high
-    assert verdict.note == f"{low - 5} to {high - 5} more seeds could settle it", "looks were planned, so seeds can be added"
+    assert verdict.note == f"{low - 5} to {high - 5} more seeds could settle it", (
+        "looks were planned, so seeds can be added"
+    )
 
 
 def test_a_look_before_the_last_has_to_be_surer() -> None:

@@ -48,11 +48,17 @@ def test_the_fair_comparison_comes_first_and_the_plain_difference_stands_small_b
     found = finding(content, "oelm-freeze")
     assert found.against == "baseline-fast"
     assert (
-        "Not a verdict: against baseline, which has another lr, the plain difference is −19.92 points." in found.cautions
+        "Not a verdict: against baseline, which has another lr, the plain difference is −19.92 points."
+        in found.cautions
     )
     versus, raw = row(content, "oelm-freeze").versus, row(content, "oelm-freeze").raw
     assert versus is not None
-    assert (versus.reference, versus.confounds, versus.role, versus.about) == ("baseline-fast", (), "primary", "methods")
+    assert (versus.reference, versus.confounds, versus.role, versus.about) == (
+        "baseline-fast",
+        (),
+        "primary",
+        "methods",
+    )
     assert raw is not None
     assert (raw.reference, raw.word, raw.p) == ("baseline", "descriptive", None)
     assert raw.confounds == (Confound("lr", "0.0001", "2e-05"),)

@@ -163,7 +163,7 @@ def test_one_run_has_figures_but_no_interval_and_no_verdict(make_text: MakeText)
     assert finding(content, "baseline").text.endswith(
         "perplexity 4.263 in its one finished run; an interval takes two."
     )
-    assert "| oelm | 1 | 4.953 | 5.003 | – | baseline (4.263) | – | – | – | **no verdict**" in files(made)["markdown"]
+    assert "| oelm | 1 | 4.953 | 5.003 | baseline (4.263) | – | – | – | **no verdict**" in files(made)["markdown"]
     assert "4.953" in in_terminal(made)
 
 

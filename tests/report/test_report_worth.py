@@ -62,7 +62,10 @@ def versus(
         (versus(NOT_INFERIOR, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
         (versus(EQUIVALENT, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
         (versus(EQUIVALENT, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
-        (versus(NOT_SHOWN, [0.5, 0.5], "method and lr cannot be told apart"), "not shown: method and lr cannot be told apart"),
+        (
+            versus(NOT_SHOWN, [0.5, 0.5], "method and lr cannot be told apart"),
+            "not shown: method and lr cannot be told apart",
+        ),
         (versus(NOT_INFERIOR, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
         (versus(NOT_INFERIOR, [0.9, 1.01]), "no: neither better nor clearly cheaper"),
         (versus(NOT_INFERIOR, []), "no: neither better nor clearly cheaper"),
@@ -86,7 +89,9 @@ def test_arms_are_ranked_by_gain_and_those_without_a_figure_come_last() -> None:
     assert [one.versus.arm for one in rank(found, "accuracy")] == ["c", "a", "b"]
     assert [one.versus.arm for one in rank(found, "perplexity")] == ["a", "c", "b"]
     mixed = versus(NOT_SHOWN, arm="d", difference=0.9)
-    assert [one.versus.arm for one in rank([mixed, *found], "accuracy")] == ["c", "a", "d", "b"], "not ahead of a fair one"
+    assert [one.versus.arm for one in rank([mixed, *found], "accuracy")] == ["c", "a", "d", "b"], (
+        "not ahead of a fair one"
+    )
     lower = worth_of(versus(difference=-0.1), "perplexity")
     assert (lower.gain, lower.low, lower.high) == pytest.approx((0.1, 0.095, 0.105))
 

@@ -83,7 +83,14 @@ def _is_noted(versus: Versus) -> bool:
 def _heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
     if header.text is not None:
-        return ["n", f"{header.metric_title}\n± {level}", "against", f"difference, %\n[{level} alone]", "p\n(Holm)", "verdict"]
+        return [
+            "n",
+            f"{header.metric_title}\n± {level}",
+            "against",
+            f"difference, %\n[{level} alone]",
+            "p\n(Holm)",
+            "verdict",
+        ]
     score, difference = f"{scale.title} {scale.unit}\n± {level}", f"difference, points\n[{level} alone]"
     return ["n", score, "against", difference, "p\n(Holm)", "verdict"]
 
@@ -140,7 +147,10 @@ def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, s
         "validation",
     )
     scale = scale_of(header.metric)
-    yield "with the weights of the last step", _by_arm({row.arm: scale.value(row.final.mean) for row in rows if row.final})
+    yield (
+        "with the weights of the last step",
+        _by_arm({row.arm: scale.value(row.final.mean) for row in rows if row.final}),
+    )
     if header.text.target_loss is not None:
         steps = {row.arm: steps_text(list((row.steps_to_target or {}).values())) or DASH for row in rows}
         yield f"steps to a validation loss of {header.text.target_loss:g}", _by_arm(steps)
