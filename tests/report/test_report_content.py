@@ -112,6 +112,13 @@ def test_failures_unfinished_runs_and_exclusions_are_listed(ledger: MadeLedger) 
     assert content.header.statuses == {"finished": 11, "failed": 1, "waiting": 3}
 
 
+def test_an_arm_of_which_nothing_is_left_is_said_so(make_ledger: Callable[..., MadeLedger]) -> None:
+    made = make_ledger({"baseline": ArmSpec([330, 331]), "oelm": ArmSpec(["it broke", "it broke"], methods=QK)})
+    found = finding(make_content(made.results()), "oelm")
+    assert found.text == "no verdict against baseline: no run to compare; two seeds or more are needed."
+    assert found.cautions == ("All of its 2 runs failed.",)
+
+
 def test_an_attempt_that_failed_before_the_run_finished_is_not_forgotten(ledger: MadeLedger) -> None:
     log = EventLog(ledger.folder("baseline", 0).events)
     log.write("failed", 0, reason="out of memory")

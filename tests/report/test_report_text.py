@@ -183,6 +183,17 @@ def test_an_infinite_perplexity_is_shown_as_such(make_text: MakeText, arm: str) 
     )
 
 
+def test_a_model_no_better_than_a_guess_is_said_not_to_have_learned(make_text: MakeText) -> None:
+    """The vocabulary has 2,000 tokens: a guess has a loss of 7.60."""
+    made = make_text({"baseline": TextArm([7.7, 7.61, 7.65]), "oelm": TextArm([1.5, 7.7, 1.52], methods=QK)})
+    seen = {caution.code: caution.seen for caution in make_content(made.results()).sections["findings"].cautions}
+    assert seen["not-learned"] == "baseline is no better than a guess among all tokens"
+    assert seen["collapsed"].startswith(
+        "1 of 3 runs of oelm did not learn: no better than a guess among all tokens; 3 of 3"
+    )
+    assert not any("majority class" in text for text in seen.values())
+
+
 @pytest.mark.parametrize("loss", [[None], ["it broke"], [1.4]])
 def test_a_study_of_one_arm_can_be_reported_in_any_state(make_text: MakeText, loss: list[float | str | None]) -> None:
     made = make_text({"baseline": TextArm(loss)}, target_loss=1.0)

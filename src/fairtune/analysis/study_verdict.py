@@ -196,6 +196,8 @@ def _lost(study: JudgedStudy, arm: str) -> tuple[str, ...]:
         return ()
     failed = sum(run.status == "failed" for run in runs)
     how = "failed" if failed == lost else "failed or cannot be read"
+    if lost == len(runs):
+        return (f"All of its {lost} runs {how}.",) if lost > 1 else (f"Its one run {how}.",)
     return (f"{lost} of its {len(runs)} runs {how}; the figures are of the others, the verdict counts all.",)
 
 
