@@ -33,5 +33,6 @@ def perplexities(runs: list[Documents]) -> list[float]:
 
 
 def compare(data: dict[str, Any], confidence: float = 0.95) -> PairedDifference:
-    by_seed = np.subtract(perplexities(data["ours"]), perplexities(data["theirs"]))
+    """Perplexities are compared by their ratio, so differences are those of logarithms."""
+    by_seed = np.subtract(np.log(perplexities(data["ours"])), np.log(perplexities(data["theirs"])))
     return paired_difference(data["ours"], data["theirs"], "perplexity", by_seed.tolist(), confidence)

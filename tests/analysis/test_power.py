@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from fairtune.analysis import statistics
+from fairtune.analysis.arm_pairs import Comparison
 from fairtune.analysis.looks import LOOKS, nominal_level
 from fairtune.analysis.missing_runs import count_missing, stand_in
 from fairtune.analysis.power import (
@@ -27,9 +28,11 @@ from fairtune.analysis.power import (
     seeds_to_confirm,
     seeds_to_settle,
 )
-from fairtune.analysis.power_sentences import describe_outlook, describe_power, describe_shares
+from fairtune.analysis.power_sentences import describe_outlook, describe_power
 from fairtune.analysis.resampling import Classified, bootstrap_variance
+from fairtune.analysis.sentences import share_text
 from fairtune.analysis.statistics import PairedDifference, freedom, paired_difference
+from fairtune.analysis.verdicts import Verdict
 
 FIVE = 0.05
 
@@ -41,7 +44,8 @@ def found_from(by_seed: np.ndarray, examples: float = 0.0) -> PairedDifference:
     total, df = seeds + examples, freedom(n, seeds, seeds + examples)
     half = float(stats.t.ppf(0.975, df)) * math.sqrt(total)
     p = float(2 * stats.t.sf(abs(difference) / math.sqrt(total), df))
-    return PairedDifference(n, difference, difference - half, difference + half, p, seeds, total, df, 0.95)
+    low, high = difference - half, difference + half
+    return PairedDifference(n, difference, low, high, p, seeds, total, df, 0.95, by_seed=tuple(by_seed.tolist()))
 
 
 def draw(generator: np.random.Generator, noise: Noise, n: int, difference: float) -> np.ndarray:
@@ -172,8 +176,14 @@ def test_the_plan_says_what_it_can_show() -> None:
 
 
 def test_shares_say_what_to_add() -> None:
-    assert describe_shares(Noise(4e-4, 2e-5), 5) == "seeds 80 %, examples 20 %: add seeds"
-    assert describe_shares(Noise(1e-4, 8e-5), 5) == "seeds 20 %, examples 80 %: add test examples"
+    def shares(seeds: float, examples: float, word: str = "not separable") -> str:
+        found = PairedDifference(5, 0.01, -0.01, 0.03, 0.2, seeds, seeds + examples, 4, 0.95)
+        return share_text(Comparison("a", "b", found, Verdict(word, 0.2, ""), (), None))
+
+    assert shares(8e-5, 2e-5) == "Uncertainty: seeds 80 %, examples 20 %; add seeds."
+    assert shares(2e-5, 8e-5) == "Uncertainty: seeds 20 %, examples 80 %; add test examples."
+    assert shares(5e-5, 5e-5) == "Uncertainty: seeds 50 %, examples 50 %; add seeds or test examples."
+    assert shares(8e-5, 2e-5, "better") == "", "nothing need be added to what is settled"
     assert measured_noise(found_from(np.array([0.01, 0.02, 0.03]), 2e-5)).examples == pytest.approx(2e-5)
 
 

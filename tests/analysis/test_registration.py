@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.report.made_ledger import STUDY, ArmSpec, MadeLedger, make_study
 
-from fairtune.analysis.registration import KnownRun, Registration, register
+from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.studies import write_study
 
@@ -204,7 +204,7 @@ def test_seeds_that_were_left_out_leave_no_verdict(tmp_path: Path) -> None:
 def test_a_damaged_record_of_a_plan_is_left_to_verify(tmp_path: Path) -> None:
     made = make_study(tmp_path, ARMS)
     (tmp_path / STUDY / "plans" / "x.json").write_text("{}")
-    assert isinstance(made.results().registration, Registration)
+    assert isinstance(made.results().registration, StudyRegistration)
 
 
 def test_returning_to_the_first_plan_leaves_nothing_to_say_but_that(tmp_path: Path) -> None:

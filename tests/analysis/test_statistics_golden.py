@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from fairtune.analysis import resampling, statistics
 from fairtune.analysis.resampling import Classified, bootstrap_variance
-from fairtune.analysis.statistics import PairedDifference, holm, paired_difference, seeds_needed, summarise
+from fairtune.analysis.statistics import PairedDifference, holm, paired_difference, summarise, summarise_arm
 from fairtune.analysis.verdicts import judge
 
 
@@ -37,6 +36,35 @@ def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
     assert (one.n, one.mean, one.sd, one.low, one.high) == (1, 0.8, None, None, None)
     assert none.n == 0
     assert math.isnan(none.mean)
+
+
+BOUNDS = (0.0, 1.0)
+
+
+@pytest.mark.parametrize("right", [0, 1, 3, 100, 197, 200])
+def test_an_arms_interval_stays_inside_the_metrics_bounds_and_counts_examples(right: int) -> None:
+    """Seeds that all agree say nothing about the next examples: a constant model is not sure to the last digit."""
+    labels = np.zeros(200, dtype=np.int64)
+    sample = Classified(labels, (np.arange(200) >= right).astype(np.int64), 2)
+    share = right / 200
+    found = summarise_arm([share] * 3, share * (1 - share) / 200, sample, BOUNDS, 0.95)
+    assert (found.mean, found.sd) == (share, 0.0)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0.0 <= found.low <= share <= found.high <= 1.0
+    assert found.high - found.low > 0.01
+    if right == 100:
+        assert found.high - 0.5 == pytest.approx(0.5 - found.low)
+        assert found.high - 0.5 == pytest.approx(2.306 * math.sqrt(0.25 / 200), rel=0.01), "t of 8 degrees of freedom"
+
+
+def test_an_arms_interval_on_an_open_scale_stays_positive() -> None:
+    sample = Classified(np.zeros(200, dtype=np.int64), np.zeros(200, dtype=np.int64), 2)
+    found = summarise_arm([2.0, 10.0, 30.0], 70.0, sample, (0.0, math.inf), 0.95)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < found.mean < found.high
+    assert found.high / found.mean == pytest.approx(found.mean / found.low), "symmetric as ratios"
 
 
 @pytest.mark.parametrize(
@@ -124,12 +152,14 @@ def test_identical_arms_are_not_separable(seeds: int) -> None:
     assert (found.difference, found.p) == (0.0, 1.0)
     assert found.low is not None
     assert found.high == -found.low >= 1 / 200, "one example may go the other way"
-    assert judge([found], None, 0.95)[0].word == "not separable"
+    verdict = judge([found], None, 0.95)[0]
+    few = "no verdict (too few seeds for a verdict (no difference in either seed))"
+    assert str(verdict) == few if seeds == 2 else verdict.word == "not separable"
 
 
 def test_two_seeds_that_agree_on_few_examples_rule_nothing_out() -> None:
     data = simulate(np.random.default_rng(5), 2, 50)
-    assert judge([compare({**data, "theirs": data["ours"]})], 0.01, 0.95)[0].word == "not separable"
+    assert judge([compare({**data, "theirs": data["ours"]})], 0.01, 0.95)[0].word == "no verdict"
 
 
 def test_one_seed_gives_a_difference_and_no_verdict() -> None:
@@ -208,30 +238,3 @@ def test_a_real_effect_of_8_points_is_found() -> None:
     results = [compare(simulate(generator, 5, 800, effect=0.62)) for _ in range(20)]
     assert np.mean([r.difference for r in results]) == pytest.approx(0.08, abs=0.01)
     assert sum(judge([r], None, 0.95)[0].word == "better" for r in results) >= 18
-
-
-def made(n: int, seed_variance: float, total_variance: float, difference: float = 0.0) -> PairedDifference:
-    """A difference with the given variances, of the mean, and the p that follows from them."""
-    df = statistics.freedom(n, seed_variance, total_variance)
-    p = min(1.0, 2 * statistics._upper_tail(abs(difference), total_variance, df))
-    return PairedDifference(n, difference, -1.0, 1.0, p, seed_variance, total_variance, df, 0.95)
-
-
-def test_seeds_needed_known_value() -> None:
-    found = made(4, 0.02**2 / 4, 0.02**2 / 4)  # one seed has sd .02; t(.975, 17) .02 / sqrt(18) is the first below .01
-    assert seeds_needed(found, 0.01) == 18
-    assert seeds_needed(found, 0.02) == 7
-
-
-def test_seeds_needed_is_never_less_than_there_are() -> None:
-    assert seeds_needed(made(4, 1e-8, 1e-8), 0.5) == 4
-
-
-@pytest.mark.parametrize("distance", [0.0, -0.1, 1e-6])
-def test_seeds_cannot_settle_what_has_no_distance(distance: float) -> None:
-    assert seeds_needed(made(4, 1e-4, 1e-4), distance) is None
-
-
-def test_seeds_cannot_mend_the_luck_of_examples() -> None:
-    assert seeds_needed(made(3, 1e-6, 1e-4), 0.01) is None
-    assert seeds_needed(replace(made(3, 1e-6, 1e-4), p=None), 1.0) is None

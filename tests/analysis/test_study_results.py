@@ -104,41 +104,74 @@ def test_the_table_has_one_row_per_arm(ledger: Ledger) -> None:
     assert list(table.index) == ["baseline", "fast", "oelm"]
     assert list(table["n"]) == [3, 3, 3]
     assert table.loc["oelm", "mean"] == pytest.approx(0.96)
-    assert table.loc["oelm", "difference"] == pytest.approx(0.15)
-    assert table.loc["oelm", "difference_low"] < 0.15 < table.loc["oelm", "difference_high"]
+    assert table.loc["oelm", "against"] == "fast", "its control, which has its learning rate"
+    assert table.loc["oelm", "difference"] == pytest.approx(0.13)
+    assert table.loc["oelm", "difference_low"] < 0.13 < table.loc["oelm", "difference_high"]
+    assert table.loc["oelm", "family_low"] < table.loc["oelm", "difference_low"]
+    assert table.loc["oelm", "family_high"] > table.loc["oelm", "difference_high"]
     assert table.loc["oelm", "verdict"] == "better"
-    assert table.loc["oelm", "confounds"] == "lr"
+    assert table.loc["oelm", "confounds"] == ""
+    assert table.loc["fast", "against"] == "baseline"
+    assert table.loc["fast", "confounds"] == "lr", "it compares settings"
     assert table.loc["oelm", "seconds_per_step"] == pytest.approx(0.2), "the median over seeds of the median step"
     assert table.loc["oelm", "trainable_share"] == 0.5
     assert table.loc["baseline", "verdict"] == "reference"
     assert pd.isna(table.loc["baseline", "p"])
 
 
-def test_like_is_compared_with_like_where_the_study_allows(ledger: Ledger) -> None:
+def test_each_arm_is_compared_once_like_with_like_where_the_study_allows(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     results = ledger.results()
-    assert [(c.arm, c.reference) for c in results.comparisons] == [
-        ("fast", "baseline"),
-        ("oelm", "baseline"),
-        ("oelm", "fast"),
+    assert [(c.arm, c.reference, c.about) for c in results.comparisons] == [
+        ("fast", "baseline", "settings"),
+        ("oelm", "fast", "methods"),
     ]
-    fair = results.comparison("oelm", "fast")
+    fair = results.comparison("oelm")
     assert fair is not None
+    assert fair == results.comparison("oelm", "fast")
     assert fair.confounds == ()
-    assert fair.found.difference == pytest.approx(0.13)
+    assert fair.difference == pytest.approx(0.13)
+    assert fair.means == (pytest.approx(0.96), pytest.approx(0.83))
     assert fair.slowdown == pytest.approx(0.5)
-    unfair = results.comparison("oelm")
-    assert unfair is not None
-    assert unfair.confounds == ("lr",)
     assert results.comparison("baseline") is None
 
 
-def test_p_is_corrected_over_all_comparisons(ledger: Ledger) -> None:
+def test_the_plain_difference_to_the_reference_is_a_description_without_verdict(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan())
+    results = ledger.results()
+    assert [(c.arm, c.reference) for c in results.raw_differences] == [("oelm", "baseline")]
+    plain = results.comparison("oelm", "baseline")
+    assert plain is not None
+    assert plain.confounds == ("lr",)
+    assert plain.difference == pytest.approx(0.15)
+    assert (plain.verdict.word, plain.verdict.p, plain.family) == ("descriptive", None, (None, None))
+
+
+def test_without_a_control_method_and_setting_cannot_be_told_apart(ledger: Ledger) -> None:
+    ledger.source = {**ledger.source, "arms": {"baseline": {}, "oelm": ARMS["oelm"]}}
+    ledger.finish(ledger.plan())
+    (found,) = ledger.results().comparisons
+    assert (found.reference, found.about, found.verdict.word, found.verdict.p) == (
+        "baseline", "methods and settings", "not shown", None
+    )  # fmt: skip
+    assert "method and lr cannot be told apart" in found.verdict.note
+    assert found.difference == pytest.approx(0.15), "what was seen is shown all the same"
+
+
+def test_p_is_corrected_over_the_primary_comparisons(ledger: Ledger) -> None:
     ledger.finish(ledger.plan())
     comparisons = ledger.results().comparisons
     smallest = min(comparisons, key=lambda c: c.found.p or 1)
     assert smallest.found.p is not None
-    assert smallest.verdict.p == pytest.approx(smallest.found.p * 3)
+    assert smallest.verdict.p == pytest.approx(smallest.found.p * 2)
+
+
+def test_a_planned_comparison_without_runs_counts_in_the_correction(ledger: Ledger) -> None:
+    ledger.finish(ledger.plan(), skip=tuple(f"oelm/seed-{seed}" for seed in range(3)))
+    fast, oelm = ledger.results().comparisons
+    assert oelm.verdict.word == "no verdict"
+    assert fast.found.p is not None
+    assert fast.verdict.p == pytest.approx(min(1.0, 2 * fast.found.p))
 
 
 def test_another_arm_may_be_the_reference(ledger: Ledger) -> None:
@@ -175,16 +208,17 @@ def test_one_seed_is_no_verdict(ledger: Ledger) -> None:
     ledger.finish(ledger.plan("seeds=1"))
     table = ledger.results().table()
     assert table.loc["oelm", "verdict"].startswith("no verdict (one run only")
-    assert table.loc["oelm", "difference"] == pytest.approx(0.15)
+    assert table.loc["oelm", "difference"] == pytest.approx(0.13)
     assert pd.isna(table.loc["oelm", "p"])
 
 
 def test_only_seeds_that_both_arms_finished_are_paired(ledger: Ledger) -> None:
-    ledger.finish(ledger.plan(), skip=("baseline/seed-0", "oelm/seed-2"))
+    ledger.finish(ledger.plan(), skip=("fast/seed-0", "oelm/seed-2"))
     found = ledger.results().comparison("oelm")
     assert found is not None
     assert found.found.n == 1
-    assert found.found.difference == pytest.approx(0.15)
+    assert found.difference == pytest.approx(0.13)
+    assert found.means == (pytest.approx(0.96), pytest.approx(0.83)), "of the shared seed alone"
 
 
 def test_failures_are_listed_with_their_reasons(ledger: Ledger) -> None:
@@ -238,7 +272,7 @@ def test_arms_scored_on_different_examples_are_not_compared(ledger: Ledger) -> N
     ledger.finish(plan)
     run = next(r for r in plan.runs if r.name == "oelm/seed-1")
     ledger.finish_run(plan, run, 0.9, ids="other")
-    with pytest.raises(LedgerError, match="oelm and baseline were scored on different examples"):
+    with pytest.raises(LedgerError, match="oelm and fast were scored on different examples"):
         _ = ledger.results().comparisons
 
 

@@ -32,10 +32,11 @@ class TextLedger:
         self.runs = runs
 
     def make(self, seeds: int = 3, compare: dict[str, Any] | None = None, loss: dict[str, float] | None = None) -> None:
-        train = {"lr": 3e-4}
+        train, methods = {"lr": 3e-4}, {"oelm": [{"orthogonal_qk": {}}], "close": [{"fgm": {}}]}
         plan = {
             "task": {"name": "stories", "kind": "language_model", "metric": "perplexity"},
-            "arms": planned_arms({arm: ([], train) for arm in LOSS}, "baseline"),
+            "model": {"name": "gpt-tiny", "vocabulary": 2000},
+            "arms": planned_arms({arm: (methods.get(arm, []), train) for arm in LOSS}, "baseline"),
             "compare": {"to": "baseline", "margin": "5%", "confidence": 0.95, "target_loss": 2.15, **(compare or {})},
             "runs": [
                 {"arm": arm, "seed": seed, "position": 0, "key": f"{arm}-{seed}"}
@@ -124,7 +125,19 @@ def test_verdicts_at_five_percent_of_the_references_perplexity(ledger: TextLedge
     assert results.margin == pytest.approx(0.05 * math.exp(2.002), rel=1e-4)
     found = {c.arm: c.verdict for c in results.comparisons}
     assert str(found["oelm"]) == "inferior"
-    assert found["close"].word == "not inferior"
+    assert found["close"].word == "equivalent"
+
+
+def test_perplexities_are_compared_by_their_ratio_and_shown_in_their_unit(ledger: TextLedger) -> None:
+    ledger.make()
+    found = {c.arm: c for c in ledger.results().comparisons}["oelm"]
+    assert found.found.difference == pytest.approx(0.2), "on the log scale"
+    assert found.difference == pytest.approx(math.exp(2.002) * math.expm1(0.2), rel=1e-4)
+    low, high = found.alone
+    assert low is not None
+    assert high is not None
+    assert 0 < low < found.difference < high
+    assert (low / found.means[1] + 1) * (high / found.means[1] + 1) == pytest.approx(math.exp(0.4)), "even as ratios"
 
 
 def test_without_a_margin_a_loss_is_worse_and_a_gain_better(ledger: TextLedger) -> None:
@@ -180,7 +193,7 @@ def test_a_document_without_a_finite_loss_is_reported_and_hides_no_other_arm(led
     assert table.loc["oelm", "verdict"] == "no verdict (the perplexity of oelm/seed-1 is not a finite number)"
     assert not math.isfinite(table.loc["oelm", "mean"])
     assert pd.isna(table.loc["oelm", "sd"])
-    assert table.loc["close", "verdict"].startswith("not inferior")
+    assert table.loc["close", "verdict"].startswith("equivalent")
 
 
 def test_a_margin_of_a_perplexity_that_is_no_number_excuses_nothing(ledger: TextLedger) -> None:

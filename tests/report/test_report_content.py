@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from made_ledger import QK, ArmSpec, MadeLedger
 from fairtune.analysis.study_verdict import Finding
 from fairtune.core.files import read_json, write_json
 from fairtune.ledger.events import EventLog
-from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.content import ArmRow, Confound, ReportContent
 from fairtune.report.writer import make_content
 
 
@@ -34,26 +35,60 @@ def test_figures_come_from_predictions_not_from_results_of_runs(ledger: MadeLedg
 def test_an_inferior_arm_is_called_so_with_its_evidence(content: ReportContent) -> None:
     found = finding(content, "oelm-freeze")
     assert found.word == "inferior"
-    assert found.text.startswith("inferior to baseline by 19.92 points (95 % interval −")
-    assert found.text.endswith("a loss beyond the margin, 1.26 points, is shown.")
-    assert "n = 3" in found.text
-    assert "p " in found.text
+    assert re.fullmatch(
+        r"inferior to baseline-fast by 18\.50 points \(n = 3; alone −22\.63 to −14\.37, p < \.001; among 4 comparisons "
+        r"−24\.24 to −12\.76, Holm p < \.001\); a loss beyond the margin, 1\.24 points, is shown\.",
+        found.text,
+    )
 
 
-def test_a_confound_is_named_and_the_fair_comparison_stands_beside_it(content: ReportContent) -> None:
-    (caution,) = finding(content, "oelm-freeze").cautions
-    assert "lr (0.0001, not 2e-05)" in caution
-    assert "Like with like: inferior to baseline-fast by 18.50 points" in caution
-    assert [(v.arm, v.reference, v.confounds) for v in content.sections["comparisons"].like_with_like] == [
-        ("oelm-freeze", "baseline-fast", ())
-    ]
+def test_the_fair_comparison_comes_first_and_the_plain_difference_stands_small_beside_it(
+    content: ReportContent,
+) -> None:
+    found = finding(content, "oelm-freeze")
+    assert found.against == "baseline-fast"
+    assert (
+        "Not a verdict: against baseline, which has another lr, the plain difference is −19.92 points."
+        in found.cautions
+    )
+    versus, raw = row(content, "oelm-freeze").versus, row(content, "oelm-freeze").raw
+    assert versus is not None
+    assert (versus.reference, versus.confounds, versus.role, versus.about) == (
+        "baseline-fast",
+        (),
+        "primary",
+        "methods",
+    )
+    assert raw is not None
+    assert (raw.reference, raw.word, raw.p) == ("baseline", "descriptive", None)
+    assert raw.confounds == (Confound("lr", "0.0001", "2e-05"),)
+    assert content.sections["comparisons"].raw_differences == (raw,)
+
+
+def test_a_comparison_of_settings_is_called_so(content: ReportContent) -> None:
+    found = finding(content, "baseline-fast")
+    assert "It has the methods of baseline: this compares settings (lr), not methods." in found.cautions
+
+
+def test_figures_that_stand_together_are_of_the_same_seeds(content: ReportContent) -> None:
+    """The second run of focal failed: the means beside its difference are those of the seeds that both arms have."""
+    focal = row(content, "focal")
+    assert focal.versus is not None
+    assert (focal.versus.n, focal.summaries["accuracy"].n) == (2, 2)
+    assert focal.versus.mean == pytest.approx(focal.summaries["accuracy"].mean)
+    assert focal.versus.base == pytest.approx((336 + 334) / 800), "not the mean of all three runs of baseline"
+    assert focal.versus.difference == pytest.approx(focal.versus.mean - focal.versus.base)
+    assert focal.versus.missing == ("focal/seed-1",)
 
 
 def test_without_a_control_the_report_says_that_method_and_setting_cannot_be_told_apart(
     make_ledger: Callable[..., MadeLedger],
 ) -> None:
     made = make_ledger({"baseline": ArmSpec([330, 331]), "oelm": ArmSpec([300, 302], lr=1e-4, methods=QK)})
-    assert "cannot be told apart" in " ".join(finding(make_content(made.results()), "oelm").cautions)
+    found = finding(make_content(made.results()), "oelm")
+    assert found.word == "not shown", "never better or worse"
+    assert "Method and lr cannot be told apart; it takes an arm with the same lr and no methods." in found.text
+    assert not any(text.startswith("Uncertainty") for text in found.cautions), "nothing that is added would help"
 
 
 def test_one_run_gives_no_verdict_and_no_interval(make_ledger: Callable[..., MadeLedger]) -> None:
@@ -75,6 +110,13 @@ def test_failures_unfinished_runs_and_exclusions_are_listed(ledger: MadeLedger) 
     assert content.sections["trouble"].exclusions == ("retired/seed-0: not in the newest plan",)
     assert "1 of its 3 runs failed" in " ".join(finding(content, "focal").cautions)
     assert content.header.statuses == {"finished": 11, "failed": 1, "waiting": 3}
+
+
+def test_an_arm_of_which_nothing_is_left_is_said_so(make_ledger: Callable[..., MadeLedger]) -> None:
+    made = make_ledger({"baseline": ArmSpec([330, 331]), "oelm": ArmSpec(["it broke", "it broke"], methods=QK)})
+    found = finding(make_content(made.results()), "oelm")
+    assert found.text == "no verdict against baseline: no run to compare; two seeds or more are needed."
+    assert found.cautions == ("All of its 2 runs failed.",)
 
 
 def test_an_attempt_that_failed_before_the_run_finished_is_not_forgotten(ledger: MadeLedger) -> None:
@@ -163,5 +205,8 @@ def test_an_attention_that_is_not_set_is_the_models_own(make_ledger: Callable[..
     for arm, attention in (("baseline", None), ("published", "bidirectional")):
         plan["arms"][arm]["train"]["attention"] = attention
     write_json(path, plan)
-    (caution,) = finding(make_content(made.results()), "published").cautions
-    assert "also in attention (bidirectional, not the model's own)" in caution
+    content = make_content(made.results())
+    versus = row(content, "published").versus
+    assert versus is not None
+    assert versus.confounds == (Confound("attention", "bidirectional", "the model's own"),)
+    assert "Method and attention cannot be told apart" in finding(content, "published").text

@@ -112,7 +112,10 @@ def test_json_is_valid_and_finite(written: dict[str, Path]) -> None:
     content = json.loads(written["json"].read_text(), parse_constant=refuse)
     later = next(row for row in content["rows"] if row["arm"] == "later")
     assert later["summaries"]["accuracy"] == {"n": 0, "mean": None, "sd": None, "low": None, "high": None}
-    assert [v["reference"] for v in content["like_with_like"]] == ["baseline-fast"]
+    oelm = next(row for row in content["rows"] if row["arm"] == "oelm-freeze")
+    assert (oelm["versus"]["reference"], oelm["raw"]["reference"]) == ("baseline-fast", "baseline")
+    assert oelm["versus"]["family_low"] < oelm["versus"]["low"] < oelm["versus"]["high"] < oelm["versus"]["family_high"]
+    assert [v["reference"] for v in content["raw_differences"]] == ["baseline"]
 
 
 @pytest.mark.parametrize("right", [[None], [330], ["it broke"]])

@@ -21,19 +21,34 @@ def shown(results: Results) -> str:
 def test_has_a_line_an_arm_with_figures_and_verdict(results: Results) -> None:
     table = shown(results).split("\n* ")[0]
     lines = {line.split()[0]: line for line in table.splitlines() if line.split()}
-    assert "84.00 ± 1.24" in lines["baseline"]
+    assert "84.00 ± 2.41" in lines["baseline"], "the luck of examples counts too"
+    assert "84.75 [65, 97]" in lines["focal"], "two seeds: too wide an interval to be even about the mean"
     assert "reference" in lines["baseline"]
-    assert "-19.92 [-" in lines["oelm-freeze"]
-    assert "inferior *" in lines["oelm-freeze"]
+    assert "baseline-fast  -18.50 [-22.63, -14.37]" in lines["oelm-freeze"], "against its control"
+    assert lines["oelm-freeze"].split()[-1] == "inferior"
     assert "no verdict *" in lines["later"]
 
 
-def test_notes_name_confounds_like_with_like_and_failures(results: Results) -> None:
+def test_notes_name_settings_both_intervals_plain_differences_and_failures(results: Results) -> None:
     text = " ".join(shown(results).split())
-    assert "* oelm-freeze: lr is 0.0001, baseline has 2e-05" in text
-    assert "like with like: oelm-freeze: inferior to baseline-fast by 18.50 points" in text
+    assert "It compares settings: lr 0.0001, not 2e-05." in text
+    assert (
+        "oelm-freeze: inferior to baseline-fast by 18.50 points (n = 3; alone -22.63 to -14.37, p < .001; among 4 "
+        "comparisons -24.24 to -12.76, Holm p < .001)" in text
+    )
+    assert "plain differences to baseline, not verdicts: oelm-freeze -19.92 " in text
+    assert "seconds per step, median: baseline 0.505; baseline-fast 0.505; oelm-freeze 0.444; focal 0.505 " in text
+    assert "trainable %: baseline 100.0; baseline-fast 100.0; oelm-freeze 90.0; " in text
+    assert "later -" not in text, "what was not measured is not listed"
     assert "failed: focal/seed-1: the loss is nan at step 3 of 20" in text
     assert "not finished: 3 of 15 runs" in text
+
+
+def test_what_was_planned_and_what_to_mind_come_before_the_table(results: Results) -> None:
+    first, *_ = " ".join(shown(results).split()).split(" arm n ")
+    assert first.startswith("plan: Planned on ")
+    assert "4 primary comparisons, corrected together (Holm); the margin is 1.5 %; confidence 95 %." in first
+    assert "warning: validation curves of baseline, baseline-fast, oelm-freeze, focal were still rising" in first
 
 
 def test_fits_in_a_hundred_columns_even_with_long_names(make_ledger: Callable[..., MadeLedger]) -> None:
@@ -41,8 +56,10 @@ def test_fits_in_a_hundred_columns_even_with_long_names(make_ledger: Callable[..
     arms = {"baseline": ArmSpec([400, 200]), long: ArmSpec([0, 200], lr=1e-4, methods=QK), "[bold]b": ArmSpec([1, 399])}
     text = shown(make_ledger(arms).results())
     assert max(len(line) for line in text.splitlines()) <= 100
-    assert "not separable" in text
+    assert "not shown *" in text
+    assert "no verdict *" in text
     assert "[bold]b" in text
+    assert "one seed above, one below" in text
     assert "…" not in text
 
 

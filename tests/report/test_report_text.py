@@ -54,8 +54,8 @@ def test_an_inferior_arm_is_reported_in_perplexity_and_percent_with_its_margin(t
     found = finding(text_content, "oelm-freeze")
     assert found.word == "inferior"
     assert re.fullmatch(
-        r"inferior to baseline: perplexity is higher by 0\.740 \(17\.4 %; 95 % interval \+\S+ % to \+\S+ %, n = 3, "
-        r"p \S ?\.\d+\), shown to be more than the margin of 5 %\.",
+        r"inferior to baseline: perplexity is higher by 0\.740, 17\.4 % \(n = 3; alone \+\S+ % to \+\S+ %, p \S ?\.\d+; "
+        r"among 7 comparisons \+\S+ % to \+\S+ %, Holm p \S ?\.\d+\); a loss beyond the margin, 5 %, is shown\.",
         found.text,
     )
 
@@ -63,9 +63,11 @@ def test_an_inferior_arm_is_reported_in_perplexity_and_percent_with_its_margin(t
 def test_lower_is_better(text_content: ReportContent) -> None:
     found = finding(text_content, "baseline-1e-3")
     assert found.word == "better"
-    assert found.text.startswith("better than baseline: perplexity is lower by 0.167 (3.9 %; 95 % interval −")
+    assert found.text.startswith("better than baseline: perplexity is lower by 0.167, 3.9 % (n = 3; alone −")
+    assert found.text.endswith("By less than the margin.")
     assert "perplexity is higher by 0.009" in finding(text_content, "oelm-random").text
-    assert "a rise by the margin, 5 %, is ruled out" in finding(text_content, "oelm-random").text
+    assert finding(text_content, "oelm-random").text.startswith("equivalent to baseline: ")
+    assert "a loss or gain of the margin, 5 %, is ruled out" in finding(text_content, "oelm-random").text
     assert finding(text_content, "baseline").text.startswith("the reference of all comparisons: perplexity 4.263 (95 %")
 
 
@@ -127,13 +129,27 @@ def test_a_fresh_model_is_compared_with_its_own_draw(text_files: dict[str, str],
     assert text_content.header.from_scratch
 
 
-def test_the_table_fits_in_a_hundred_columns_with_one_line_per_arm(kept_text_ledger: MadeTextLedger) -> None:
+def test_the_table_fits_in_a_hundred_columns_with_one_line_per_arm(
+    kept_text_ledger: MadeTextLedger, make_text: MakeText
+) -> None:
+    usual = {arm: spec for arm, spec in kept_text_ledger.arms.items() if "global" not in arm}
+    text = in_terminal(make_text(usual))
+    assert max(len(line) for line in text.splitlines()) <= 100
+    below = text[text.index("─\n") + 2 :].splitlines()
+    lines = {line.split()[0]: line for line in below[: len(usual)]}
+    assert set(lines) == set(usual)
+    assert re.search(
+        r"3 +4\.759 ± 0\.210 +baseline-1e-3 +\+16\.2 \[\+\S+, \+\S+\] +\.\d+ +inferior", lines["oelm-freeze-1e-3"]
+    )
+
+
+def test_figures_out_of_all_proportion_fit_in_a_hundred_columns_too(kept_text_ledger: MadeTextLedger) -> None:
     text = in_terminal(kept_text_ledger)
     assert max(len(line) for line in text.splitlines()) <= 100
-    lines = {line.split()[0]: line for line in text.splitlines()[3:11]}
-    assert set(lines) == set(kept_text_ledger.arms)
-    assert re.search(r"3 +5\.003 ± 0\.124 +5\.053 +\+17\.4 \[\+\S+, \+\S+\] +\.\d+ +inferior", lines["oelm-freeze"])
+    assert "…" not in text
+    assert "27.49 [5.06, 149]" in text, "± would lead below a perplexity of one"
     output = " ".join(text.split())
+    assert "with the weights of the last step: baseline 4.306; " in output
     assert "perplexity: lower is better; per token of bpe-2000 (2,000 tokens)" in output
     assert "oelm-freeze not reached (0 of 3)" in output
     assert "failed: oelm-random-1e-3/seed-1: the loss is nan at step 30" in output
@@ -147,7 +163,7 @@ def test_one_run_has_figures_but_no_interval_and_no_verdict(make_text: MakeText)
     assert finding(content, "baseline").text.endswith(
         "perplexity 4.263 in its one finished run; an interval takes two."
     )
-    assert "| oelm | 1 | 4.953 | 5.003 | – | – | – | **no verdict**" in files(made)["markdown"]
+    assert "| oelm | 1 | 4.953 | 5.003 | baseline (4.263) | – | – | – | **no verdict**" in files(made)["markdown"]
     assert "4.953" in in_terminal(made)
 
 
@@ -167,6 +183,17 @@ def test_an_infinite_perplexity_is_shown_as_such(make_text: MakeText, arm: str) 
     )
 
 
+def test_a_model_no_better_than_a_guess_is_said_not_to_have_learned(make_text: MakeText) -> None:
+    """The vocabulary has 2,000 tokens: a guess has a loss of 7.60."""
+    made = make_text({"baseline": TextArm([7.7, 7.61, 7.65]), "oelm": TextArm([1.5, 7.7, 1.52], methods=QK)})
+    seen = {caution.code: caution.seen for caution in make_content(made.results()).sections["findings"].cautions}
+    assert seen["not-learned"] == "baseline is no better than a guess among all tokens"
+    assert seen["collapsed"].startswith(
+        "1 of 3 runs of oelm did not learn: no better than a guess among all tokens; 3 of 3"
+    )
+    assert not any("majority class" in text for text in seen.values())
+
+
 @pytest.mark.parametrize("loss", [[None], ["it broke"], [1.4]])
 def test_a_study_of_one_arm_can_be_reported_in_any_state(make_text: MakeText, loss: list[float | str | None]) -> None:
     made = make_text({"baseline": TextArm(loss)}, target_loss=1.0)
@@ -176,7 +203,7 @@ def test_a_study_of_one_arm_can_be_reported_in_any_state(make_text: MakeText, lo
 def test_a_margin_in_the_unit_of_perplexity(make_text: MakeText) -> None:
     arms = {"baseline": TextArm([1.45, 1.46, 1.44]), "oelm": TextArm([1.60, 1.62, 1.61])}
     content = make_content(make_text(arms, margin=0.25).results())
-    assert finding(content, "oelm").text.endswith("more than the margin of 0.2500.")
+    assert finding(content, "oelm").text.endswith("a loss beyond the margin, 0.2500, is shown.")
 
 
 def test_early_perplexities_do_not_flatten_the_curve(text_files: dict[str, str]) -> None:

@@ -12,7 +12,17 @@ from rich.console import Console
 from tests.conftest import drawing_nothing
 
 from fairtune.analysis.results import Results
-from fairtune.analysis.verdicts import BETTER, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, WORSE
+from fairtune.analysis.statistics import holm
+from fairtune.analysis.verdicts import (
+    BETTER,
+    EQUIVALENT,
+    INFERIOR,
+    NONE,
+    NOT_INFERIOR,
+    NOT_SEPARABLE,
+    NOT_SHOWN,
+    WORSE,
+)
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.report.content import Confound, ReportContent, Versus, spread_of
 from fairtune.report.sections.comparisons.worth import cost_text, rank, settings_text, worth_of
@@ -50,6 +60,12 @@ def versus(
         (versus(WORSE, [1.9, 1.9]), "no"),
         (versus(INFERIOR, [0.8, 0.9]), "no, though it saves 15 % of a step's time"),
         (versus(NOT_INFERIOR, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
+        (versus(EQUIVALENT, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
+        (versus(EQUIVALENT, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
+        (
+            versus(NOT_SHOWN, [0.5, 0.5], "method and lr cannot be told apart"),
+            "not shown: method and lr cannot be told apart",
+        ),
         (versus(NOT_INFERIOR, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
         (versus(NOT_INFERIOR, [0.9, 1.01]), "no: neither better nor clearly cheaper"),
         (versus(NOT_INFERIOR, []), "no: neither better nor clearly cheaper"),
@@ -72,6 +88,10 @@ def test_arms_are_ranked_by_gain_and_those_without_a_figure_come_last() -> None:
     found = [versus(arm="a", difference=-0.1), versus(arm="b", difference=None), versus(arm="c", difference=0.2)]
     assert [one.versus.arm for one in rank(found, "accuracy")] == ["c", "a", "b"]
     assert [one.versus.arm for one in rank(found, "perplexity")] == ["a", "c", "b"]
+    mixed = versus(NOT_SHOWN, arm="d", difference=0.9)
+    assert [one.versus.arm for one in rank([mixed, *found], "accuracy")] == ["c", "a", "d", "b"], (
+        "not ahead of a fair one"
+    )
     lower = worth_of(versus(difference=-0.1), "perplexity")
     assert (lower.gain, lower.low, lower.high) == pytest.approx((0.1, 0.095, 0.105))
 
@@ -136,7 +156,7 @@ def test_expected_ratio_stands_beside_the_measured_one(found_results: Results, f
     buffer = io.StringIO()
     Console(file=buffer, width=100).print(verdict_table(found_results))
     shown = " ".join(buffer.getvalue().split())
-    assert "time per step against the reference: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
+    assert "time per step against the same arms: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
     assert "one ×" not in shown, "an arm without more passes stays as it was"
 
 
@@ -164,16 +184,17 @@ def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(found_results: Re
     assert found == [("both", "bitfit", "twice"), ("both", "orthogonal_qk", "one")]
     assert content.sections["comparisons"].left_out[0].gain == pytest.approx(29 / 400)
     assert content.sections["comparisons"].left_out[1].versus.expected == 2.0
-    assert content.sections["comparisons"].like_with_like == (), "what is left out is no like-with-like comparison"
-    alone = found_results.compared([("both", "twice"), ("both", "one")])
-    assert [c.verdict.p for c in found_results.left_out] == [c.verdict.p for c in alone], "corrected among themselves"
+    assert content.sections["comparisons"].raw_differences == (), "what is left out is no plain difference"
+    assert {c.role for c in found_results.left_out} == {"secondary"}
+    alone = [c.found.p for c in found_results.left_out]
+    assert [c.verdict.p for c in found_results.left_out] == pytest.approx(holm(alone)), "corrected among themselves"
     for text in files.values():
         assert "orthogonal_qk" in text.replace("\\", "")
 
 
 def test_the_ranking_is_in_page_and_markdown(files: dict[str, str]) -> None:
     assert "## What each change is worth" in files["markdown"]
-    assert "| 1 | both | 3 | +7.75 |" in files["markdown"]
+    assert "| 1 | both | baseline | 3 | +7.75 |" in files["markdown"]
     assert "1. both" in files["html"]
-    assert "differs in lr 0.0001, not 2e-05" in files["html"]
+    assert "compares settings: lr 0.0001, not 2e-05" in files["html"]
     assert "Left out" in files["html"]

@@ -12,7 +12,7 @@ import numpy as np
 from fairtune.analysis.collapses import chance_score, is_collapsed
 from fairtune.analysis.ledger_runs import LedgerRun, difference_of
 from fairtune.analysis.missing_runs import count_missing, stand_in
-from fairtune.analysis.registration import Registration
+from fairtune.analysis.registration import StudyRegistration
 from fairtune.analysis.resampling import compared_value, scored
 from fairtune.analysis.statistics import PairedDifference, no_difference, paired_difference
 from fairtune.analysis.verdicts import Schedule, Verdict
@@ -104,7 +104,7 @@ class ComparedStudy(Protocol):
     @property
     def runs(self) -> list[LedgerRun]: ...
     @property
-    def registration(self) -> Registration: ...
+    def registration(self) -> StudyRegistration: ...
     @property
     def vocabulary(self) -> int | None: ...
     def finished(self, arm: str) -> list[LedgerRun]: ...

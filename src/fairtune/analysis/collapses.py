@@ -16,6 +16,8 @@ from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.settings.metrics import METRICS, predicted_classes
 
+MAJORITY, GUESS = "at or below the majority class", "no better than a guess among all tokens"
+
 
 @dataclass(frozen=True)
 class Collapses:
@@ -26,6 +28,7 @@ class Collapses:
         finished: runs that are counted.
         other, other_finished: the same of the other arm; None for the reference.
         p: of equal rates, by Fisher's exact test.
+        level: that they are not above.
     """
 
     arm: str
@@ -35,9 +38,10 @@ class Collapses:
     other: int | None = None
     other_finished: int | None = None
     p: float | None = None
+    level: str = MAJORITY
 
     def __str__(self) -> str:
-        own = f"{len(self.seeds)} of {self.finished} runs of {self.arm} did not learn: at or below the majority class"
+        own = f"{len(self.seeds)} of {self.finished} runs of {self.arm} did not learn: {self.level}"
         if self.reference is None or self.p is None:
             return own
         p = "< .001" if self.p < 0.001 else f"= {self.p:.2f}"
@@ -85,9 +89,10 @@ def compare_rates(
 ) -> Collapses:
     """How many of an arm's runs did not learn, and whether that differs from another arm."""
     seeds = tuple(run.seed for run in runs if is_collapsed(run, vocabulary))
+    level = GUESS if runs and isinstance(runs[0].test, TextScores) else MAJORITY
     if reference is None or not others:
-        return Collapses(arm, seeds, len(runs))
+        return Collapses(arm, seeds, len(runs), level=level)
     other = sum(is_collapsed(run, vocabulary) for run in others)
     table = [[len(seeds), len(runs) - len(seeds)], [other, len(others) - other]]
     p = float(stats.fisher_exact(table)[1]) if runs else None
-    return Collapses(arm, seeds, len(runs), reference, other, len(others), p)
+    return Collapses(arm, seeds, len(runs), reference, other, len(others), p, level)

@@ -25,7 +25,7 @@ FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanChange:
     """One thing that a later plan had otherwise than the plan before it.
 
     Args:
@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Registration:
+class StudyRegistration:
     """What was fixed, and when.
 
     Args:
@@ -63,7 +63,7 @@ class Registration:
     """
 
     recorded: str | None
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     compare: dict[str, Any]
     overruled: tuple[str, ...] = ()
     reanalysed: str | None = None
@@ -101,7 +101,9 @@ class KnownRun:
     plan: str | None
 
 
-def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs: Iterable[KnownRun]) -> Registration:
+def register(
+    newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs: Iterable[KnownRun]
+) -> StudyRegistration:
     """What a study's plans and results say about when its analysis was fixed.
 
     Args:
@@ -112,7 +114,7 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
     found = list(runs)
     history = _history(newest, plans)
     if not history:
-        return Registration(None, (), dict(newest["compare"]))
+        return StudyRegistration(None, (), dict(newest["compare"]))
     changes = tuple(
         change
         for before, after in itertools.pairwise(history)
@@ -135,7 +137,7 @@ def register(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs
     elif looks:
         most = max(most, MOST)
     with_results = {(run.arm, run.seed) for run in found}
-    return Registration(
+    return StudyRegistration(
         recorded=str(history[0]["recorded"]),
         changes=changes,
         compare=compare,
@@ -170,7 +172,7 @@ def _known(plan: Mapping[str, Any], runs: Iterable[KnownRun]) -> int:
     return max(int(plan.get("known") or 0), ended)
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[Change]:
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[PlanChange]:
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         **{TITLES[name]: _compared_part(name) for name in COMPARED},
         **({} if after.get("until_decided") else {"seeds": _seeds_of}),  # looks that were planned are no change
@@ -180,15 +182,15 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
     }
     for what, part in parts.items():
         if part(before) != part(after):
-            yield Change(str(after["recorded"]), what, _text(part(before)), _text(part(after)), known)
+            yield PlanChange(str(after["recorded"]), what, _text(part(before)), _text(part(after)), known)
     for arm in dict.fromkeys([*before["arms"], *after["arms"]]):
         if arm not in after["arms"]:
-            yield Change(str(after["recorded"]), f"arm {arm}", "part of the study", "none of it", known)
+            yield PlanChange(str(after["recorded"]), f"arm {arm}", "part of the study", "none of it", known)
         elif arm not in before["arms"]:
-            yield Change(str(after["recorded"]), f"arm {arm}", "none of the study", "part of it", known)
+            yield PlanChange(str(after["recorded"]), f"arm {arm}", "none of the study", "part of it", known)
         elif _definition(before, arm) != _definition(after, arm):
             changed = ", ".join(_differing(before["arms"][arm], after["arms"][arm]))
-            yield Change(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
+            yield PlanChange(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
 
 
 def _compared_part(name: str) -> Callable[[Mapping[str, Any]], Any]:

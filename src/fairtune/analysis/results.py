@@ -14,7 +14,7 @@ from fairtune.analysis.arm_pairs import Comparison
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
-from fairtune.analysis.registration import KnownRun, Registration, register
+from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals, scored
 from fairtune.analysis.soundness import find_cautions
 from fairtune.analysis.statistics import Summary, summarise, summarise_arm
@@ -77,7 +77,7 @@ class Results:
         return int(found) if found else None
 
     @cached_property
-    def registration(self) -> Registration:
+    def registration(self) -> StudyRegistration:
         """What was fixed before the first result, and what was changed since."""
         return register(
             self.plan,

@@ -143,8 +143,10 @@ def collapse_text(frame: Frame, found: Comparison) -> str:
 
 def share_text(found: Comparison) -> str:
     """Where the uncertainty comes from, and so what would lessen it."""
-    if found.seed_share is None or found.verdict.settled or found.role == COPY:
-        return ""
+    if found.seed_share is None or found.verdict.p is None or found.verdict.settled or found.role == COPY:
+        return ""  # nothing that is added tells method and settings apart
+    if found.found.n == 2:
+        return ""  # two seeds say next to nothing about how much seeds matter
     seeds = round(100 * found.seed_share)
     unit = found.found.unit
     do = "add seeds" if seeds >= 67 else f"add test {unit}s" if seeds <= 33 else f"add seeds or test {unit}s"

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairtune.analysis.collapses import Collapses, majority_share
+from fairtune.analysis.collapses import GUESS, Collapses, majority_share
 from fairtune.analysis.ledger_runs import LedgerRun
-from fairtune.analysis.registration import Registration, day
+from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.statistics import Summary
 from fairtune.core.cautions import Caution, caution_from_json, gravest_first
 from fairtune.ledger.predictions import Predictions
@@ -43,7 +43,7 @@ class CheckedResults(Protocol):
     @property
     def runs(self) -> list[LedgerRun]: ...
     @property
-    def registration(self) -> Registration: ...
+    def registration(self) -> StudyRegistration: ...
     @property
     def collapses(self) -> dict[str, Collapses]: ...
     def finished(self, arm: str) -> list[LedgerRun]: ...
@@ -66,7 +66,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
     return gravest_first([*planned, *seen])
 
 
-def _registration(found: Registration) -> Iterator[Caution]:
+def _registration(found: StudyRegistration) -> Iterator[Caution]:
     if found.missing:
         yield Caution(
             "warning", "plan-missing", f"runs were made under plans that are not on record ({', '.join(found.missing)})",
@@ -98,17 +98,18 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
     bases = dict.fromkeys([results.reference, *(p for arm in results.arms if (p := results.primary(arm)) is not None)])
     for arm in bases:
         finished = results.finished(arm)
-        if not finished or not isinstance(finished[0].test, Predictions):
+        if not finished:
+            continue
+        if not isinstance(finished[0].test, Predictions):
+            if len(_seeds(results, arm)) == len(finished):
+                yield _has_not_learned(f"{arm} is {GUESS}")
             continue
         mean, majority = results.summary(arm, "accuracy"), majority_share(finished[0].test)
         if majority == 1:
             continue
         if mean.mean <= majority or all(run.seed in _seeds(results, arm) for run in finished):
             text = f"{arm} is at the majority class: {100 * mean.mean:.1f} %, always the same class has {100 * majority:.1f} %"
-            yield Caution(
-                "warning", "not-learned", text, "it has not learned, so nothing that is compared with it compares methods",
-                "Train longer, or with another learning rate",
-            )  # fmt: skip
+            yield _has_not_learned(text)
         elif mean.low is not None and mean.low <= majority:
             figures = (
                 f"its accuracy, {100 * mean.mean:.1f} %, cannot be told from the majority class, {100 * majority:.1f} %"
@@ -118,6 +119,13 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
                 "warning", "hardly-learned", text, "a comparison with it says little about methods",
                 "Train longer, or with another learning rate, or add seeds",
             )  # fmt: skip
+
+
+def _has_not_learned(text: str) -> Caution:
+    return Caution(
+        "warning", "not-learned", text, "it has not learned, so nothing that is compared with it compares methods",
+        "Train longer, or with another learning rate",
+    )  # fmt: skip
 
 
 def _seeds(results: CheckedResults, arm: str) -> tuple[int, ...]:

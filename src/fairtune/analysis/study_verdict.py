@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fairtune.analysis.arm_pairs import COPY, PRIMARY, Comparison
 from fairtune.analysis.collapses import Collapses
 from fairtune.analysis.ledger_runs import LedgerRun
-from fairtune.analysis.registration import Registration, day
+from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
     Frame,
     about_text,
@@ -119,7 +119,7 @@ class JudgedStudy(Protocol):
     @property
     def runs(self) -> list[LedgerRun]: ...
     @property
-    def registration(self) -> Registration: ...
+    def registration(self) -> StudyRegistration: ...
     @property
     def comparisons(self) -> list[Comparison]: ...
     @property
@@ -197,6 +197,8 @@ def _lost(study: JudgedStudy, arm: str) -> tuple[str, ...]:
         return ()
     failed = sum(run.status == "failed" for run in runs)
     how = "failed" if failed == lost else "failed or cannot be read"
+    if lost == len(runs):
+        return (f"All of its {lost} runs {how}.",) if lost > 1 else (f"Its one run {how}.",)
     return (f"{lost} of its {len(runs)} runs {how}; the figures are of the others, the verdict counts all.",)
 
 

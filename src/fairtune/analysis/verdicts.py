@@ -250,10 +250,12 @@ class _Tested:
     def _two_seeds(self, gain: PairedDifference) -> str:
         first, second = gain.by_seed if len(gain.by_seed) == 2 else (gain.difference, gain.difference)
         if first * second <= 0:
-            return "one seed above, one below" if first * second < 0 else "the seeds do not agree"
+            if first == second:
+                return "no difference in either seed"
+            return "one seed above, one below" if first * second < 0 else "no difference in one of the seeds"
         nearer = min(abs(first), abs(second))
         above = (first > 0) != self.family.lower_is_better
-        return f"both seeds {_at_least(self.family.metric, nearer)} {'above' if above else 'below'}"
+        return f"both seeds {_at_least(self.family.metric, nearer, above)} {'above' if above else 'below'}"
 
 
 def _seeds(outlook: Outlook | None) -> tuple[int, int] | None:
@@ -262,12 +264,12 @@ def _seeds(outlook: Outlook | None) -> tuple[int, int] | None:
     return outlook.low, outlook.high
 
 
-def _at_least(metric: str | None, distance: float) -> str:
+def _at_least(metric: str | None, distance: float, above: bool) -> str:
     """A distance between two arms, rounded down: 46 points or more."""
     if metric is None or metric not in METRICS:
         return f"{distance:.3g} or more"
     if METRICS[metric].ratios:
-        return f"{_rounded_down(100 * math.expm1(distance))} % or more"
+        return f"{_rounded_down(100 * abs(math.expm1(distance if above else -distance)))} % or more"
     scale = scale_of(metric)
     unit = "" if scale.plain else " points"
     return f"{_rounded_down(scale.factor * distance)}{unit} or more"
@@ -275,7 +277,7 @@ def _at_least(metric: str | None, distance: float) -> str:
 
 def _rounded_down(value: float) -> str:
     places = 0 if value >= 10 else 1 if value >= 1 else 3
-    return f"{math.floor(value * 10**places) / 10**places:g}"
+    return f"{math.floor(value * 10**places + 1e-6) / 10**places:g}"  # 1.1 points may be stored as 1.0999...
 
 
 def _minus(value: float | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from rich import box
@@ -27,7 +28,8 @@ from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus, tokenizer_text
 from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.sections.comparisons.worth import cost_text, expected_text
-from fairtune.settings.scales import Scale, relative, scale_of
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.scales import relative, scale_of
 
 STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue", EQUIVALENT: "blue"}
 
@@ -41,6 +43,7 @@ def verdict_table(results: Results) -> Group:
         *_arm_notes(rows),
         *_cost_notes(rows),
         *_raw_notes(header, rows),
+        *_size_notes(rows),
         *_trouble(results),
     ]
     grave = [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade != "note"]
@@ -84,8 +87,14 @@ def _is_noted(versus: Versus) -> bool:
 def _heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
     if header.text is not None:
-        best = [f"{header.metric_title}\nbest ± {level}", "\nfinal"]
-        return ["n", *best, "against", f"difference, %\n[{level} alone]", "p\n(Holm)", "verdict"]
+        return [
+            "n",
+            f"{header.metric_title}\n± {level}",
+            "against",
+            f"difference, %\n[{level} alone]",
+            "p\n(Holm)",
+            "verdict",
+        ]
     score, difference = f"{scale.title} {scale.unit}\n± {level}", f"difference, points\n[{level} alone]"
     return ["n", score, "against", difference, "p\n(Holm)", "verdict"]
 
@@ -94,7 +103,7 @@ def _cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
     own, versus, scale = row.summaries[header.metric], row.versus, scale_of(header.metric)
     return [
         str(own.n),
-        _mean(scale, own),
+        _mean(header.metric, own),
         versus.reference if versus else DASH,
         _difference(versus, scale.signed) if versus else DASH,
         p_value(versus.p) if versus else DASH,
@@ -103,12 +112,11 @@ def _cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
 
 
 def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
-    own, versus, scale = row.summaries[header.metric], row.versus, scale_of(header.metric)
+    own, versus = row.summaries[header.metric], row.versus
     base = versus.base if versus else None
     return [
         str(own.n),
-        _mean(scale, own),
-        scale.value(row.final.mean if row.final else None),
+        _mean(header.metric, own),
         versus.reference if versus else DASH,
         _difference(versus, lambda end: relative(end, base).removesuffix(" %")) if versus else DASH,
         p_value(versus.p) if versus else DASH,
@@ -116,9 +124,15 @@ def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
     ]
 
 
-def _mean(scale: Scale, own: Summary) -> str:
-    if own.low is None:
+def _mean(metric: str, own: Summary) -> str:
+    scale = scale_of(metric)
+    if own.low is None or own.high is None:
         return scale.value(own.mean)
+    lowest, highest = METRICS[metric].bounds if metric in METRICS else (-math.inf, math.inf)
+    half = (own.high - own.low) / 2
+    if own.mean - half < lowest or own.mean + half > highest:  # far from even: ± would lead where no figure can be
+        ends = (f"{scale.factor * end:.0f}" if not scale.plain else significant(end) for end in (own.low, own.high))
+        return f"{scale.value(own.mean)} [{', '.join(ends)}]"
     return f"{scale.value(own.mean)} ± {scale.half_width(own.low, own.high, own.mean)}"
 
 
@@ -133,8 +147,13 @@ def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, s
         return
     yield (
         header.metric_title,
-        f"lower is better; per token of {tokenizer_text(header.text)}. best: the weights that did best on validation; "
-        "final: those of the last step; both on the test split. The difference is that of best.",
+        f"lower is better; per token of {tokenizer_text(header.text)}; on the test split, with the weights that did best on "
+        "validation",
+    )
+    scale = scale_of(header.metric)
+    yield (
+        "with the weights of the last step",
+        _by_arm({row.arm: scale.value(row.final.mean) for row in rows if row.final}),
     )
     if header.text.target_loss is not None:
         steps = {row.arm: steps_text(list((row.steps_to_target or {}).values())) or DASH for row in rows}
@@ -158,9 +177,13 @@ def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
 
 def _cost_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
     """Measured beside expected, of arms that make more passes than the reference."""
-    costs = {row.arm: cost_text(row.versus) for row in rows if row.versus and expected_text(row.versus)}
+    costs = {row.arm: cost_text(row.versus) for row in rows if row.versus and _has_cost(row.versus)}
     if costs:
         yield "time per step against the same arms", _by_arm(costs)
+
+
+def _has_cost(versus: Versus) -> bool:
+    return versus.slowdown is not None and bool(expected_text(versus))
 
 
 def _raw_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:

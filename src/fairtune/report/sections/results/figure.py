@@ -126,7 +126,9 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
     if scale.plain:
         drawn = [_ends(scale, versus) for versus in compared if versus.low is not None]
         symlog_if_wide(axes, drawn, least=max(margins, default=1.0))
-    bars = f"thick alone, thin among {header.family}" if header.family > 1 else f"{confidence(header.confidence)} interval"
+    bars = (
+        f"thick alone, thin among {header.family}" if header.family > 1 else f"{confidence(header.confidence)} interval"
+    )
     better = f"{bars}; lower is better" if scale.lower_is_better else bars
     axes.set_title(f"difference in {'%' if scale.plain else 'points'} ({better})", loc="left")
 
