@@ -54,8 +54,8 @@ def test_seeds_are_added_after_those_that_are_named() -> None:
 
 @pytest.mark.usefixtures("performed_here", "undrawn")
 def test_looks_are_taken_until_all_is_decided(tmp_path: Path, tiny_model: Path, tiny_task: Any) -> None:
-    """Two arms that are the same but for their seeds are not told apart, so every look is taken."""
-    study = {**study_of(tiny_model, tiny_task, {"baseline": []}), "seeds": 3, "aa": True}
+    """Twenty test examples do not tell these two arms apart, so every look is taken."""
+    study = {**study_of(tiny_model, tiny_task, {"baseline": [], "arm": [{"focal": {"gamma": 0.1}}]}), "seeds": 3}
     results = run_study(study, runs=tmp_path / "runs", progress=False, until_decided=True, max_seeds=5)
     assert [len(plan["seeds"]) for plan in read_plans(tmp_path / "runs" / "toy")] == [3, 5]
     assert results.registration.planned_looks
