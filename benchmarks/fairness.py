@@ -178,6 +178,9 @@ def more_seeds(studies: int, seed: int) -> None:
                 taken, share = () if looked == "anew" else (start,), EXTENSION if looked == "added" else 1.0
                 outlook = seeds_to_settle(first[0], level_after(taken, family, RISK * share), units=1000)
                 assert outlook is not None
+                if looked == "added" and (outlook.high or 0) > MOST:
+                    tally[MANY] += 1  # fairtune advises a new study then
+                    continue
                 tally[outlook.kind] += 1
                 if outlook.kind == SEEDS and outlook.high is not None:
                     ps = [1.0 if f.p is None else f.p for f in found_at(study, outlook.high)]
