@@ -156,6 +156,13 @@ def test_fewer_seeds_than_were_planned_are_an_early_look() -> None:
     assert register(later, [first, later], runs(5, NOON_FIRST)).most == 20
 
 
+def test_a_plan_that_came_after_the_results_was_not_before_the_first_run(tmp_path: Path) -> None:
+    """As where runs of other folders are joined."""
+    found = register(plan("first", "02T10:00"), [plan("first", "02T10:00")], runs(3, NOON_FIRST))
+    assert (found.known_before, found.fixed_before) == (6, False)
+    assert "before the first run; nothing was changed since" in str(make_study(tmp_path, ARMS).results().verdict())
+
+
 def test_a_plan_that_is_gone_is_missed() -> None:
     found = register(FIRST, [FIRST], [KnownRun("arm", 0, NOON_FIRST, "another")])
     assert found.missing == ("another",)

@@ -153,7 +153,10 @@ def test_way_8_the_stored_figure_does_not_follow_from_the_predictions(tmp_path: 
     run = next(run for run in load_results(made.runs, STUDY).finished("focal") if run.seed == 1)
     assert run.metrics["accuracy"] == 333 / EXAMPLES
     caution = said(load_results(made.runs, STUDY).cautions, "figures-disagree")
-    assert "focal/seed-1: its result says accuracy 0.9312, its predictions 0.8325; and 0.9312 is no multiple" in caution.seen
+    assert (
+        "focal/seed-1: its result says accuracy 0.9312, its predictions 0.8325; and 0.9312 is no multiple"
+        in caution.seen
+    )
     problems = verify_study(made.runs, STUDY).problems
     assert any("says accuracy is 0.9312 on test, its predictions say 0.8325" in problem for problem in problems)
 

@@ -60,6 +60,7 @@ class StudyRegistration:
         most: seeds at which all of the risk is spent.
         planned_looks: whether looks were planned from the start; else verdicts were meant to be taken once.
         missing: plans under which runs were made, of which there is no record.
+        known_before: results that were on record when the first plan was.
     """
 
     recorded: str | None
@@ -73,12 +74,13 @@ class StudyRegistration:
     most: int = 0
     planned_looks: bool = False
     missing: tuple[str, ...] = ()
+    known_before: int = 0
 
     @property
     def fixed_before(self) -> bool:
         """Whether what verdicts go by was fixed before the first result, and nothing that matters was touched since."""
         touched = any(change.known for change in self.changes)
-        return self.recorded is not None and not (touched or self.reanalysed or self.missing)
+        return self.recorded is not None and not (touched or self.reanalysed or self.missing or self.known_before)
 
     @property
     def share(self) -> float | None:
@@ -149,6 +151,7 @@ def register(
         most=most,
         planned_looks=bool(sequential),
         missing=tuple(sorted({run.plan for run in found if run.plan is not None} - known)),
+        known_before=_known(history[0], found),
     )
 
 

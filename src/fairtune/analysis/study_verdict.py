@@ -218,9 +218,9 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     if found.recorded is None:
         yield "There is no record of when this study was planned."
     elif not found.changes:
-        yield f"Planned on {day(found.recorded)}, before the first run; nothing was changed since."
+        yield f"Planned on {day(found.recorded)}, {_when(found)}; nothing was changed since."
     else:
-        yield f"First planned on {day(found.recorded)}. Changed since:"
+        yield f"First planned on {day(found.recorded)}, {_when(found)}. Changed since:"
         yield from (f"- {change}." for change in found.changes)
     size = f"{frame.family} primary {'comparison' if frame.family == 1 else 'comparisons'}"
     together = ", corrected together (Holm)" if frame.family > 1 else ""
@@ -231,6 +231,15 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
         looks = ", ".join(str(len(look)) for look in found.looks)
         planned = "as planned" if found.planned_looks else "and seeds were added afterwards"
         yield f"Verdicts were taken before, at {looks} seeds, {planned}: every look counts, so each has to be surer."
+
+
+def _when(found: StudyRegistration) -> str:
+    known = found.known_before
+    return (
+        "before the first run"
+        if not known
+        else f"when {known} {'result was' if known == 1 else 'results were'} on record"
+    )
 
 
 def _stated(frame: Frame) -> str:

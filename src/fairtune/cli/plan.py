@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from fairtune.cli.command import (
 )
 from fairtune.core.cautions import GRADES, Grade
 from fairtune.core.errors import FairtuneError
+from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
@@ -80,12 +82,13 @@ def plan(
 def _power(plan: Plan, runs: Path) -> str | None:
     """What the plan can show, from runs of the same study where there are some."""
     from fairtune.analysis.plan_power import describe_plan
-    from fairtune.analysis.results import load_results
 
-    try:
-        known = [c.found for c in load_results(runs, plan.study.study).comparisons]
-    except FairtuneError:  # nothing is on record, or nothing that can be read
-        known = []
+    known = []
+    if (study_folder(runs, plan.study.study) / "study.json").is_file():
+        from fairtune.analysis.results import load_results
+
+        with contextlib.suppress(FairtuneError):  # nothing on record that can be read
+            known = [c.found for c in load_results(runs, plan.study.study).comparisons]
     return describe_plan(plan.as_json(), known)
 
 
