@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.report.made_ledger import STUDY, ArmSpec, MadeLedger, make_study
 
+from fairtune.analysis.arm_pairs import ArmPair
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
-from fairtune.core.files import read_sealed, write_sealed
+from fairtune.core.files import read_sealed
 from fairtune.ledger.studies import write_study
 
 
@@ -41,7 +42,7 @@ def compared(margin: str = "1%", confidence: float = 0.95, to: str = "baseline")
 
 def test_one_plan_is_all_there_is_to_say() -> None:
     found = register(FIRST, [FIRST], runs(3, NOON_FIRST))
-    assert (found.recorded, found.changes, found.looks, found.dropped) == ("2026-11-01T10:00:00Z", (), (), ())
+    assert (found.recorded, found.changes, found.additions, found.dropped) == ("2026-11-01T10:00:00Z", (), (), ())
     assert found.fixed_before
 
 
@@ -98,7 +99,7 @@ def test_every_kind_of_change_is_named() -> None:
     found = register(later, [FIRST, later], runs(3, NOON_FIRST))
     told = {change.what: (change.before, change.after) for change in found.changes}
     assert told == {
-        "seeds": ("0 to 2", "0 to 4"),
+        "seeds": ("0–2", "0–4"),
         "metric": ("accuracy", "macro_f1"),
         "data": ("made@ffffffff", "made@eeeeeeee"),
         "model": ("m@iiiiiiii", "other@jjjjjjjj"),
@@ -130,23 +131,62 @@ def test_seeds_that_are_left_out_after_their_results_are_named() -> None:
 def test_seeds_added_after_a_verdict_could_be_seen_are_a_look() -> None:
     later = plan("later", "02T09:30", seeds=[0, 1, 2, 3, 4])
     found = register(later, [FIRST, later], runs(3, NOON_FIRST))
-    assert (found.looks, found.most, found.planned_looks) == (((0, 1, 2),), 20, False)
-    assert found.share is not None
-
-
-def test_seeds_added_before_anything_was_finished_are_none() -> None:
-    later = plan("later", "02T09:30", seeds=[0, 1, 2, 3, 4])
-    found = register(later, [FIRST, later], runs(3, NOON_FIRST + 10 * 86400))
-    assert (found.looks, found.most, found.share) == ((), 5, None)
+    assert [seeds for _, seeds in found.additions] == [(0, 1, 2)]
+    assert (found.most, found.planned_looks) == (5, False)
 
 
 def test_planned_looks_are_no_change() -> None:
     first = plan("first", "01T10:00", until_decided=20)
     later = plan("later", "02T09:30", seeds=[0, 1, 2, 3, 4], until_decided=20)
     found = register(later, [first, later], runs(3, NOON_FIRST))
-    assert (found.looks, found.most, found.planned_looks, found.changes) == (((0, 1, 2),), 20, True, ())
+    assert (found.most, found.planned_looks, found.changes) == (20, True, ())
     assert found.fixed_before
-    assert found.share is None
+
+
+def test_more_seeds_than_the_looks_were_planned_for_are_a_change_and_bring_no_new_risk() -> None:
+    first = plan("first", "01T10:00", until_decided=3)
+    later = plan("later", "02T09:30", seeds=[0, 1, 2, 3, 4], until_decided=5)
+    found = register(later, [first, later], runs(3, NOON_FIRST))
+    assert (found.most, [change.what for change in found.changes]) == (3, ["most seeds"])
+
+
+def test_looks_that_were_not_planned_at_first_are_a_change() -> None:
+    later = plan("later", "02T09:30", seeds=[0, 1, 2, 3, 4], until_decided=20)
+    found = register(later, [FIRST, later], runs(3, NOON_FIRST))
+    assert not found.planned_looks
+    assert {change.what for change in found.changes} == {"seeds", "most seeds"}
+
+
+def test_plans_that_were_all_made_beforehand_cannot_be_chosen_from_afterwards() -> None:
+    """Both margins were recorded before the first result; the one in force then counts."""
+    wide = plan("wide", "01T10:30", compare=compared("20%"))
+    again = {**FIRST, "recorded": "2026-11-02T10:00:00Z", "known": 6}
+    found = register(again, [FIRST, wide, again], runs(3, NOON_FIRST))
+    assert (found.compare["margin"], found.overruled) == ("20%", ("margin",))
+    assert found.recorded == "2026-11-01T10:00:00Z"
+
+
+def test_without_the_planned_reference_the_margin_stays_and_nothing_is_shown() -> None:
+    arms = {"other": FIRST["arms"]["baseline"], "arm": FIRST["arms"]["arm"]}
+    later = plan("later", "02T09:30", arms=arms, compare=compared("9%", to="other"))
+    found = register(later, [FIRST, later], runs(3, NOON_FIRST))
+    assert (found.compare["margin"], found.compare["to"], found.reference_gone) == ("1%", "other", "baseline")
+
+
+def test_renamed_arms_with_other_seeds_are_no_fresh_draw() -> None:
+    arms = {f"{name}-2": arm for name, arm in FIRST["arms"].items()}
+    later = plan("later", "02T09:30", arms=arms, seeds=[10, 11, 12], compare=compared(to="baseline-2"))
+    assert register(later, [FIRST, later], runs(3, NOON_FIRST)).dropped == (0, 1, 2)
+
+
+def test_every_form_of_an_arm_counts() -> None:
+    forms = [FIRST]
+    for place in range(1, 5):
+        arms = copy.deepcopy(FIRST["arms"])
+        arms["arm"]["methods"] = [{"focal": {"gamma": place}}]
+        forms.append(plan(f"p{place}", f"0{place + 1}T09:30", known=6, arms=arms))
+    found = register(forms[-1], forms, runs(3, NOON_FIRST))
+    assert found.given_up == ("arm", "arm (form 2)", "arm (form 3)", "arm (form 4)")
 
 
 def test_fewer_seeds_than_were_planned_are_an_early_look() -> None:
@@ -214,11 +254,55 @@ def test_a_damaged_record_of_a_plan_is_left_to_verify(tmp_path: Path) -> None:
     assert isinstance(made.results().registration, StudyRegistration)
 
 
-def test_returning_to_the_first_plan_leaves_nothing_to_say_but_that(tmp_path: Path) -> None:
+def test_returning_to_the_first_plan_is_on_record_too(tmp_path: Path) -> None:
     made = make_study(tmp_path, ARMS, margin="0.5%")
     first = read_sealed(tmp_path / STUDY / "study.json")
     change_plan(made, compare={"to": "baseline", "margin": "10%", "confidence": 0.95})
-    write_sealed(tmp_path / STUDY / "study.json", first)
+    write_study(tmp_path / STUDY, first)
     found = made.results().registration
     assert found.compare["margin"] == "0.5%"
-    assert found.changes, "that it was changed meanwhile is on record"
+    assert [(change.before, change.after) for change in found.changes] == [("0.5%", "10%"), ("10%", "0.5%")]
+
+
+def test_a_new_analysis_takes_results(tmp_path: Path) -> None:
+    """Before there are any, it is simply the plan."""
+    made = make_study(tmp_path / "a", {name: ArmSpec([None] * 3) for name in ARMS})
+    newest = read_sealed(made.runs / STUDY / "study.json")
+    write_study(made.runs / STUDY, newest, reanalysed=True)
+    assert made.results().registration.reanalysed is None
+
+
+def test_seeds_that_were_added_get_what_is_left_of_the_risk(tmp_path: Path) -> None:
+    made = make_study(tmp_path, ARMS)
+    newest = read_sealed(tmp_path / STUDY / "study.json")
+    three = {**newest, "plan": "a" * 16, "seeds": [0, 1, 2], "runs": [run for run in newest["runs"] if run["seed"] < 3]}
+    for file in (tmp_path / STUDY / "plans").iterdir():
+        file.unlink()
+    (tmp_path / STUDY / "history.json").unlink()
+    write_study(tmp_path / STUDY, three)
+    write_study(tmp_path / STUDY, newest)
+    found = made.results().comparisons[0]
+    assert found.looks == (3,)
+    assert found.verdict.p is not None
+    assert found.verdict.p > 5 * (found.found.p or 1)
+
+
+def test_what_later_seeds_do_not_bear_out_is_not_said(tmp_path: Path) -> None:
+    """Better at three seeds, nothing at eight."""
+    right = {"baseline": [300, 303, 298, 301, 299, 302, 300, 301], "arm": [330, 333, 328, 290, 289, 291, 288, 290]}
+    made = make_study(
+        tmp_path, {name: ArmSpec(r, methods=[{"fgm": {}}] * (name == "arm")) for name, r in right.items()}
+    )
+    newest = read_sealed(tmp_path / STUDY / "study.json")
+    three = {**newest, "plan": "a" * 16, "seeds": [0, 1, 2], "runs": [run for run in newest["runs"] if run["seed"] < 3]}
+    for file in (tmp_path / STUDY / "plans").iterdir():
+        file.unlink()
+    (tmp_path / STUDY / "history.json").unlink()
+    write_study(tmp_path / STUDY, three)
+    write_study(tmp_path / STUDY, newest)
+    results = made.results()
+    (pair,) = results.comparisons
+    early = ArmPair(results, "arm", "baseline").difference({0, 1, 2})
+    assert early.p is not None
+    assert early.p < 0.05, "it was better then"
+    assert (pair.looks, pair.verdict.word) == ((3,), "not separable")

@@ -94,8 +94,8 @@ def test_few_documents_bound_the_degrees_offreedom() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_perplexities_that_square_to_no_number_are_compared_all_the_same() -> None:
-    huge = [Documents(np.array([[7000.0, 10, 50, 8, 0], [7090.0, 10, 50, 8, 0]]))] * 2
-    usual = [Documents(np.array([[20.0, 10, 50, 8, 0], [21.0, 10, 50, 8, 0]]))] * 2
+    huge = [Documents(np.array([[7000.0, 10, 50, 8, 0], [7090.0, 10, 50, 8, 0]]))] * 3
+    usual = [Documents(np.array([[20.0, 10, 50, 8, 0], [21.0, 10, 50, 8, 0]]))] * 3
     found = compare({"ours": huge, "theirs": usual})
     assert found.difference == pytest.approx(704.5 - 2.05)
     assert judge([found], math.log(2), 0.95, True)[0].word == "inferior"

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairtune.analysis.collapses import chance_score, is_collapsed
 from fairtune.analysis.ledger_runs import LedgerRun, difference_of
+from fairtune.analysis.looks import EXTENSION, MOST
 from fairtune.analysis.missing_runs import count_missing, stand_in
 from fairtune.analysis.registration import StudyRegistration
 from fairtune.analysis.resampling import compared_value, scored
@@ -23,6 +24,8 @@ PRIMARY, SECONDARY, DESCRIPTIVE, COPY = "primary", "secondary", "descriptive", "
 METHODS, SETTINGS, BOTH, NOTHING = "methods", "settings", "methods and settings", "nothing"
 ENDED = ("finished", "failed", "damaged")
 """States in which no more is to come of a run."""
+FEWEST = 2
+"""Seeds from which on results show a difference at all."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Comparison:
         improvement: the share of all pairs of runs, one of each arm, in which ours is better; ties count half.
         missing: runs of either arm that ended without a score.
         without_collapsed: the same without the seeds in which a run of either did not learn; None where all did.
+        looks: seeds at which verdicts could be taken before.
     """
 
     arm: str
@@ -56,6 +60,7 @@ class Comparison:
     missing: tuple[str, ...] = ()
     without_collapsed: tuple[PairedDifference, Verdict] | None = None
     ratios: bool = False
+    looks: tuple[int, ...] = ()
 
     def shown(self, value: float | None) -> float | None:
         """A value of the compared scale as a difference in the metric's unit."""
@@ -124,7 +129,7 @@ class ArmPair:
         a, b = study.settings(arm), study.settings(other)
         self.confounds = tuple(name for name in a if a[name] != b.get(name))
         self.missing = tuple(
-            f"{run.arm}/seed-{run.seed}" for run in study.runs if run.arm in (arm, other) and _is_lost(run)
+            f"{run.arm}/seed-{run.seed}" for run in study.runs if run.arm in (arm, other) and self._is_lost(run)
         )
 
     def difference(self, seeds: set[int] | None = None) -> PairedDifference:
@@ -153,18 +158,37 @@ class ArmPair:
     def _value(self, run: LedgerRun) -> float:
         return compared_value(run.metrics[self.study.metric], self.study.metric)
 
+    def looks(self) -> list[set[int]]:
+        """The seeds in which both arms had ended each time that seeds were added: what anyone could have looked at before."""
+        found: list[set[int]] = []
+        for when, seeds in self.study.registration.additions:
+            complete = {seed for seed in seeds if all(self._ended(arm, seed, when) for arm in (self.arm, self.other))}
+            if len(complete) >= max(FEWEST, len(found[-1]) + 1 if found else 0) and len(complete) < len(
+                self._ended_seeds()
+            ):
+                found.append(complete)
+        return found
+
+    def _ended(self, arm: str, seed: int, when: float) -> bool:
+        for run in self.study.runs:
+            if (run.arm, run.seed) == (arm, seed) and run.status in ENDED:
+                ended = run.result.get("time")
+                return not isinstance(ended, int | float) or ended < when + 1
+        return False
+
+    def _ended_seeds(self) -> set[int]:
+        runs = [run for run in self.study.runs if run.arm in (self.arm, self.other)]
+        return {run.seed for run in runs} - {run.seed for run in runs if run.status not in ENDED}
+
     def schedule(self) -> Schedule | None:
         """When verdicts were taken on this pair; None where once, as planned."""
-        registration = self.study.registration
-        seeds = {run.seed for run in self.study.runs}
-        waiting = {run.seed for run in self.study.runs if run.arm in (self.arm, self.other) and run.status not in ENDED}
-        now, most = len(seeds - waiting), max(registration.most, len(seeds))
-        before = tuple(len(look) for look in registration.looks)
-        if not before and now >= most:
-            return None
-        if before and now <= before[-1]:
-            now = before[-1] + 1  # more seeds are under way; the next look has not been reached
-        return Schedule((*before, max(1, now)), most, registration.share)
+        registration, before = self.study.registration, tuple(len(look) for look in self.looks())
+        now = max(1, len(self._ended_seeds()))
+        if registration.planned_looks:
+            return Schedule((*before, now), registration.most)
+        if before:
+            return Schedule((*before, now), max(MOST, now), EXTENSION)
+        return None if now >= registration.most else Schedule((now,), registration.most)
 
     def compared_margin(self) -> float | None:
         """The margin on the scale on which differences are taken."""
@@ -192,7 +216,7 @@ class ArmPair:
         Args:
             as_chance: as a model that learned nothing; else as far below the worst of its arm as the best lies above it.
         """
-        lost = [run for run in self.study.runs if run.arm in (self.arm, self.other) and _is_lost(run)]
+        lost = [run for run in self.study.runs if run.arm in (self.arm, self.other) and self._is_lost(run)]
         seeds = sorted({run.seed for run in lost} - {ours.seed for ours, _ in self.pairs})
         if not seeds or found.p is None:
             return found
@@ -208,7 +232,14 @@ class ArmPair:
         return list(zip((self.arm, self.other), scores, strict=True))
 
     def _lost(self, arm: str, seed: int) -> bool:
-        return any(run.arm == arm and run.seed == seed and _is_lost(run) for run in self.study.runs)
+        return any(run.arm == arm and run.seed == seed and self._is_lost(run) for run in self.study.runs)
+
+    def _is_lost(self, run: LedgerRun) -> bool:
+        """Whether a run has no score though its turn has come: it ended without one, or its partner of the same seed has one."""
+        if run.status == "finished":
+            return False
+        partner = self.other if run.arm == self.arm else self.arm
+        return run.status in ENDED or any(one.seed == run.seed for one in self.study.finished(partner))
 
     def _stand_in(self, finished: list[float], as_chance: bool) -> float:
         metric = self.study.metric
@@ -217,6 +248,10 @@ class ArmPair:
             if chance is not None:
                 return compared_value(chance, metric)
         return stand_in(finished, METRICS[metric].lower_is_better)
+
+    def other_learned(self) -> bool:
+        """Whether the arm that is compared with learned anything, in one of the shared seeds at least."""
+        return not self.pairs or any(not is_collapsed(theirs, self.study.vocabulary) for _, theirs in self.pairs)
 
     def learned(self) -> set[int] | None:
         """Shared seeds in which both arms learned; None where all did."""
@@ -255,11 +290,8 @@ class ArmPair:
             self.missing,
             without,
             METRICS[self.study.metric].ratios,
+            tuple(len(look) for look in self.looks()),
         )
-
-
-def _is_lost(run: LedgerRun) -> bool:
-    return run.status in ENDED and run.status != "finished"
 
 
 def differing_parts(study: ComparedStudy, arm: str, other: str) -> str:

@@ -107,7 +107,7 @@ def _compare_family(
         study.metric,
         METRICS[study.metric].lower_is_better,
         tuple(pair.schedule() for pair in made),
-        [[pair.difference(set(seeds)) for pair in made] for seeds in study.registration.looks],
+        [[pair.difference(seeds) for seeds in pair.looks()] for pair in made],
         given_up + sum(one.p is None for one in found),
     )
     margins = [pair.compared_margin() for pair in made]
@@ -119,7 +119,7 @@ def _compare_family(
         other = [
             one if seeds is None else pair.difference(seeds) for one, pair, seeds in zip(found, made, kept, strict=True)
         ]
-        again = judge_family(other, margins, replace(family, earlier=(), schedules=()))
+        again = judge_family(other, margins, replace(family, earlier=()))
         without = [None if s is None else (o, v) for s, o, v in zip(kept, other, again, strict=True)]
     return [
         pair.comparison(one, verdict, role, left)
@@ -148,6 +148,15 @@ def _hold(
                 held[place] = replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
             else:
                 held[place] = replace(verdict, word=NOT_SHOWN, note=note)
+    gone = study.registration.reference_gone
+    for place, pair in enumerate(made):
+        reason = ""
+        if not pair.other_learned():
+            reason = f"{pair.other} did not learn, so nothing here compares methods"
+        elif gone is not None and pair.other == study.reference:
+            reason = f"{gone}, the reference that was planned, was taken out after results were known"
+        if reason and held[place].settled:
+            held[place] = replace(held[place], word=NOT_SHOWN, note=reason)
     if dropped:
         seeds = f"{'seed' if len(dropped) == 1 else 'seeds'} {', '.join(map(str, dropped))}"
         note = f"{seeds} had results and {'was' if len(dropped) == 1 else 'were'} left out of the newest plan"

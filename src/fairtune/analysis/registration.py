@@ -8,13 +8,12 @@ unless the user asks for a new analysis, which is said too.
 from __future__ import annotations
 
 import calendar
-import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from fairtune.analysis.looks import EXTENSION, MOST
 from fairtune.ledger.studies import TIME
 
 COMPARED = ("to", "margin", "confidence")
@@ -56,7 +55,8 @@ class StudyRegistration:
         reanalysed: when the user asked for verdicts by the newest plan all the same.
         given_up: arms with results that the newest plan does not have; they still count in the correction.
         dropped: seeds with results that the newest plan does not have.
-        looks: seeds of each look before this one.
+        reference_gone: the reference that verdicts should go by, where the newest plan does not have it.
+        additions: when seeds were added, in seconds, and the seeds that there were before: each may have been a look.
         most: seeds at which all of the risk is spent.
         planned_looks: whether looks were planned from the start; else verdicts were meant to be taken once.
         missing: plans under which runs were made, of which there is no record.
@@ -70,7 +70,8 @@ class StudyRegistration:
     reanalysed: str | None = None
     given_up: tuple[str, ...] = ()
     dropped: tuple[int, ...] = ()
-    looks: tuple[tuple[int, ...], ...] = ()
+    reference_gone: str | None = None
+    additions: tuple[tuple[float, tuple[int, ...]], ...] = ()
     most: int = 0
     planned_looks: bool = False
     missing: tuple[str, ...] = ()
@@ -81,11 +82,6 @@ class StudyRegistration:
         """Whether what verdicts go by was fixed before the first result, and nothing that matters was touched since."""
         touched = any(change.known for change in self.changes)
         return self.recorded is not None and not (touched or self.reanalysed or self.missing or self.known_before)
-
-    @property
-    def share(self) -> float | None:
-        """The share of the risk that looks after the first get where they were not planned; None where they were."""
-        return EXTENSION if self.looks and not self.planned_looks else None
 
 
 @dataclass(frozen=True)
@@ -114,31 +110,28 @@ def register(
         runs: every run on disk that has a result, whatever plan it belongs to.
     """
     found = list(runs)
-    history = _history(newest, plans)
-    if not history:
-        return StudyRegistration(None, (), dict(newest["compare"]))
+    history = list(plans)
+    if not history or history[-1]["plan"] != newest["plan"]:
+        return StudyRegistration(None, (), dict(newest["compare"]), most=len(_seeds_of(newest)))
     changes = tuple(
-        change
-        for before, after in itertools.pairwise(history)
-        for change in _changes(before, after, _known(after, found))
+        change for before, after in pairwise(history) for change in _changes(before, after, _known(after, found))
     )
     planned = [plan for plan in history if not _known(plan, found)] or history[:1]
-    registered, own = planned[-1], history[-1]
-    reanalysed = own.get("reanalysed")
+    registered, reanalysed = planned[-1], history[-1].get("reanalysed")
     compare: dict[str, Any] = dict(newest["compare"])
     overruled: tuple[str, ...] = ()
-    if not reanalysed and registered["compare"].get("to") in newest["arms"]:
+    if not reanalysed:
         overruled = tuple(name for name in COMPARED if compare.get(name) != registered["compare"].get(name))
-        compare |= {name: registered["compare"].get(name) for name in COMPARED}
+        kept = [name for name in COMPARED if name != "to" or registered["compare"].get("to") in newest["arms"]]
+        compare |= {name: registered["compare"].get(name) for name in kept}
+    gone = str(registered["compare"]["to"]) if registered["compare"]["to"] not in newest["arms"] else None
     known = {plan["plan"] for plan in plans} | {newest["plan"]}
-    sequential = [plan["until_decided"] for plan in planned if plan.get("until_decided")]
-    looks = _looks(history, found, newest)
-    most = max(len(_seeds_of(plan)) for plan in history)
-    if sequential:
-        most = max(most, *sequential)
-    elif looks:
-        most = max(most, MOST)
-    with_results = {(run.arm, run.seed) for run in found}
+    sequential = registered.get("until_decided")
+    additions = tuple(
+        (_second(after), tuple(_seeds_of(before)))
+        for before, after in pairwise(history)
+        if set(_seeds_of(after)) - set(_seeds_of(before))
+    )
     return StudyRegistration(
         recorded=str(history[0]["recorded"]),
         changes=changes,
@@ -146,19 +139,14 @@ def register(
         overruled=overruled,
         reanalysed=None if reanalysed is None else str(reanalysed),
         given_up=_given_up(history, newest, found),
-        dropped=tuple(sorted({seed for arm, seed in with_results if arm in newest["arms"]} - set(_seeds_of(newest)))),
-        looks=looks,
-        most=most,
+        dropped=_dropped(history, newest, found),
+        reference_gone=None if reanalysed else gone,
+        additions=additions,
+        most=int(sequential) if sequential else max(len(_seeds_of(plan)) for plan in history),
         planned_looks=bool(sequential),
         missing=tuple(sorted({run.plan for run in found if run.plan is not None} - known)),
         known_before=_known(history[0], found),
     )
-
-
-def _history(newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The plans up to the one in force, which is last, also where it was returned to."""
-    own = [plan for plan in plans if plan["plan"] == newest["plan"]]
-    return [*(plan for plan in plans if plan["plan"] != newest["plan"]), *own] if own else []
 
 
 def _seeds_of(plan: Mapping[str, Any]) -> list[int]:
@@ -178,7 +166,8 @@ def _known(plan: Mapping[str, Any], runs: Iterable[KnownRun]) -> int:
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[PlanChange]:
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         **{TITLES[name]: _compared_part(name) for name in COMPARED},
-        **({} if after.get("until_decided") else {"seeds": _seeds_of}),  # looks that were planned are no change
+        **({} if _is_planned_look(before, after) else {"seeds": _seeds_of}),
+        "most seeds": lambda plan: plan.get("until_decided"),
         "metric": lambda plan: plan["task"].get("metric"),
         "data": lambda plan: f"{plan['task'].get('name')}@{str(plan['task'].get('fingerprint'))[:8]}",
         "model": lambda plan: f"{plan['model'].get('name')}@{str(plan['model'].get('identity'))[:8]}",
@@ -191,9 +180,18 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
             yield PlanChange(str(after["recorded"]), f"arm {arm}", "part of the study", "none of it", known)
         elif arm not in before["arms"]:
             yield PlanChange(str(after["recorded"]), f"arm {arm}", "none of the study", "part of it", known)
+        elif before["arms"][arm].get("primary") != after["arms"][arm].get("primary"):
+            names = [str(plan["arms"][arm].get("primary") or "none") for plan in (before, after)]
+            yield PlanChange(str(after["recorded"]), f"what arm {arm} is compared with", names[0], names[1], known)
         elif _definition(before, arm) != _definition(after, arm):
             changed = ", ".join(_differing(before["arms"][arm], after["arms"][arm]))
             yield PlanChange(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
+
+
+def _is_planned_look(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Seeds that were added as planned are no change."""
+    planned = before.get("until_decided") and after.get("until_decided")
+    return bool(planned) and set(_seeds_of(before)) <= set(_seeds_of(after))
 
 
 def _compared_part(name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -232,7 +230,7 @@ def _text(value: Any) -> str:
         consecutive = (
             len(value) > 2 and value == list(range(value[0], value[0] + len(value))) if _whole(value) else False
         )
-        return f"{value[0]} to {value[-1]}" if consecutive else ", ".join(map(str, value))
+        return f"{value[0]}–{value[-1]}" if consecutive else ", ".join(map(str, value))
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -241,48 +239,37 @@ def _whole(values: list[Any]) -> bool:
 
 
 def _given_up(
-    history: Sequence[Mapping[str, Any]], newest: Mapping[str, Any], runs: Iterable[KnownRun]
+    history: Sequence[Mapping[str, Any]], newest: Mapping[str, Any], runs: Sequence[KnownRun]
 ) -> tuple[str, ...]:
     """Arms, or earlier forms of an arm, that had results when a later plan no longer had them."""
-    found = list(runs)
-    with_results = {run.arm for run in found}
+    with_results = {run.arm for run in runs}
     now = [_definition(newest, arm) for arm in newest["arms"]]
-    given_up: dict[str, tuple[Any, Any]] = {}
-    for before, after in itertools.pairwise(history):
+    given_up: list[tuple[str, tuple[Any, Any]]] = []
+    for before, after in pairwise(history):
         for arm in before["arms"]:
             definition = _definition(before, arm)
-            seen = arm in with_results and _known(after, found)
-            if seen and definition not in now and definition not in given_up.values():
-                given_up[arm if arm not in given_up else f"{arm} (another form)"] = definition
-    return tuple(given_up)
+            seen = arm in with_results and _known(after, runs)
+            if seen and definition not in now and definition not in [known for _, known in given_up]:
+                given_up.append((arm, definition))
+    names = [arm for arm, _ in given_up]
+    return tuple(
+        arm if names.index(arm) == place else f"{arm} (form {names[: place + 1].count(arm)})"
+        for place, arm in enumerate(names)
+    )
 
 
-def _looks(
-    history: Sequence[Mapping[str, Any]], runs: Iterable[KnownRun], newest: Mapping[str, Any]
-) -> tuple[tuple[int, ...], ...]:
-    """The seeds that were complete each time when more of them were planned: what anyone could have looked at before."""
-    found = {(run.arm, run.seed): run for run in runs}
-    looks: list[tuple[int, ...]] = []
-    for before, after in itertools.pairwise(history):
-        added = set(_seeds_of(after)) - set(_seeds_of(before))
-        if not added:
-            continue
-        arms = [arm for arm in before["arms"] if arm in newest["arms"]]
-        complete = tuple(
-            seed
-            for seed in _seeds_of(before)
-            if seed in _seeds_of(newest)
-            and arms
-            and all(_ended(found.get((arm, seed)), _second(after)) for arm in arms)
-        )
-        larger = len(complete) > len(looks[-1]) if looks else len(complete) >= FEWEST
-        if larger and len(complete) < len(_seeds_of(newest)):
-            looks.append(complete)
-    return tuple(looks)
-
-
-def _ended(run: KnownRun | None, second: float) -> bool:
-    return run is not None and (run.time is None or run.time < second + 1)
+def _dropped(
+    history: Sequence[Mapping[str, Any]], newest: Mapping[str, Any], runs: Sequence[KnownRun]
+) -> tuple[int, ...]:
+    """Seeds with results of arms that the newest plan has, by whatever name, which it leaves out."""
+    plans = {plan["plan"]: plan for plan in history}
+    now = [_definition(newest, arm) for arm in newest["arms"]]
+    seeds = set()
+    for run in runs:
+        plan = plans.get(str(run.plan), newest)
+        if run.arm in plan["arms"] and _definition(plan, run.arm) in now:
+            seeds.add(run.seed)
+    return tuple(sorted(seeds - set(_seeds_of(newest))))
 
 
 def day(when: str) -> str:

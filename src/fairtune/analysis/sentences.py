@@ -89,7 +89,8 @@ def evidence_text(frame: Frame, found: Comparison) -> str:
         return f"n = {found.found.n}; {confidence(frame.confidence)} interval {alone}"
     if found.verdict.family == (found.found.low, found.found.high):
         return f"n = {found.found.n}; {confidence(frame.confidence)} interval {alone}"
-    among = f"among {frame.family} comparisons" if frame.family > 1 else "counting every look"
+    look = "counting every look" if found.looks else "as an early look"
+    among = f"among {frame.family} comparisons" if frame.family > 1 else look
     family = interval_text(frame, found, found.family)
     corrected = "Holm " if frame.family > 1 else "corrected "
     return f"n = {found.found.n}; alone {alone}; {among} {family}, {corrected}{p_equals(found.verdict.p)}"

@@ -84,6 +84,12 @@ def _registration(found: StudyRegistration) -> Iterator[Caution]:
             "whoever moves the line after the shot always hits, so verdicts still go by what was planned before",
             "Use `--reanalyse` for verdicts by the new plan, which the report will say",
         )  # fmt: skip
+    if found.dropped and not found.reanalysed:
+        seeds = ", ".join(map(str, found.dropped))
+        yield Caution(
+            "warning", "dropped-seeds", f"the newest plan leaves out seeds that have results ({seeds})",
+            "whoever may choose seeds may choose the answer, so no verdict is given", "Put them back into the plan",
+        )  # fmt: skip
     if found.given_up:
         names = ", ".join(found.given_up)
         yield Caution(
@@ -108,7 +114,8 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
         if majority == 1:
             continue
         if mean.mean <= majority or all(run.seed in _seeds(results, arm) for run in finished):
-            text = f"{arm} is at the majority class: {100 * mean.mean:.1f} %, always the same class has {100 * majority:.1f} %"
+            where = "at" if mean.mean > majority - 0.005 else "below"
+            text = f"{arm} is {where} the majority class: {100 * mean.mean:.1f} %, always the same class has {100 * majority:.1f} %"
             yield _has_not_learned(text)
         elif mean.low is not None and mean.low <= majority:
             figures = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from fairtune.analysis.arm_pairs import COPY, PRIMARY, Comparison
+from fairtune.analysis.arm_pairs import BOTH, COPY, PRIMARY, Comparison
 from fairtune.analysis.collapses import Collapses
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
@@ -21,7 +21,6 @@ from fairtune.analysis.sentences import (
     share_text,
 )
 from fairtune.analysis.statistics import Summary
-from fairtune.analysis.verdicts import NONE, NOT_SEPARABLE, NOT_SHOWN
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
 
@@ -35,6 +34,7 @@ class Finding:
     Args:
         word: the verdict, or `reference`.
         against: the arm that it is compared with; None for the reference.
+        open: more seeds or runs could still bring a verdict.
         cautions: what to mind, each a sentence.
     """
 
@@ -44,6 +44,7 @@ class Finding:
     cautions: tuple[str, ...]
     against: str | None = None
     role: str = PRIMARY
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,7 @@ class StudyVerdict:
     @property
     def settled(self) -> bool:
         """Whether every arm has a verdict that seeds could bring."""
-        tested = [finding for finding in self.findings if finding.role != COPY]
-        return all(finding.word not in (NOT_SEPARABLE, NONE) for finding in tested)
+        return not any(finding.open for finding in self.findings)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -141,7 +141,7 @@ def frame_of(study: JudgedStudy) -> Frame:
 
 def family_size(study: JudgedStudy) -> int:
     """Comparisons that are corrected together, those of arms that were given up included."""
-    tested = [c for c in study.comparisons if c.role == PRIMARY and not (c.verdict.word == NOT_SHOWN and c.confounds)]
+    tested = [c for c in study.comparisons if c.role == PRIMARY and c.about != BOTH]
     return len(tested) + len(study.registration.given_up)
 
 
@@ -187,6 +187,7 @@ def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Compariso
         tuple(text for text in cautions if text),
         found.reference,
         found.role,
+        found.role != COPY and found.about != BOTH and not found.verdict.settled,
     )
 
 
@@ -225,12 +226,14 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     size = f"{frame.family} primary {'comparison' if frame.family == 1 else 'comparisons'}"
     together = ", corrected together (Holm)" if frame.family > 1 else ""
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
-    counts = f"{len(study.arms)} arms x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
+    arms = "1 arm" if len(study.arms) == 1 else f"{len(study.arms)} arms"
+    counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
     yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
-    if found.looks:
-        looks = ", ".join(str(len(look)) for look in found.looks)
+    looks = max((c.looks for c in study.comparisons), key=len, default=())
+    if looks:
         planned = "as planned" if found.planned_looks else "and seeds were added afterwards"
-        yield f"Verdicts were taken before, at {looks} seeds, {planned}: every look counts, so each has to be surer."
+        seeds = ", ".join(map(str, looks))
+        yield f"Verdicts could be taken before, at {seeds} seeds, {planned}: every look counts, so each has to be surer."
 
 
 def _when(found: StudyRegistration) -> str:

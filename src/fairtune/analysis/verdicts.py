@@ -88,7 +88,7 @@ class Family:
     Args:
         confidence: that no verdict of the family is wrong.
         schedules: of each comparison; None, and none at all, is one look, as planned.
-        earlier: the same comparisons at each look before.
+        earlier: of each comparison, what it was at each look before.
         others: comparisons that count in the correction although they are not among these, such as those of arms given up.
     """
 
@@ -165,8 +165,10 @@ class _Tested:
         self, found: Sequence[PairedDifference], margin: float | Sequence[float | None] | None, family: Family
     ) -> None:
         self.family = family
-        turned = [[f.mirrored() if family.lower_is_better else f for f in look] for look in (*family.earlier, found)]
-        self.looks, self.gains = turned, turned[-1]
+        self.gains, *earlier = [
+            [f.mirrored() if family.lower_is_better else f for f in part] for part in (found, *family.earlier)
+        ]
+        self.earlier = earlier or [[] for _ in found]
         self.margins = list(margin) if isinstance(margin, Sequence) else [margin] * len(found)
         self.made = sum(gain.p is not None for gain in self.gains)
         self.p, self.loss, self.small_loss, self.either = map(
@@ -184,10 +186,11 @@ class _Tested:
         if p is None or schedule is None:
             return p
         found = [schedule.overall(p, len(schedule.looks) - 1)]
-        for look, gains in enumerate(self.looks[:-1]):
-            before = gains[place]
-            earlier = test(before, self.margins[place]) if before.difference * now.difference > 0 else None
-            found += [] if earlier is None else [schedule.overall(earlier, look)]
+        for look, before in enumerate(self.earlier[place]):
+            earlier = test(before, self.margins[place])
+            # What was shown stays shown only as long as what came after bears it out.
+            if earlier is not None and before.difference * now.difference > 0 and p < self.family.risk:
+                found.append(schedule.overall(earlier, look))
         return min(found)
 
     def verdict(self, place: int) -> Verdict:
@@ -200,11 +203,11 @@ class _Tested:
         risk, schedule = self.family.risk / (self.made + self.family.others), self.family.schedule(place)
         low, high = gain.interval(schedule.level(risk) if schedule else risk)
         family = (low, high) if not self.family.lower_is_better else (_minus(high), _minus(low))
+        if gain.n == 2:
+            return Verdict(NONE, p, f"too few seeds for a verdict ({self._two_seeds(gain)})", family)
         word, note = self._word(place, p)
         if word:
             return Verdict(word, p, note, family)
-        if gain.n == 2:
-            return Verdict(NONE, p, f"too few seeds for a verdict ({self._two_seeds(gain)})", family)
         outlook, advice = self._outlook(place, p)
         leans = "better" if gain.difference > 0 else "worse"
         leaning = f"leans {leans}, not shown; " if gain.p is not None and gain.p < self.family.risk else ""

@@ -22,7 +22,7 @@ from fairtune.ledger.seals import (
     RunState,
     run_state,
 )
-from fairtune.ledger.studies import read_study, require_study, run_folders
+from fairtune.ledger.studies import HISTORY, read_study, require_study, run_folders
 
 CLOSE = 1e-9
 """Figures that differ by no more were computed from the same predictions, perhaps with another version of numpy."""
@@ -75,11 +75,11 @@ def verify_study(runs: Path, study: str) -> CheckedStudy:
 
 
 def _study_files(home: Path) -> Iterator[str]:
-    for file in [*sorted((home / "plans").glob("*.json")), home / "data.json"]:
+    for file in [*sorted((home / "plans").glob("*.json")), home / HISTORY, home / "data.json"]:
         try:
             read_sealed(file)
         except FileNotFoundError:
-            continue  # of language models there is no card
+            continue  # of language models there is no card, of old studies no history
         except (OSError, ValueError) as error:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
             yield f"{file} {reason}."

@@ -18,6 +18,7 @@ NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 """What no reader can do without."""
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 """How times are written."""
+HISTORY = "history.json"
 SHOWN = 6
 """Runs that are named when one is not found."""
 
@@ -110,7 +111,7 @@ def _unknown(run: str, runs: Path) -> str:
 
 
 def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> None:
-    """Keep a plan: `study.json` is the newest, `plans/` has each one with the time at which it was first recorded.
+    """Put a plan in force: `study.json` is the newest, `plans/` has each one, and `history.json` when each came into force.
 
     Args:
         reanalysed: the user says that verdicts go by this plan, whatever was planned before its results were known.
@@ -118,28 +119,40 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
     Raises:
         LedgerError: the folder cannot be written.
     """
-    now = time.strftime(TIME, time.gmtime())
+    now, known = time.strftime(TIME, time.gmtime()), sum(folder.result.is_file() for folder in run_folders(home))
     try:
         (home / "plans").mkdir(parents=True, exist_ok=True)
+        history = _read_history(home)
         first = home / "plans" / f"{plan['plan']}.json"
         if not first.exists():
-            about = {"recorded": now, "known": len(_known_results(home))}
-            write_sealed(first, {**about, **({"reanalysed": now} if reanalysed else {}), **plan})
-        elif reanalysed:
-            write_sealed(first, {"reanalysed": now, **read_sealed(first)})
+            write_sealed(first, {"recorded": now, **plan})
+        new_analysis = reanalysed and known > 0
+        if not history or history[-1]["plan"] != plan["plan"] or new_analysis:
+            entry = {
+                "plan": plan["plan"],
+                "recorded": now,
+                "known": known,
+                **({"reanalysed": now} if new_analysis else {}),
+            }
+            write_sealed(home / HISTORY, {"history": [*history, entry]})
         write_sealed(home / "study.json", plan)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise LedgerError(f"{home}: the plan cannot be written ({reason}); fix that or use another --runs.") from None
 
 
-def _known_results(home: Path) -> list[RunFolder]:
-    return [folder for folder in run_folders(home) if folder.result.is_file()]
+def _read_history(home: Path) -> list[dict[str, Any]]:
+    """When plans came into force; of a study from before this was kept, when each was first recorded."""
+    try:
+        found = read_sealed(home / HISTORY).get("history")
+    except FileNotFoundError:
+        plans = [(plan["recorded"], plan["plan"]) for plan in _recorded_plans(home).values()]
+        return [{"plan": name, "recorded": recorded} for recorded, name in sorted(plans)]
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
-def read_plans(home: Path) -> list[dict[str, Any]]:
-    """Every plan that a study had, the oldest first; those that are not what was written are left out, and `verify` names them."""
-    found = []
+def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:
+    found = {}
     for file in (home / "plans").glob("*.json"):
         try:
             plan = read_sealed(file)
@@ -148,8 +161,21 @@ def read_plans(home: Path) -> list[dict[str, Any]]:
         if isinstance(plan.get("recorded"), str) and all(
             isinstance(plan.get(name), kind) for name, kind in NEEDED.items()
         ):
-            found.append((plan["recorded"], file.stat().st_mtime_ns, plan))
-    return [plan for _, _, plan in sorted(found, key=lambda one: one[:2])]
+            found[str(plan.get("plan"))] = plan
+    return found
+
+
+def read_plans(home: Path) -> list[dict[str, Any]]:
+    """Every plan that a study had, each as often as it came into force, the oldest first.
+
+    Those that are not what was written are left out, and `verify` names them.
+    """
+    plans = _recorded_plans(home)
+    try:
+        history = _read_history(home)
+    except (OSError, ValueError):
+        history = [{"plan": name, "recorded": plan["recorded"]} for name, plan in plans.items()]
+    return [{**plans[entry["plan"]], **entry} for entry in history if entry.get("plan") in plans]
 
 
 def read_study(home: Path) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def verdict_table(results: Results) -> Group:
     ]
     grave = [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade != "note"]
     notes += [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade == "note"]
-    plan = " ".join(line for line in verdict.design if not line.startswith("- "))
+    plan = " ".join(line.removesuffix(" Changed since:") for line in verdict.design if not line.startswith("- "))
     changes = [("changed", line[2:]) for line in verdict.design if line.startswith("- ")]
     first = [("plan", plan), *changes, *grave]
     return Group(
