@@ -88,7 +88,7 @@ def test_one_document_gives_no_verdict_however_long_it_is() -> None:
     assert str(verdict) == "no verdict (the test split has one document only; two or more are needed)"
 
 
-def test_few_documents_bound_the_degrees_offreedom() -> None:
+def test_few_documents_bound_the_degrees_of_freedom() -> None:
     assert compare(simulate(np.random.default_rng(9), 5, 4)).df <= 3
 
 
