@@ -14,6 +14,8 @@ from fairtune.core.numbers import (
 from fairtune.settings.metrics import METRICS
 
 DIGITS, MOST_PLACES = 4, 6
+LONGEST = 1e8
+"""From here on digits say nothing, and powers of ten are shown."""
 UNITS = {"percent": "%", "x100": "× 100", "plain": ""}
 
 
@@ -60,6 +62,8 @@ class Scale:
             return DASH
         if math.isinf(value):
             return "∞"
+        if abs(value) >= LONGEST:
+            return f"{value:.3g}".replace("e+", "e").replace("-", MINUS)
         return f"{value:,.{_places(value, like)}f}".replace("-", MINUS)
 
     def signed(self, value: float | None, like: float | None = None) -> str:
@@ -111,5 +115,7 @@ def _places(value: float, like: float | None = None) -> int:
 
 
 def _signed(value: float, places: int) -> str:
+    if abs(value) >= LONGEST:
+        return f"{value:+.3g}".replace("e+", "e").replace("-", MINUS)
     text = f"{value:+,.{places}f}"
     return text[1:] if not text.strip("+-0.,") else text.replace("-", MINUS)
