@@ -142,11 +142,16 @@ def _seeds(results: CheckedResults, arm: str) -> tuple[int, ...]:
 
 def _collapses(results: CheckedResults) -> Iterator[Caution]:
     for found in results.collapses.values():
-        if len(found.seeds) < found.finished or results.primary(found.arm) is not None:
-            yield Caution(
-                "warning", "collapsed", str(found), "a few such runs decide a mean and its interval",
-                "The verdict is given with and without them; report how often it happens",
-            )  # fmt: skip
+        whole = len(found.seeds) == found.finished
+        if whole and results.primary(found.arm) is None:
+            continue  # the reference, of which more is said
+        why = "the arm as it is set up does not train" if whole else "a few such runs decide a mean and its interval"
+        do = (
+            "Look for the cause before a method is blamed"
+            if whole
+            else "Report how often it happens; the verdict is given without them too"
+        )
+        yield Caution("warning", "collapsed", str(found), why, do)
 
 
 def _short_budgets(results: CheckedResults) -> Iterator[Caution]:

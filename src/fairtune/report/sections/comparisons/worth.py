@@ -48,7 +48,8 @@ def worth_of(versus: Versus, metric: str, left_out: str | None = None) -> Worth:
 def _answer(versus: Versus) -> str:
     change = time_change(versus)
     if versus.word in (NONE, NOT_SEPARABLE, NOT_SHOWN):
-        return f"not shown: {versus.note}" if versus.note else "not shown"
+        note = versus.note.replace(", not shown; ", "; ")
+        return f"not shown: {note}" if note else "not shown"
     if versus.word == BETTER:
         return "yes, " + (BUSY if versus.busy else _at(change))
     if versus.word in (NOT_INFERIOR, EQUIVALENT):
