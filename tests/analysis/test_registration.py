@@ -223,6 +223,16 @@ def change_plan(made: MadeLedger, reanalysed: bool = False, **changes: Any) -> N
     write_study(home, {**newest, "plan": "fedcba9876543210", **changes}, reanalysed)
 
 
+def plan_three_first(home: Path) -> None:
+    """As if three seeds had been planned, and the others added when those were done."""
+    newest = read_sealed(home / "study.json")
+    for file in (*(home / "plans").iterdir(), home / "history.json"):
+        file.unlink()
+    runs = [run for run in newest["runs"] if run["seed"] < 3]
+    write_study(home, {**newest, "plan": "a" * 16, "seeds": [0, 1, 2], "runs": runs})
+    write_study(home, newest)
+
+
 def test_a_margin_that_is_widened_after_the_fact_turns_no_verdict(tmp_path: Path) -> None:
     made = make_study(tmp_path, ARMS, margin="0.5%")
     before = made.results().verdict().words["arm"]
@@ -274,13 +284,7 @@ def test_a_new_analysis_takes_results(tmp_path: Path) -> None:
 
 def test_seeds_that_were_added_get_what_is_left_of_the_risk(tmp_path: Path) -> None:
     made = make_study(tmp_path, ARMS)
-    newest = read_sealed(tmp_path / STUDY / "study.json")
-    three = {**newest, "plan": "a" * 16, "seeds": [0, 1, 2], "runs": [run for run in newest["runs"] if run["seed"] < 3]}
-    for file in (tmp_path / STUDY / "plans").iterdir():
-        file.unlink()
-    (tmp_path / STUDY / "history.json").unlink()
-    write_study(tmp_path / STUDY, three)
-    write_study(tmp_path / STUDY, newest)
+    plan_three_first(tmp_path / STUDY)
     found = made.results().comparisons[0]
     assert found.looks == (3,)
     assert found.verdict.p is not None
@@ -293,13 +297,7 @@ def test_what_later_seeds_do_not_bear_out_is_not_said(tmp_path: Path) -> None:
     made = make_study(
         tmp_path, {name: ArmSpec(r, methods=[{"fgm": {}}] * (name == "arm")) for name, r in right.items()}
     )
-    newest = read_sealed(tmp_path / STUDY / "study.json")
-    three = {**newest, "plan": "a" * 16, "seeds": [0, 1, 2], "runs": [run for run in newest["runs"] if run["seed"] < 3]}
-    for file in (tmp_path / STUDY / "plans").iterdir():
-        file.unlink()
-    (tmp_path / STUDY / "history.json").unlink()
-    write_study(tmp_path / STUDY, three)
-    write_study(tmp_path / STUDY, newest)
+    plan_three_first(tmp_path / STUDY)
     results = made.results()
     (pair,) = results.comparisons
     early = ArmPair(results, "arm", "baseline").difference({0, 1, 2})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,9 +11,9 @@ from fairtune.analysis.collapses import chance_score, is_collapsed
 from fairtune.analysis.ledger_runs import LedgerRun, difference_of
 from fairtune.analysis.looks import EXTENSION, MOST
 from fairtune.analysis.missing_runs import count_missing, stand_in
-from fairtune.analysis.registration import StudyRegistration
 from fairtune.analysis.resampling import compared_value, scored
 from fairtune.analysis.statistics import PairedDifference, no_difference, paired_difference
+from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import Schedule, Verdict
 from fairtune.core.errors import LedgerError
 from fairtune.settings.metrics import METRICS, title_of
@@ -91,38 +89,10 @@ class Comparison:
         return min(1.0, self.found.seed_variance / self.found.total_variance)
 
 
-class ComparedStudy(Protocol):
-    """What comparing takes of a study's results."""
-
-    @property
-    def folder(self) -> Path: ...
-    @property
-    def plan(self) -> dict[str, Any]: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def arms(self) -> list[str]: ...
-    @property
-    def reference(self) -> str: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
-    def runs(self) -> list[LedgerRun]: ...
-    @property
-    def registration(self) -> StudyRegistration: ...
-    @property
-    def vocabulary(self) -> int | None: ...
-    def finished(self, arm: str) -> list[LedgerRun]: ...
-    def settings(self, arm: str) -> dict[str, Any]: ...
-    def methods(self, arm: str) -> list[dict[str, Any]]: ...
-    def primary(self, arm: str) -> str | None: ...
-    def step_seconds(self, arm: str) -> float | None: ...
-
-
 class ArmPair:
     """Two arms that are compared."""
 
-    def __init__(self, study: ComparedStudy, arm: str, other: str) -> None:
+    def __init__(self, study: StudyFacts, arm: str, other: str) -> None:
         self.study, self.arm, self.other = study, arm, other
         theirs = {run.seed: run for run in study.finished(other)}
         self.pairs = [(run, theirs[run.seed]) for run in study.finished(arm) if run.seed in theirs]
@@ -294,7 +264,7 @@ class ArmPair:
         )
 
 
-def differing_parts(study: ComparedStudy, arm: str, other: str) -> str:
+def differing_parts(study: StudyFacts, arm: str, other: str) -> str:
     """In what two arms differ: methods, settings, both, or nothing."""
     methods = study.methods(arm) != study.methods(other)
     ours, theirs = study.settings(arm), study.settings(other)

@@ -18,11 +18,11 @@ from fairtune.analysis.arm_pairs import (
     PRIMARY,
     SECONDARY,
     ArmPair,
-    ComparedStudy,
     Comparison,
     differing_parts,
 )
 from fairtune.analysis.statistics import PairedDifference
+from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import (
     BETTER,
     EQUIVALENT,
@@ -47,7 +47,7 @@ SURVIVES = {
 """Words that still say what a verdict says."""
 
 
-def compare_primaries(study: ComparedStudy) -> list[Comparison]:
+def compare_primaries(study: StudyFacts) -> list[Comparison]:
     """Each arm's primary comparison, in the order of the arms."""
     pairs = [(arm, other) for arm in study.arms if (other := study.primary(arm)) is not None]
     copies = [pair for pair in pairs if _is_copy(study, pair[0])]
@@ -61,7 +61,7 @@ def compare_primaries(study: ComparedStudy) -> list[Comparison]:
     return sorted(found, key=lambda one: study.arms.index(one.arm))
 
 
-def compare_left_out(study: ComparedStudy) -> list[Comparison]:
+def compare_left_out(study: StudyFacts) -> list[Comparison]:
     """Each arm of several methods against the arm that lacks one of them: a secondary family, corrected among themselves."""
     pairs = left_out_pairs({arm: study.methods(arm) for arm in study.arms}, study.reference)
     mixed = [pair for pair in pairs if differing_parts(study, *pair) == BOTH]
@@ -70,25 +70,25 @@ def compare_left_out(study: ComparedStudy) -> list[Comparison]:
     return sorted(found, key=lambda one: pairs.index((one.arm, one.reference)))
 
 
-def compare_raw(study: ComparedStudy) -> list[Comparison]:
+def compare_raw(study: StudyFacts) -> list[Comparison]:
     """Plain differences to the reference, of arms whose primary comparison is another: to look at, not to conclude from."""
     arms = [arm for arm in study.arms if study.primary(arm) not in (None, study.reference)]
     return [_describe(study, arm, study.reference) for arm in arms]
 
 
-def _compare_copy(study: ComparedStudy, pair: tuple[str, str]) -> Comparison:
+def _compare_copy(study: StudyFacts, pair: tuple[str, str]) -> Comparison:
     """The reference against itself: a family of its own, in which no more seeds are wanted."""
     (found,) = _compare_family(study, [pair], COPY)
     open_one = found.verdict.word == NOT_SEPARABLE
     return replace(found, verdict=replace(found.verdict, note="as it should be", needed=None)) if open_one else found
 
 
-def _describe(study: ComparedStudy, arm: str, other: str) -> Comparison:
+def _describe(study: StudyFacts, arm: str, other: str) -> Comparison:
     made = ArmPair(study, arm, other)
     return made.comparison(made.difference(), Verdict(DESCRIPTIVE, None, ""), DESCRIPTIVE)
 
 
-def _compare_mixed(study: ComparedStudy, arm: str, other: str, role: str = PRIMARY) -> Comparison:
+def _compare_mixed(study: StudyFacts, arm: str, other: str, role: str = PRIMARY) -> Comparison:
     """An arm that differs in methods and in settings: whatever is found, nobody can tell which of them did it."""
     made = ArmPair(study, arm, other)
     names = " and ".join(made.confounds)
@@ -98,7 +98,7 @@ def _compare_mixed(study: ComparedStudy, arm: str, other: str, role: str = PRIMA
 
 
 def _compare_family(
-    study: ComparedStudy, pairs: Sequence[tuple[str, str]], role: str, given_up: int = 0
+    study: StudyFacts, pairs: Sequence[tuple[str, str]], role: str, given_up: int = 0
 ) -> list[Comparison]:
     made = [ArmPair(study, arm, other) for arm, other in pairs]
     found = [pair.difference() for pair in made]
@@ -128,7 +128,7 @@ def _compare_family(
 
 
 def _hold(
-    study: ComparedStudy,
+    study: StudyFacts,
     made: Sequence[ArmPair],
     found: Sequence[PairedDifference],
     verdicts: Sequence[Verdict],
@@ -172,7 +172,7 @@ def _hangs_on(missing: Sequence[str], word: str, other: str, as_chance: bool) ->
     return f"hangs on {runs}: {word} without {without}, {other} if {counts} as {what}"
 
 
-def _is_copy(study: ComparedStudy, arm: str) -> bool:
+def _is_copy(study: StudyFacts, arm: str) -> bool:
     return study.plan["arms"][arm].get("copy_of") is not None
 
 

@@ -15,6 +15,7 @@ from fairtune.analysis.collapses import GUESS, Collapses, majority_share
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.study_facts import StudyFacts
 from fairtune.core.cautions import Caution, caution_from_json, gravest_first
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
@@ -29,26 +30,11 @@ FEWEST_EVALUATIONS = 3
 """With fewer one cannot tell whether a curve has come to rest."""
 
 
-class CheckedResults(Protocol):
-    """What the checks take of a study's results."""
+class CheckedResults(StudyFacts, Protocol):
+    """What the checks take besides."""
 
     @property
-    def plan(self) -> dict[str, Any]: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def arms(self) -> list[str]: ...
-    @property
-    def reference(self) -> str: ...
-    @property
-    def runs(self) -> list[LedgerRun]: ...
-    @property
-    def registration(self) -> StudyRegistration: ...
-    @property
     def collapses(self) -> dict[str, Collapses]: ...
-    def finished(self, arm: str) -> list[LedgerRun]: ...
-    def methods(self, arm: str) -> list[dict[str, Any]]: ...
-    def primary(self, arm: str) -> str | None: ...
     def summary(self, arm: str, metric: str | None = None) -> Summary: ...
 
 

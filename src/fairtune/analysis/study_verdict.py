@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from fairtune.analysis.arm_pairs import BOTH, COPY, PRIMARY, Comparison
-from fairtune.analysis.collapses import Collapses
-from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
     Frame,
@@ -21,6 +19,7 @@ from fairtune.analysis.sentences import (
     share_text,
 )
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.study_facts import StudyFacts
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
 
@@ -99,33 +98,17 @@ class StudyVerdict:
         }
 
 
-class JudgedStudy(Protocol):
-    """What a verdict takes of a study's results."""
+class JudgedStudy(StudyFacts, Protocol):
+    """What a verdict takes besides."""
 
     @property
     def study(self) -> str: ...
     @property
-    def plan(self) -> dict[str, Any]: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def arms(self) -> list[str]: ...
-    @property
-    def reference(self) -> str: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
     def margin(self) -> float | None: ...
-    @property
-    def runs(self) -> list[LedgerRun]: ...
-    @property
-    def registration(self) -> StudyRegistration: ...
     @property
     def comparisons(self) -> list[Comparison]: ...
     @property
     def raw_differences(self) -> list[Comparison]: ...
-    @property
-    def collapses(self) -> dict[str, Collapses]: ...
     @property
     def cautions(self) -> tuple[Caution, ...]: ...
     def summary(self, arm: str) -> Summary: ...
