@@ -16,7 +16,7 @@ from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
-from fairtune.core.cautions import Caution, caution_from_json, gravest_first
+from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
@@ -26,6 +26,8 @@ CLOSE = 1e-6
 """Figures that differ by no more are the same, computed with another version of a library."""
 RISE = 0.005
 """Of a score between 0 and 1, or a share of a loss: a smaller rise between the last two evaluations is none."""
+ALIKE = 0.5
+"""From this p on, rates of runs that did not learn are as alike as chance makes them."""
 FEWEST_EVALUATIONS = 3
 """With fewer one cannot tell whether a curve has come to rest."""
 
@@ -137,7 +139,8 @@ def _collapses(results: CheckedResults) -> Iterator[Caution]:
             if whole
             else "Report how often it happens; the verdict is given without them too"
         )
-        yield Caution("warning", "collapsed", str(found), why, do)
+        grade: Grade = "note" if found.p is not None and found.p >= ALIKE else "warning"
+        yield Caution(grade, "collapsed", str(found), why, do)
 
 
 def _short_budgets(results: CheckedResults) -> Iterator[Caution]:

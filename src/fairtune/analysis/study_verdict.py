@@ -149,7 +149,7 @@ def judge_study(study: JudgedStudy) -> StudyVerdict:
 
 def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Comparison | None) -> Finding:
     copy = (
-        f"A second copy of {found.reference} with other seeds: any verdict here is a false alarm."
+        f"A second copy of {found.reference} with other seeds: better or worse would be a false alarm."
         if found.role == COPY
         else ""
     )
