@@ -84,7 +84,10 @@ def test_the_family_interval_leaves_out_zero_only_with_the_corrected_p(tmp_path:
         )
         for place in range(5)
     }
-    for found in make_study(tmp_path, arms).results().comparisons:
+    arms["far"] = ArmSpec([350, 352, 348, 351, 350], methods=[{"fgm": {}}])
+    comparisons = make_study(tmp_path, arms).results().comparisons
+    assert {c.family[0] > 0 for c in comparisons if c.family[0] is not None} == {True, False}, "there is one of each"
+    for found in comparisons:
         (low, high), (family_low, family_high) = found.alone, found.family
         assert None not in (low, high, family_low, family_high)
         assert family_low < low < found.difference < high < family_high  # type: ignore[operator]

@@ -196,6 +196,29 @@ def test_fewer_seeds_than_were_planned_are_an_early_look() -> None:
     assert register(later, [first, later], runs(5, NOON_FIRST)).most == 20
 
 
+def test_fewer_seeds_before_anything_ran_are_the_plan() -> None:
+    first = plan("first", "01T09:00", seeds=list(range(20)))
+    assert register(FIRST, [first, FIRST], runs(3, NOON_FIRST)).most == 3
+
+
+def test_looks_may_be_planned_as_long_as_nothing_is_known(tmp_path: Path) -> None:
+    """A study that was begun and stopped before its first result."""
+    made = make_study(tmp_path, {name: ArmSpec([None] * 3) for name in ARMS})
+    newest = read_sealed(tmp_path / STUDY / "study.json")
+    write_study(tmp_path / STUDY, {**newest, "until_decided": 20})
+    found = made.results().registration
+    assert (found.planned_looks, found.most) == (True, 20)
+
+
+def test_an_arm_may_change_in_two_ways_at_once() -> None:
+    arms = copy.deepcopy(FIRST["arms"])
+    arms["arm"] |= {"train": {"lr": 3e-4}, "primary": "fast"}
+    first = copy.deepcopy(FIRST)
+    first["arms"]["arm"]["primary"] = "baseline"
+    found = register(plan("later", "02T09:30", arms=arms), [first, plan("later", "02T09:30", arms=arms)], [])
+    assert {change.what for change in found.changes} == {"lr of arm arm", "what arm arm is compared with"}
+
+
 def test_a_plan_that_came_after_the_results_was_not_before_the_first_run(tmp_path: Path) -> None:
     """As where runs of other folders are joined."""
     found = register(plan("first", "02T10:00"), [plan("first", "02T10:00")], runs(3, NOON_FIRST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -128,14 +129,14 @@ class ArmPair:
     def _value(self, run: LedgerRun) -> float:
         return compared_value(run.metrics[self.study.metric], self.study.metric)
 
+    @cached_property
     def looks(self) -> list[set[int]]:
         """The seeds in which both arms had ended each time that seeds were added: what anyone could have looked at before."""
         found: list[set[int]] = []
         for when, seeds in self.study.registration.additions:
             complete = {seed for seed in seeds if all(self._ended(arm, seed, when) for arm in (self.arm, self.other))}
-            if len(complete) >= max(FEWEST, len(found[-1]) + 1 if found else 0) and len(complete) < len(
-                self._ended_seeds()
-            ):
+            least = len(found[-1]) + 1 if found else FEWEST
+            if least <= len(complete) < len(self._ended_seeds()):
                 found.append(complete)
         return found
 
@@ -152,7 +153,7 @@ class ArmPair:
 
     def schedule(self) -> Schedule | None:
         """When verdicts were taken on this pair; None where once, as planned."""
-        registration, before = self.study.registration, tuple(len(look) for look in self.looks())
+        registration, before = self.study.registration, tuple(len(look) for look in self.looks)
         now = max(1, len(self._ended_seeds()))
         if registration.planned_looks:
             return Schedule((*before, now), registration.most)
@@ -169,11 +170,7 @@ class ArmPair:
 
     def margin(self) -> float | None:
         """The margin in the metric's unit; a share is taken of the mean of the arm that is compared with."""
-        stated = self.study.registration.compare.get("margin")
-        if not isinstance(stated, str):
-            return stated
-        mean = self.means()[1]
-        return float(stated[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
+        return resolve_margin(self.study.registration.compare.get("margin"), self.means()[1])
 
     def means(self) -> tuple[float, float]:
         metric = self.study.metric
@@ -186,23 +183,19 @@ class ArmPair:
         Args:
             as_chance: as a model that learned nothing; else as far below the worst of its arm as the best lies above it.
         """
-        lost = [run for run in self.study.runs if run.arm in (self.arm, self.other) and self._is_lost(run)]
-        seeds = sorted({run.seed for run in lost} - {ours.seed for ours, _ in self.pairs})
+        lost = {
+            (run.arm, run.seed) for run in self.study.runs if run.arm in (self.arm, self.other) and self._is_lost(run)
+        }
+        seeds = sorted({seed for _, seed in lost} - {ours.seed for ours, _ in self.pairs})
         if not seeds or found.p is None:
             return found
-        scores = [{run.seed: self._value(run) for run in self.study.finished(arm)} for arm in (self.arm, self.other)]
-        kept = [
-            seed for seed in seeds if all(seed in known or self._lost(arm, seed) for arm, known in self._sides(scores))
+        sides = [
+            (arm, {run.seed: self._value(run) for run in self.study.finished(arm)}) for arm in (self.arm, self.other)
         ]
-        ours, theirs = ([known.get(seed) for seed in kept] for known in scores)
-        values = tuple(self._stand_in(list(known.values()), as_chance) for known in scores)
+        kept = [seed for seed in seeds if all(seed in known or (arm, seed) in lost for arm, known in sides)]
+        ours, theirs = ([known.get(seed) for seed in kept] for _, known in sides)
+        values = [self._stand_in(list(known.values()), as_chance) for _, known in sides]
         return count_missing(found, ours, theirs, (values[0], values[1]))
-
-    def _sides(self, scores: list[dict[int, float]]) -> list[tuple[str, dict[int, float]]]:
-        return list(zip((self.arm, self.other), scores, strict=True))
-
-    def _lost(self, arm: str, seed: int) -> bool:
-        return any(run.arm == arm and run.seed == seed and self._is_lost(run) for run in self.study.runs)
 
     def _is_lost(self, run: LedgerRun) -> bool:
         """Whether a run has no score though its turn has come: it ended without one, or its partner of the same seed has one."""
@@ -260,8 +253,15 @@ class ArmPair:
             self.missing,
             without,
             METRICS[self.study.metric].ratios,
-            tuple(len(look) for look in self.looks()),
+            tuple(len(look) for look in self.looks),
         )
+
+
+def resolve_margin(stated: str | float | None, mean: float) -> float | None:
+    """A margin in the metric's unit; `1.5%` is a share of a mean, and not known before that is."""
+    if not isinstance(stated, str):
+        return stated
+    return float(stated[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
 
 
 def differing_parts(study: StudyFacts, arm: str, other: str) -> str:

@@ -107,7 +107,7 @@ def _compare_family(
         study.metric,
         METRICS[study.metric].lower_is_better,
         tuple(pair.schedule() for pair in made),
-        [[pair.difference(seeds) for seeds in pair.looks()] for pair in made],
+        [[pair.difference(seeds) for seeds in pair.looks] for pair in made],
         given_up + sum(one.p is None for one in found),
     )
     margins = [pair.compared_margin() for pair in made]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -18,6 +19,10 @@ from fairtune.settings.metrics import classification_metrics, text_metrics
 SAME_EXAMPLES = (("ids", "labels"),)
 SAME_TEXT = (("ids", "bytes", "words"), ("tokens",))
 """What runs that are compared have in common; another tokenizer makes other tokens of the same documents."""
+
+
+CLOSE = 1e-9
+"""Figures that differ by no more were computed from the same predictions, perhaps with another version of numpy."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,18 @@ def metrics_of(found: Predictions | TextScores) -> dict[str, float]:
     if isinstance(found, TextScores):
         return text_metrics(**{name: getattr(found, name) for name in SUMS})
     return classification_metrics(found.labels, found.scores)
+
+
+def disagreeing_metrics(recorded: Mapping[str, Any], found: Mapping[str, float]) -> list[str]:
+    """Metrics of which a run's result says something else than its predictions."""
+    return [name for name, value in found.items() if name in recorded and not _is_alike(recorded[name], value)]
+
+
+def _is_alike(recorded: Any, found: float) -> bool:
+    """Whether two figures are the same; JSON has no word for what is not a finite number."""
+    if not isinstance(recorded, int | float) or not math.isfinite(found):
+        return recorded is None and not math.isfinite(found)
+    return math.isclose(recorded, found, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
 def difference_of(found: Sequence[Predictions | TextScores]) -> str | None:

@@ -19,8 +19,6 @@ from fairtune.ledger.studies import TIME
 COMPARED = ("to", "margin", "confidence")
 """What verdicts go by, and what may not change after a result was known."""
 TITLES = {"to": "reference", "margin": "margin", "confidence": "confidence"}
-FEWEST = 2
-"""Seeds from which on results show a difference at all."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ def register(
         dropped=_dropped(history, newest, found),
         reference_gone=None if reanalysed else gone,
         additions=additions,
-        most=int(sequential) if sequential else max(len(_seeds_of(plan)) for plan in history),
+        most=int(sequential) if sequential else max(len(_seeds_of(plan)) for plan in history[len(planned) - 1 :]),
         planned_looks=bool(sequential),
         missing=tuple(sorted({run.plan for run in found if run.plan is not None} - known)),
         known_before=_known(history[0], found),
@@ -167,7 +165,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         **{TITLES[name]: _compared_part(name) for name in COMPARED},
         **({} if _is_planned_look(before, after) else {"seeds": _seeds_of}),
-        "most seeds": lambda plan: plan.get("until_decided"),
+        **({"most seeds": lambda plan: plan.get("until_decided")} if after.get("until_decided") else {}),
         "metric": lambda plan: plan["task"].get("metric"),
         "data": lambda plan: f"{plan['task'].get('name')}@{str(plan['task'].get('fingerprint'))[:8]}",
         "model": lambda plan: f"{plan['model'].get('name')}@{str(plan['model'].get('identity'))[:8]}",
@@ -180,12 +178,18 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
             yield PlanChange(str(after["recorded"]), f"arm {arm}", "part of the study", "none of it", known)
         elif arm not in before["arms"]:
             yield PlanChange(str(after["recorded"]), f"arm {arm}", "none of the study", "part of it", known)
-        elif before["arms"][arm].get("primary") != after["arms"][arm].get("primary"):
-            names = [str(plan["arms"][arm].get("primary") or "none") for plan in (before, after)]
-            yield PlanChange(str(after["recorded"]), f"what arm {arm} is compared with", names[0], names[1], known)
-        elif _definition(before, arm) != _definition(after, arm):
-            changed = ", ".join(_differing(before["arms"][arm], after["arms"][arm]))
-            yield PlanChange(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
+        else:
+            yield from _changes_of_arm(before, after, arm, known)
+
+
+def _changes_of_arm(before: Mapping[str, Any], after: Mapping[str, Any], arm: str, known: int) -> Iterable[PlanChange]:
+    old, new = before["arms"][arm], after["arms"][arm]
+    if "primary" in old and "primary" in new and old["primary"] != new["primary"]:
+        names = (str(old["primary"] or "none"), str(new["primary"] or "none"))
+        yield PlanChange(str(after["recorded"]), f"what arm {arm} is compared with", *names, known)
+    if _definition(before, arm) != _definition(after, arm):
+        changed = ", ".join(_differing(old, new))
+        yield PlanChange(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
 
 
 def _is_planned_look(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

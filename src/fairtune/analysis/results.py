@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.arm_pairs import Comparison
+from fairtune.analysis.arm_pairs import Comparison, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
@@ -175,11 +174,7 @@ class Results:
 
     def margin_against(self, arm: str) -> float | None:
         """The margin in the metric's unit; a share is taken of the mean of the arm that is compared with."""
-        margin: str | float | None = self.registration.compare["margin"]
-        if isinstance(margin, str):
-            mean = self.summary(arm).mean
-            return float(margin[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
-        return margin
+        return resolve_margin(self.registration.compare["margin"], self.summary(arm).mean)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:

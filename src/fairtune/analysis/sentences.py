@@ -115,11 +115,9 @@ def raw_text(frame: Frame, found: Comparison) -> str:
     """The plain difference to the reference of an arm that is compared with another, small beside it."""
     if found.difference is None:
         return ""
-    scale = frame.scale
-    by = relative(found.difference, found.means[1]) if scale.plain else f"{scale.signed(found.difference)} points"
     names = " and ".join(found.confounds)
     settings = f", which has another {names}" if names else ""
-    return f"Not a verdict: against {found.reference}{settings}, the plain difference is {by}."
+    return f"Not a verdict: against {found.reference}{settings}, the plain difference is {_size(frame, found, found.difference)}."
 
 
 def about_text(found: Comparison) -> str:
@@ -136,10 +134,15 @@ def collapse_text(frame: Frame, found: Comparison) -> str:
     kept, verdict = found.without_collapsed
     if kept.n == 0 or kept.p is None or not math.isfinite(kept.difference):
         return f"Without the seeds in which a run did not learn, {kept.n} are left: too few to compare."
-    difference = found.shown(kept.difference)
-    scale = frame.scale
-    by = relative(difference, found.means[1]) if scale.plain else f"{scale.signed(difference)} points"
-    return f"Without the seeds in which a run did not learn (n = {kept.n}): {verdict.word}, {by}."
+    size = _size(frame, found, found.shown(kept.difference))
+    return f"Without the seeds in which a run did not learn (n = {kept.n}): {verdict.word}, {size}."
+
+
+def _size(frame: Frame, found: Comparison, difference: float | None) -> str:
+    """A signed difference: points, or of a plain number a share of the other arm's."""
+    if frame.scale.plain:
+        return relative(difference, found.means[1])
+    return f"{frame.scale.signed(difference)} points"
 
 
 def share_text(found: Comparison) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fairtune.analysis.collapses import GUESS, Collapses, majority_share
-from fairtune.analysis.ledger_runs import LedgerRun
+from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
@@ -23,7 +23,7 @@ from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
 CLOSE = 1e-6
-"""Figures that differ by no more are the same, computed with another version of a library."""
+"""How near to a whole number of examples an accuracy must be."""
 RISE = 0.005
 """Of a score between 0 and 1, or a share of a loss: a smaller rise between the last two evaluations is none."""
 ALIKE = 0.5
@@ -220,7 +220,7 @@ def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:
         if not isinstance(recorded, dict):
             continue
         name = f"{run.arm}/seed-{run.seed}"
-        wrong = [m for m, value in run.metrics.items() if m in recorded and not _alike(recorded[m], value)]
+        wrong = disagreeing_metrics(recorded, run.metrics)
         if not wrong:
             continue
         accuracy = recorded.get("accuracy")
@@ -234,12 +234,6 @@ def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:
             "a figure that does not follow from predictions was not measured on them",
             "This report goes by the predictions; find out who wrote the figure",
         )  # fmt: skip
-
-
-def _alike(recorded: Any, found: float) -> bool:
-    if not isinstance(recorded, int | float) or not math.isfinite(found):
-        return recorded is None and not math.isfinite(found)
-    return math.isclose(recorded, found, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
 def _plain(value: Any) -> str:

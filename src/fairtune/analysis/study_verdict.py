@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from fairtune.analysis.arm_pairs import BOTH, COPY, PRIMARY, Comparison
+from fairtune.analysis.arm_pairs import BOTH, COPY, ENDED, PRIMARY, Comparison
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
     Frame,
@@ -188,7 +188,7 @@ def _lost(study: JudgedStudy, arm: str) -> tuple[str, ...]:
 
 def _few(study: JudgedStudy, found: Comparison) -> str:
     runs = [run for run in study.runs if run.arm in (found.arm, found.reference)]
-    waiting = sum(run.status not in ("finished", "failed", "damaged") for run in runs)
+    waiting = sum(run.status not in ENDED for run in runs)
     if not waiting or found.found.n < 2:
         return ""
     planned = len({run.seed for run in runs})

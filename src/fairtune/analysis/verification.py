@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.analysis.ledger_runs import metrics_of
+from fairtune.analysis.ledger_runs import disagreeing_metrics, metrics_of
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES
@@ -23,9 +22,6 @@ from fairtune.ledger.seals import (
     run_state,
 )
 from fairtune.ledger.studies import HISTORY, read_study, require_study, run_folders
-
-CLOSE = 1e-9
-"""Figures that differ by no more were computed from the same predictions, perhaps with another version of numpy."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +90,12 @@ def _figures(folder: RunFolder, state: RunState) -> str | None:
             found = metrics_of(read_predictions(folder.predictions, split))
         except LedgerError as error:
             return str(error)
-        wrong = [name for name, value in found.items() if name in recorded and not _alike(recorded[name], value)]
+        wrong = disagreeing_metrics(recorded, found)
         if wrong:
             return (
                 f"result.json says {wrong[0]} is {recorded[wrong[0]]} on {split}, its predictions say {found[wrong[0]]}"
             )
     return None
-
-
-def _alike(recorded: float | None, found: float | None) -> bool:
-    """Whether two figures are the same; JSON has no word for what is not a finite number."""
-    if recorded is None or found is None or not math.isfinite(found):
-        return recorded is None and (found is None or not math.isfinite(found))
-    return math.isclose(recorded, found, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
 def _settings(folder: RunFolder, planned: dict[str, Any] | None) -> str | None:

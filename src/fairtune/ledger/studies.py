@@ -127,13 +127,10 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
         if not first.exists():
             write_sealed(first, {"recorded": now, **plan})
         new_analysis = reanalysed and known > 0
-        if not history or history[-1]["plan"] != plan["plan"] or new_analysis:
-            entry = {
-                "plan": plan["plan"],
-                "recorded": now,
-                "known": known,
-                **({"reanalysed": now} if new_analysis else {}),
-            }
+        last, looks = history[-1] if history else {}, plan.get("until_decided")
+        if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
+            entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
+            entry |= {"reanalysed": now} if new_analysis else {}
             write_sealed(home / HISTORY, {"history": [*history, entry]})
         write_sealed(home / "study.json", plan)
     except (OSError, ValueError) as error:
