@@ -9,8 +9,10 @@ import pytest
 from tests.report.made_ledger import EXAMPLES, ArmSpec, MadeLedger, make_study
 
 from fairtune.analysis.collapses import chance_score, is_collapsed
+from fairtune.core.cautions import Caution
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.ledger.studies import write_study
 from fairtune.report.writer import make_content
 
 FOCAL = [{"focal": {"gamma": 2.0}}]
@@ -84,7 +86,12 @@ def test_collapses_are_counted_compared_and_taken_out_for_a_second_verdict(tmp_p
 
 def test_a_reference_that_did_not_learn_is_the_first_thing_said(tmp_path: Path) -> None:
     arms = {"baseline": ArmSpec([200, 199, 200]), "arm": ArmSpec([300, 304, 297], methods=FOCAL)}
-    results = make_study(tmp_path, arms).results()
+    made = make_study(tmp_path, arms)
+    home = tmp_path / "made"
+    before = Caution("warning", "few-seeds", "seeds", "because", "Use more").as_json()
+    write_study(home, {**read_sealed(home / "study.json"), "cautions": [before]})
+    results = made.results()
+    assert {"few-seeds", "not-learned"} <= {caution.code for caution in results.cautions}
     first = results.cautions[0]
     assert first.code == "not-learned"
     assert first.seen == "baseline is at the majority class: 49.9 %, always the same class has 50.0 %"

@@ -327,3 +327,12 @@ def test_what_later_seeds_do_not_bear_out_is_not_said(tmp_path: Path) -> None:
     assert early.p is not None
     assert early.p < 0.05, "it was better then"
     assert (pair.looks, pair.verdict.word) == ((3,), "not separable")
+
+
+def test_a_study_without_its_history_says_so_first(tmp_path: Path) -> None:
+    made = make_study(tmp_path, ARMS)
+    for file in (*(tmp_path / STUDY / "plans").iterdir(), tmp_path / STUDY / "history.json"):
+        file.unlink()
+    found = made.results().verdict()
+    assert found.design[0] == "There is no record of when this study was planned."
+    assert found.cautions[0].code == "no-registration"

@@ -43,18 +43,24 @@ class CheckedResults(StudyFacts, Protocol):
 def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
     """Everything to mind before a study's verdicts are believed, the gravest first."""
     planned = [caution_from_json(found) for found in results.plan.get("cautions") or ()]
-    seen = [
+    found = [
+        *_not_learned(results),  # first: where this holds, nothing else matters
         *_registration(results.registration),
-        *_not_learned(results),
+        *planned,
         *_collapses(results),
         *_short_budgets(results),
         *_bands(results),
         *_impossible_figures(results),
     ]
-    return gravest_first([*planned, *seen])
+    return gravest_first(found)
 
 
 def _registration(found: StudyRegistration) -> Iterator[Caution]:
+    if found.recorded is None:
+        yield Caution(
+            "warning", "no-registration", "there is no record of when this study was planned",
+            "what was changed after its results were known cannot be told", "Bring its `plans` and `history.json` back",
+        )  # fmt: skip
     if found.missing:
         yield Caution(
             "warning", "plan-missing", f"runs were made under plans that are not on record ({', '.join(found.missing)})",
