@@ -7,11 +7,17 @@ from pathlib import Path
 
 from fairtune.analysis.looks import LOOKS, MOST
 from fairtune.analysis.results import Results, load_results
-from fairtune.core.errors import FairtuneError, LedgerError
+from fairtune.analysis.timings import StudyTiming, judge_times
+from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
-from fairtune.ledger.studies import read_study, study_folder
+from fairtune.execution.timing.session import Record, time_arms
+from fairtune.ledger.folders import lock
+from fairtune.ledger.studies import read_study, require_writable, study_folder
+from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.monitor.terminal import make_monitor
-from fairtune.study.plan import make_plan
+from fairtune.monitor.timing import make_timing_monitor
+from fairtune.settings.sections import Timing
+from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import StudySource, load_study
 
@@ -43,12 +49,96 @@ def run_study(
         Stopped: Ctrl-C; what was done is saved, and the same call goes on.
     """
     loaded, folder = load_study(study, overrides, profile), Path(runs)
+    plan = make_plan(loaded, force)
     if not until_decided:
-        run_plan(make_plan(loaded, force), folder, make_monitor(quiet=not progress), reanalysed=reanalyse)
-        return load_results(folder, loaded.study)
-    for _ in run_looks(loaded, folder, lambda: make_monitor(quiet=not progress), max_seeds, force):
-        pass
+        run_plan(plan, folder, make_monitor(quiet=not progress), reanalysed=reanalyse)
+    else:
+        for _ in run_looks(loaded, folder, lambda: make_monitor(quiet=not progress), max_seeds, force):
+            pass
+    time_if_wanted(plan, folder, progress)
     return load_results(folder, loaded.study)
+
+
+def time_study(
+    study: StudySource,
+    runs: str | Path = "runs",
+    arms: Sequence[str] = (),
+    minutes: float = 3,
+    precision: float = 0.01,
+    overrides: Sequence[str] = (),
+    profile: str | None = None,
+    progress: bool = True,
+    force: bool = False,
+) -> StudyTiming:
+    """Time the arms of a study against each other: all in one process, stepped in turns. Nothing needs to be trained before.
+
+    Args:
+        study: a YAML file, or the same as a mapping.
+        runs: the folder that keeps the sessions, beside the study's runs.
+        arms: to time, with the arms they are compared with; none is all.
+        minutes: at most so long; preparing the arms comes on top.
+        precision: stop once every ratio is known to within this share.
+
+    Raises:
+        FairtuneError: the study cannot be used, or an arm of it cannot be timed.
+    """
+    plan = make_plan(load_study(study, overrides, profile), force)
+    return time_plan(plan, Path(runs), Timing(minutes=minutes, precision=precision), arms, progress)
+
+
+def time_plan(plan: Plan, runs: Path, timing: Timing, arms: Sequence[str] = (), progress: bool = True) -> StudyTiming:
+    """Time some arms of a plan, or all, and keep the session; returns what all sessions on this machine show together."""
+    require_writable(runs)
+    home, planned, chosen = study_folder(runs, plan.study.study), plan.as_json(), timed_arms(plan, arms)
+    monitor = make_timing_monitor(timing, quiet=not progress)
+
+    def judge(record: Record) -> StudyTiming | None:
+        return judge_times(planned, [record], chosen)
+
+    def enough(record: Record) -> bool:
+        found = judge(record)
+        if found is not None:
+            monitor.precision = found.precision
+        return found is not None and found.precision <= timing.precision
+
+    with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; time it when that is done."):
+        try:
+            record = time_arms(plan, chosen, 60 * timing.minutes, enough, monitor.show)
+        finally:
+            monitor.end()
+        write_session(home, {**record, "asked": timing.model_dump(mode="json")})
+    found = judge_times(planned, read_sessions(home)[0])
+    assert found is not None, "a session was just written"
+    return found
+
+
+def time_if_wanted(plan: Plan, runs: Path, progress: bool = True) -> StudyTiming | None:
+    """Time a study whose file says so, once its runs are finished, unless all its arms have been timed."""
+    wanted, home = plan.study.timing, study_folder(runs, plan.study.study)
+    if wanted is None:
+        return None
+    finished = {run.arm for run in load_results(runs, plan.study.study).runs if run.status == "finished"}
+    known = judge_times(plan.as_json(), read_sessions(home)[0])
+    arms = [arm for arm in plan.study.arms if arm in finished]
+    if plan.study.compare.to not in arms or len(arms) < 2 or (known is not None and set(arms) <= set(known.arms)):
+        return known
+    return time_plan(plan, runs, wanted, arms, progress)
+
+
+def timed_arms(plan: Plan, arms: Sequence[str]) -> list[str]:
+    """The arms to time, in the study's order: those that are named, those they are compared with, and the reference.
+
+    Raises:
+        FairtuneError: there is no such arm.
+    """
+    for arm in arms:
+        if arm not in plan.study.arms:
+            raise FairtuneError(
+                f"--arms: the study has no arm '{arm}'; its arms: {one_of(plan.study.arms)}.{nearest(arm, plan.study.arms)}"
+            )
+    wanted = set(arms or plan.study.arms)
+    wanted |= {other for arm in wanted if (other := plan.primaries[arm]) is not None} | {plan.study.compare.to}
+    return [arm for arm in plan.study.arms if arm in wanted]
 
 
 def run_looks(

@@ -16,6 +16,7 @@ from fairtune.cli import (
     som,
     status,
     tasks,
+    time,
     train,
     validate,
     verdict,
@@ -69,6 +70,7 @@ _FIELDS = study_fields_help()
 app.command("validate", epilog=_FIELDS)(validate.validate)
 app.command("plan", epilog=_FIELDS)(plan.plan)
 app.command("run", epilog=_FIELDS)(run.run)
+app.command("time", epilog=_FIELDS)(time.time)
 app.command("status")(status.status)
 app.command("report")(report.report)
 app.command("verdict")(verdict.verdict)

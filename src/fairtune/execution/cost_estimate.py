@@ -75,16 +75,21 @@ def _step_seconds(run: TrainingRun) -> float:
 
 def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> float:
     """All validation passes, those over the test split, and those of methods over the training examples, from a sample of each."""
-    seconds = {}
-    passes = sum(type(method).after_epoch is not Method.after_epoch for method in run.methods)
-    for split in ("validation", "test", *(["train"] if passes else [])):
-        sample, times = run.objective.sample(split)
-        started = time.perf_counter()
-        sample.evaluate(run.model, split, run.device, run.methods, lambda: None)
-        seconds[split] = (time.perf_counter() - started) * times
     train = plan.study.settings(planned.arm)
     every = run.steps_per_epoch if train.evaluate == "epoch" else train.evaluate
     tests = 2 if run.objective.scores_final else 1
-    epochs = planned.steps // run.steps_per_epoch
-    own = epochs * passes * seconds.get("train", 0.0)
-    return math.ceil(planned.steps / every) * seconds["validation"] + tests * seconds["test"] + own
+    scoring = math.ceil(planned.steps / every) * _pass_seconds(run, "validation") + tests * _pass_seconds(run, "test")
+    return scoring + planned.steps // run.steps_per_epoch * epoch_seconds(run)
+
+
+def epoch_seconds(run: TrainingRun) -> float:
+    """What methods do after each epoch: passes over the training examples, by a sample of them."""
+    passes = sum(type(method).after_epoch is not Method.after_epoch for method in run.methods)
+    return passes * _pass_seconds(run, "train") if passes else 0.0
+
+
+def _pass_seconds(run: TrainingRun, split: str) -> float:
+    sample, times = run.objective.sample(split)
+    started = time.perf_counter()
+    sample.evaluate(run.model, split, run.device, run.methods, lambda: None)
+    return (time.perf_counter() - started) * times

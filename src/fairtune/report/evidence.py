@@ -28,7 +28,7 @@ from fairtune.report.init_cards import CardSummary, read_card
 from fairtune.report.machine import describe_machine, was_busy
 from fairtune.settings.metrics import metrics_of_kind, title_of
 
-PURPOSES = ("data", "step", "method", "validation", "test", "checkpoint", "total")
+PURPOSES = ("data", "step", "method", "epoch", "validation", "test", "checkpoint", "total")
 
 
 USED = {"train": "examples", "validation": "eval_examples", "test": "eval_examples"}

@@ -20,6 +20,7 @@ from fairtune.settings.values import (
     Margin,
     MaxLength,
     Number,
+    Precision,
     Section,
     Tokens,
     Warmup,
@@ -27,7 +28,7 @@ from fairtune.settings.values import (
 )
 
 LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
-MOST_EPOCHS, MOST_IN_A_STEP = 100_000, 1_000_000
+MOST_EPOCHS, MOST_IN_A_STEP, MOST_MINUTES = 100_000, 1_000_000, 1440
 
 
 UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention"}}
@@ -161,3 +162,12 @@ class Execution(Section):
     )
     checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
     save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
+
+
+class Timing(Section):
+    """The timing experiment of a study: all arms in one process, stepped in turns."""
+
+    minutes: Number = Field(3, gt=0, le=MOST_MINUTES, description="Measure for at most so long.")
+    precision: Precision = Field(
+        0.01, description="Stop as soon as every ratio of step times is known to within this share, up or down."
+    )

@@ -26,7 +26,7 @@ LONGEST_PART, LONGEST_PATH = 255, 4096
 """Bytes that file systems take for one name and for a whole path."""
 LONGEST_TEXT = 1000
 """Characters of the name of a column, of a label, of a pattern."""
-RESERVED = ("logs", "plans", "report")
+RESERVED = ("logs", "plans", "report", "timing")
 """Folders that a study keeps beside those of its arms."""
 MOST_SEEDS = 1000
 LARGEST_SEED = 2**32 - 1
@@ -39,6 +39,7 @@ MOST_DEVICES = 64
 AUTO = "auto"
 SHORTEST_INPUT, LONGEST_INPUT = 4, 1_000_000
 LARGEST_MARGIN, LARGEST_SHARE = 1e6, 1000
+LARGEST_PRECISION = 0.5
 LONGEST_INTERVAL = 365 * 24 * 3600.0
 
 
@@ -104,6 +105,14 @@ def _margin(value: Any) -> Any:
     elif isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST_MARGIN:
         return float(value)
     raise PydanticCustomError("margin", "not a margin")
+
+
+def _precision(value: Any) -> float:
+    found = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
+    share = float(found[1]) / 100 if found else value
+    if isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= LARGEST_PRECISION:
+        return float(share)
+    raise PydanticCustomError("precision", "not a precision")
 
 
 def _devices(value: Any) -> tuple[str, ...]:
@@ -201,6 +210,22 @@ Margin = Annotated[
                     "type": "string",
                     "pattern": r"^[0-9.]+([eE][-+]?[0-9]+)? ?%$",
                     "title": f"a share such as 1.5%, of at most {LARGEST_SHARE}%",
+                },
+            ]
+        }
+    ),
+]
+Precision = Annotated[
+    float,
+    PlainValidator(_precision),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_PRECISION},
+                {
+                    "type": "string",
+                    "pattern": r"^[0-9.]+([eE][-+]?[0-9]+)? ?%$",
+                    "title": f"a share such as 1%, of at most {100 * LARGEST_PRECISION:g}%",
                 },
             ]
         }

@@ -116,6 +116,7 @@ class Plan:
             "arms": {arm: self._arm_json(arm) for arm in self.study.arms},
             "compare": _compared(self.study),
             "execution": self.study.execution.model_dump(mode="json"),
+            **({"time": self.study.timing.model_dump(mode="json")} if self.study.timing else {}),
             "runs": [asdict(run) for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
             "notes": list(self.notes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, create_model
+from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Strict, Tag, WithJsonSchema, create_model
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
@@ -18,6 +18,7 @@ from fairtune.settings.model import (
 from fairtune.settings.sections import (
     Compare,
     Execution,
+    Timing,
     Train,
     is_nullable,
     optional_fields,
@@ -64,6 +65,10 @@ Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **optiona
 
 def _task_tag(value: Any) -> str:
     return "<name>" if isinstance(value, str) else "<files>"
+
+
+def _time_tag(value: Any) -> str:
+    return "<section>" if isinstance(value, dict | Timing) else "<switch>"
 
 
 class Study(Section):
@@ -131,6 +136,13 @@ class Study(Section):
     )
     compare: Compare = Field(Compare(), description="What the verdicts compare.")
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
+    time: Annotated[
+        Annotated[bool, Strict(), Tag("<switch>")] | Annotated[Timing, Tag("<section>")], Discriminator(_time_tag)
+    ] = Field(
+        False,
+        description="Time the arms against each other once their runs are finished, as `fairtune time` does: true, or how long and "
+        "how precisely. The report then takes all its times from there.",
+    )
     plugins: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)], ...] = Field(
         (),
         max_length=MOST_PLUGINS,
@@ -140,6 +152,11 @@ class Study(Section):
     profiles: dict[Annotated[str, Field(max_length=LONGEST_NAME)], dict[str, Any]] = Field(
         {}, max_length=MOST_PROFILES, description="Named sets of changes to this file, chosen with --profile."
     )
+
+    @property
+    def timing(self) -> Timing | None:
+        """How its arms are timed; None where they are not."""
+        return (Timing() if self.time else None) if isinstance(self.time, bool) else self.time
 
     def settings(self, arm: str) -> Train:
         """The training settings of an arm: the study's, with the arm's own on top."""

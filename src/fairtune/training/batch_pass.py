@@ -52,7 +52,7 @@ class BatchPass:
         return math.ceil(self.run.total_steps / self.run.steps_per_epoch)
 
     def forward(self) -> Tensor:
-        with count_activations(self.run, self.batch["input_ids"].numel()):
+        with self.run.clock.part("forward"), count_activations(self.run, self.batch["input_ids"].numel()):
             outputs = self.run.objective.outputs(self.run.model, self.batch)
             loss: Tensor = outputs.loss
             for method in self.run.methods:
@@ -76,4 +76,5 @@ class BatchPass:
         return loss.detach()
 
     def backward(self, loss: Tensor) -> None:
-        self.run.accelerator.backward(loss * self.share if self.share != 1.0 else loss)
+        with self.run.clock.part("backward"):
+            self.run.accelerator.backward(loss * self.share if self.share != 1.0 else loss)

@@ -121,6 +121,13 @@ class TrainingRun:
         if not self.done and self._checkpoint_is_due():
             self.save()
 
+    def go_on_training(self) -> None:
+        """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
+        if self.progress.phase != TRAIN:
+            ended, memory, largest = self.progress.step >= self.total_steps, self.progress.memory, self.progress.largest_batch
+            self.progress = Progress(memory=memory, largest_batch=largest) if ended else self.progress
+            self.progress.phase = TRAIN
+
     def save(self) -> None:
         """Write the whole state of the run, so that it can go on from here."""
         with self.clock.measure("checkpoint"):
@@ -137,11 +144,12 @@ class TrainingRun:
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
             loss = self._forward_backward(batches)
-            self.accelerator.unscale_gradients()
-            norm = gradient_norm(self._trainable)
-            self._require_finite(loss, norm)
-            step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
-            self.optimizer.zero_grad(set_to_none=True)
+            with self.clock.part("optimizer"):
+                self.accelerator.unscale_gradients()
+                norm = gradient_norm(self._trainable)
+                self._require_finite(loss, norm)
+                step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
+                self.optimizer.zero_grad(set_to_none=True)
         if now.step == 0 or largest < now.largest_batch:
             count_states(self)
         now.skipped_steps += not math.isfinite(float(norm))  # accelerate does not see a fused optimizer skip
@@ -288,7 +296,7 @@ class TrainingRun:
             self._warn,
             [copies for method in self.methods if (copies := method.copies())],
         )
-        with self.clock.measure("method"):
+        with self.clock.measure("method" if hook == "after_step" else "epoch"):
             for method in self.methods:
                 getattr(method, hook)(moment)
 

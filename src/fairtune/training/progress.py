@@ -52,24 +52,48 @@ def synchronize(device: torch.device) -> None:
 
 @dataclass
 class Clock:
-    """Seconds by purpose: data, step, method, validation, test, checkpoint, and the total of all units of work."""
+    """Seconds by purpose: data, step, method, validation, test, checkpoint, and the total of all units of work.
+
+    Attributes:
+        last: how long each purpose took the last time.
+        processor: seconds that this process had the processor, by purpose.
+        parts: seconds of the parts of steps (forward, backward, optimizer), while `splits` is set: to take a step apart, the
+            device has to be waited for in its midst.
+    """
 
     device: torch.device
     seconds: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
-    """How long each purpose took the last time."""
+    processor: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, float] = field(default_factory=dict)
+    splits: bool = False
 
     @contextmanager
     def measure(self, purpose: str) -> Iterator[None]:
+        synchronize(self.device)
+        start, had = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            synchronize(self.device)
+            spent, had = time.perf_counter() - start, time.process_time() - had
+            self.last[purpose] = spent
+            self.seconds[purpose] = self.seconds.get(purpose, 0.0) + spent
+            self.processor[purpose] = self.processor.get(purpose, 0.0) + had
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure a part of a step, where parts are asked for."""
+        if not self.splits:
+            yield
+            return
         synchronize(self.device)
         start = time.perf_counter()
         try:
             yield
         finally:
             synchronize(self.device)
-            spent = time.perf_counter() - start
-            self.last[purpose] = spent
-            self.seconds[purpose] = self.seconds.get(purpose, 0.0) + spent
+            self.parts[name] = self.parts.get(name, 0.0) + time.perf_counter() - start
 
 
 class RunInProgress(Protocol):

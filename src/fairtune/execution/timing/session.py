@@ -1,0 +1,176 @@
+"""A timing session: one process steps all arms in turns, this one listens, watches the machine and says when it is enough."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.core.folders import temporary_folder
+from fairtune.execution.executors.local import find_devices, worker_environment
+from fairtune.execution.job import Job, make_job
+from fairtune.execution.timing.machine_watch import MachineWatch
+from fairtune.ledger.environment import capture_environment
+from fairtune.ledger.timings import AGAIN, FORMAT
+from fairtune.study.plan import Plan
+
+WORKER = (sys.executable, "-m", "fairtune.execution.timing.worker")
+FEWEST_ROUNDS = 8
+"""Rounds that are measured however long they take: fewer say nothing."""
+END_SECONDS = 60.0
+Record = dict[str, Any]
+
+
+def time_arms(
+    plan: Plan,
+    arms: Sequence[str],
+    seconds: float,
+    enough: Callable[[Record], bool],
+    tell: Callable[[Record], None] = lambda _: None,
+) -> Record:
+    """Step arms in turns, together with a second copy of the reference, and return what was measured.
+
+    Args:
+        arms: the reference among them.
+        seconds: the longest that steps are measured, warming up included; preparing the arms comes on top.
+        enough: asked after rounds whether the record so far is precise enough.
+        tell: called after every round.
+
+    Raises:
+        FairtuneError: an arm cannot be prepared, or the process died.
+    """
+    device, threads = find_devices(plan.study.execution.devices)[0], 1
+    with temporary_folder() as scratch, (Path(scratch) / "log").open("w+") as log:
+        record = _begin_record(plan, device, threads)
+        jobs = make_jobs(plan, arms, Path(scratch))
+        process = subprocess.Popen(
+            [*WORKER, device, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            env=worker_environment(device), start_new_session=True, encoding="utf-8",
+        )  # fmt: skip
+        try:
+            with MachineWatch(process.pid) as watch:
+                _follow(process, jobs, record, seconds, enough, tell)
+                record["samples"] = watch.samples
+        except KeyboardInterrupt:
+            if len(record["rounds"]) < FEWEST_ROUNDS:
+                raise Stopped from None
+            record["interrupted"] = True
+        finally:
+            process.kill()
+            process.wait()
+        if "failed" in record or not record["rounds"]:
+            log.seek(0)
+            raise FairtuneError(_reason(record.get("failed"), log.read()))
+    return record
+
+
+def make_jobs(plan: Plan, arms: Sequence[str], scratch: Path) -> dict[str, Job]:
+    """The first run of each arm, and the reference's once more, in folders that are thrown away."""
+    first = {arm: next(run for run in plan.runs if run.arm == arm) for arm in arms}
+    jobs = {arm: make_job(plan, run, scratch / "arms") for arm, run in first.items()}
+    jobs[AGAIN] = make_job(plan, first[plan.study.compare.to], scratch / "again")
+    return {name: replace(job, checkpoint_every="24h", save_model=False) for name, job in jobs.items()}
+
+
+def _begin_record(plan: Plan, device: str, threads: int) -> Record:
+    keys = {run.arm: run.key for run in reversed(plan.runs)}
+    return {
+        "format": FORMAT,
+        "study": plan.study.study,
+        "plan": plan.hash,
+        "time": round(time.time(), 3),
+        "device": device,
+        "threads": threads,
+        "environment": capture_environment(device),
+        "reference": plan.study.compare.to,
+        "keys": keys,
+        "arms": {},
+        "warm_up": 0,
+        "rounds": [],
+        "samples": [],
+    }
+
+
+def _follow(
+    process: subprocess.Popen[str],
+    jobs: Mapping[str, Job],
+    record: Record,
+    seconds: float,
+    enough: Callable[[Record], bool],
+    tell: Callable[[Record], None],
+) -> None:
+    """Give the process its jobs, take its messages down, and end its input once it is enough."""
+    assert process.stdin is not None
+    inbox: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(process, inbox), daemon=True).start()
+    try:
+        process.stdin.write(json.dumps({name: job.as_json() for name, job in jobs.items()}) + "\n")
+        process.stdin.flush()
+    except OSError:
+        pass  # it died; the end of its output says so
+    deadline, closed_at, asked = float("inf"), None, 0
+    while (line := _next(inbox, closed_at)) is not None:
+        message = json.loads(line)
+        if message["type"] == "ready":
+            record["arms"] = message["arms"]
+            deadline = time.monotonic() + seconds
+            began = time.monotonic()
+        elif message["type"] == "round":
+            if message["warm"]:
+                record["rounds"].append({k: v for k, v in message.items() if k not in ("type", "warm", "number")})
+            else:
+                record["warm_up"] += 1
+            record["seconds"] = round(time.monotonic() - began, 2)
+            tell(record)
+            count = len(record["rounds"])
+            due = count >= FEWEST_ROUNDS and count >= asked * 1.1
+            asked = count if due else asked
+            over = count >= FEWEST_ROUNDS and time.monotonic() >= deadline
+            if closed_at is None and (over or (due and enough(record))):
+                closed_at = time.monotonic()
+                process.stdin.close()
+        elif message["type"] == "done":
+            for name, memory in message["memory"].items():
+                record["arms"][name]["memory"] = memory
+        elif message["type"] == "failed":
+            record["failed"] = message["reason"]
+
+
+def _read(process: subprocess.Popen[str], inbox: queue.SimpleQueue[str | None]) -> None:
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if line.endswith("\n"):  # the end of the process may cut one off
+                inbox.put(line)
+    finally:
+        inbox.put(None)
+
+
+def _next(inbox: queue.SimpleQueue[str | None], closed_at: float | None) -> str | None:
+    """The next message; None for the end, also of one that does not come to its end."""
+    while True:
+        try:
+            return inbox.get(timeout=0.2)
+        except queue.Empty:
+            if closed_at is not None and time.monotonic() - closed_at > END_SECONDS:
+                return None
+
+
+def _reason(said: str | None, log: str) -> str:
+    if said is not None:
+        memory = "memory" in said and " All arms are held at once; time fewer with --arms."
+        return f"{said}{memory or ''}"
+    last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "it said nothing")
+    return (
+        f"the process that was timed ended before it had measured anything ({last}). All arms are held in memory at once: if there "
+        "is too little of it, time fewer with --arms."
+    )

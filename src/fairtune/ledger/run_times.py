@@ -1,0 +1,35 @@
+"""A run's own times as it recorded them, in the form in which such experiments are published: `timing.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FIELDS = ("total_seconds", "per_epoch_avg", "per_step_avg", "validation_total")
+
+
+def run_times(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The times of a finished run, from its result: training, scoring and saving, all of it in seconds.
+
+    Raises:
+        KeyError, TypeError: the result is not a finished run's.
+    """
+    seconds, steps = result["seconds"], max(1, int(result["steps"]))
+    training = float(seconds.get("step", 0.0)) + float(seconds.get("data", 0.0)) + float(seconds.get("method", 0.0))
+    epochs = list(seconds.get("epochs") or ())
+    return {
+        "total_seconds": float(seconds["total"]),
+        "total_formatted": format_seconds(float(seconds["total"])),
+        "per_epoch_avg": sum(epochs) / len(epochs) if epochs else training,
+        "per_step_avg": training / steps,
+        "validation_total": float(seconds.get("validation", 0.0)),
+    }
+
+
+def format_seconds(seconds: float) -> str:
+    """Hours, minutes and seconds: 1h 02m 05s, 3m 12s, 4.2s."""
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    return f"{hours}h {minutes:02d}m {whole % 60:02d}s" if hours else f"{minutes}m {whole % 60:02d}s"
