@@ -69,11 +69,14 @@ def aa(sessions: int, seconds: float) -> None:
         held += found.again.holds_one
         widths.append(found.again.half_width)
         print(
-            f"session {number}: {found.again.ratio:.4f} ({found.again.low:.4f} to {found.again.high:.4f}), {found.rounds} rounds, "
+            f"session {number}: {found.again.ratio:.4f} ({found.again.low:.4f} to {found.again.high:.4f}), {found.rounds} "
+            "rounds, "
             f"others {found.conditions.others[0]:.1f} cores; held 1 so far: {held} of {number}",
             flush=True,
         )
-    print(f"A/A intervals that hold 1: {held} of {sessions}; half-width {100 * statistics.median(widths):.2f} % in the median")
+    print(
+        f"A/A intervals that hold 1: {held} of {sessions}; half-width {100 * statistics.median(widths):.2f} % in the median"
+    )
 
 
 def busy(minutes: float, foreign: int) -> None:
@@ -82,7 +85,9 @@ def busy(minutes: float, foreign: int) -> None:
         found = session(minilm_study(**{"freeze-pretrained": {}}), 60 * minutes, 1e-6)
     print(f"beside {foreign} foreign busy process(es), {found.seconds:.0f} s, {found.rounds} rounds:")
     for name, ratio in (("A/A", found.again), *((arm, one.found) for arm, one in found.ratios.items())):
-        print(f"  {name:<18} {ratio.ratio:.4f} ({ratio.low:.4f} to {ratio.high:.4f}), half-width {100 * ratio.half_width:.2f} %")
+        print(
+            f"  {name:<18} {ratio.ratio:.4f} ({ratio.low:.4f} to {ratio.high:.4f}), half-width {100 * ratio.half_width:.2f} %"
+        )
     print("  " + " ".join(found.conditions.lines()))
 
 
@@ -95,7 +100,8 @@ def freeze(minutes: float) -> None:
             one = found.ratios["freeze-pretrained"]
             print(
                 f"{name}: ratio {one.found.ratio:.4f} ({one.found.low:.4f} to {one.found.high:.4f}), bound {one.bound:.4f}: "
-                f"{100 * one.reached:.0f} % of it; half-width {100 * one.found.half_width / (1 - one.found.ratio):.0f} % of the saving; "
+                f"{100 * one.reached:.0f} % of it; half-width {100 * one.found.half_width / (1 - one.found.ratio):.0f} % "
+                "of the saving; "
                 f"A/A {found.again.low:.4f} to {found.again.high:.4f}; {found.rounds} rounds in {found.seconds:.0f} s",
                 flush=True,
             )

@@ -101,7 +101,9 @@ def time_plan(plan: Plan, runs: Path, timing: Timing, arms: Sequence[str] = (), 
             monitor.precision = found.precision
         return found is not None and found.precision <= timing.precision
 
-    with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; time it when that is done."):
+    with lock(
+        home / ".lock", f"study '{plan.study.study}' is being run by another process; time it when that is done."
+    ):
         try:
             record = time_arms(plan, chosen, 60 * timing.minutes, enough, monitor.show)
         finally:

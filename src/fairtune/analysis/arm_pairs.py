@@ -34,7 +34,7 @@ class Comparison:
     Args:
         found: on the scale on which the metric is compared: of perplexities, differences of logarithms.
         confounds: settings, other than methods, in which the two differ.
-        slowdown: ratio of the median step times.
+        slowdown: ratio of step times, from the timing experiment; None where there was none.
         role: primary, secondary, descriptive or A/A.
         about: in what the two differ: methods, settings, both, or nothing (A/A).
         means: of the metric over the shared seeds, ours and theirs.
@@ -237,14 +237,13 @@ class ArmPair:
         role: str,
         without: tuple[PairedDifference, Verdict] | None = None,
     ) -> Comparison:
-        ours, theirs = self.study.step_seconds(self.arm), self.study.step_seconds(self.other)
         return Comparison(
             self.arm,
             self.other,
             found,
             verdict,
             self.confounds,
-            ours / theirs if ours and theirs else None,
+            self.study.slowdown(self.arm, self.other),
             role,
             differing_parts(self.study, self.arm, self.other),
             self.means(),

@@ -78,7 +78,7 @@ def lowest_rank(n: int, confidence: float) -> int:
         from scipy.stats import norm
 
         mean, deviation = total / 2, math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-        return max(1, math.floor(mean + norm.ppf(tail) * deviation))
+        return max(1, math.floor(mean + float(norm.ppf(tail)) * deviation))
     ways = np.zeros(total + 1)
     ways[0] = 1.0
     for rank in range(1, n + 1):

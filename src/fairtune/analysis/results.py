@@ -18,12 +18,14 @@ from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals
 from fairtune.analysis.soundness import find_cautions
 from fairtune.analysis.statistics import Summary, summarise, summarise_arm
 from fairtune.analysis.study_verdict import StudyVerdict, judge_study
+from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
+from fairtune.ledger.timings import read_sessions
 from fairtune.settings.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -144,8 +146,18 @@ class Results:
             self._known_variances[key] = bootstrap_variances([scored(run.test) for run in runs], None, figures)
         return self._known_variances[key]
 
+    @cached_property
+    def timing(self) -> StudyTiming | None:
+        """What the timing experiment shows, `fairtune time` or `time: true`; None where there was none of this plan."""
+        return judge_times(self.plan, read_sessions(self.folder)[0])
+
+    def slowdown(self, arm: str, other: str) -> float | None:
+        """The ratio of two arms' step times, timed in turns; None where they were not, or not with a result to trust."""
+        found = self.timing.between(arm, other) if self.timing is not None and self.timing.trusted else None
+        return None if found is None or found.implausible else found.found.ratio
+
     def step_seconds(self, arm: str) -> float | None:
-        """Median over seeds of the median optimizer step."""
+        """Median over seeds of the median optimizer step, as runs recorded it; arms are compared by `timing` alone."""
         found = [run.result["step_seconds"]["median"] for run in self.finished(arm)]
         return float(np.median(found)) if found else None
 
@@ -258,6 +270,7 @@ class Results:
         summary, comparison = self.summary(arm), self.comparison(arm)
         low, high = comparison.alone if comparison else (None, None)
         family_low, family_high = comparison.family if comparison else (None, None)
+        timed = self.timing.arms.get(arm) if self.timing else None
         return {
             "arm": arm,
             "n": summary.n,
@@ -274,7 +287,8 @@ class Results:
             "p": comparison.verdict.p if comparison else None,
             "verdict": str(comparison.verdict) if comparison else "reference",
             "confounds": ", ".join(comparison.confounds) if comparison else "",
-            "seconds_per_step": self.step_seconds(arm),
+            "seconds_per_step": timed.seconds if timed else None,
+            "time_ratio": comparison.slowdown if comparison else None,
             "trainable_share": self.trainable_share(arm),
         }
 

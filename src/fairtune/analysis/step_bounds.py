@@ -119,16 +119,19 @@ class ClaimCheck:
         claim = f"{self.stated:g}x for {self.arm} on {self.model}"
         if self.possible:
             return (
-                f"Possible: {claim} has to save {100 * self.needed:.1f} % of a step, and its matrix products allow {100 * self.savable:.1f} % "
+                f"Possible: {claim} has to save {100 * self.needed:.1f} % of a step, and its matrix products allow "
+                f"{100 * self.savable:.1f} % "
                 f"({self.allowed:.3f}x). Whether it is reached, only a timing experiment tells: `fairtune time STUDY`."
             )
         if self.savable <= 0:
             return (
-                f"Not possible: {claim} has to save {100 * self.needed:.1f} % of a step, and a step has no fewer matrix products than "
+                f"Not possible: {claim} has to save {100 * self.needed:.1f} % of a step, and a step has no fewer matrix "
+                "products than "
                 f"without the arm's methods, but {self.after / self.before:.2f} times as many."
             )
         return (
-            f"Not possible: {claim} has to save {100 * self.needed:.1f} % of a step, {self.needed / self.savable:.1f} times as much as its "
+            f"Not possible: {claim} has to save {100 * self.needed:.1f} % of a step, {self.needed / self.savable:.1f} "
+            "times as much as its "
             f"matrix products allow ({100 * self.savable:.1f} %, which is {self.allowed:.3f}x)."
         )
 
@@ -141,7 +144,8 @@ class ClaimCheck:
             return [counts]
         return [
             counts,
-            f"Besides, the optimizer leaves {100 * self.frozen:.1f} % of the parameters alone, which saves at most that share of its updates, "
+            f"Besides, the optimizer leaves {100 * self.frozen:.1f} % of the parameters alone, which saves at most that "
+            "share of its updates, "
             "a small part of a step unless batches are tiny. A measured ratio beyond both comes from something else: other "
             "batches, another precision, a busy machine, or work that was left out.",
         ]

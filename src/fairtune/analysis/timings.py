@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairtune.analysis.block_ratios import BlockRatio, block_ratio
@@ -112,6 +112,14 @@ class StudyTiming:
     elsewhere: int
     processor: bool
     conditions: Conditions
+    _plan: Mapping[str, Any] = field(repr=False)
+    _used: Sequence[Session] = field(repr=False)
+
+    def between(self, arm: str, other: str) -> StepRatio | None:
+        """Any two arms that were timed; None where they were not, in the same rounds."""
+        if arm not in self.arms or other not in self.arms:
+            return None
+        return _step_ratio(self._plan, self._used, arm, other, self.confidence, self.confidence, self.arms)
 
     @property
     def trusted(self) -> bool:
@@ -129,14 +137,16 @@ class StudyTiming:
         return None if found is None or not self.trusted or found.implausible else found.change
 
 
-def judge_times(plan: Mapping[str, Any], sessions: Sequence[Session], arms: Iterable[str] | None = None) -> StudyTiming | None:
+def judge_times(
+    plan: Mapping[str, Any], sessions: Sequence[Session], arms: Iterable[str] | None = None
+) -> StudyTiming | None:
     """What the sessions of a plan show; None where there is none of it.
 
     Args:
         plan: as the ledger keeps it.
         arms: to judge, as one family; None is all that were timed.
     """
-    keys = {run["key"] for run in plan["runs"]}
+    keys = _keys(plan)
     known = [session for session in sessions if session["rounds"] and _is_of(session, keys)]
     if not known:
         return None
@@ -150,17 +160,12 @@ def judge_times(plan: Mapping[str, Any], sessions: Sequence[Session], arms: Iter
     level = 1 - (1 - confidence) / max(1, len(wanted))
     base = _base_seconds(used, reference, clock)
     times = {arm: _arm_time(used, arm, reference, base, clock, keys) for arm in timed}
-    ratios = {}
-    for arm, other in wanted.items():
-        found = _ratio(used, arm, other, clock, confidence, keys)
-        if found.n:
-            family = _ratio(used, arm, other, clock, level, keys)
-            ratios[arm] = _with_bounds(plan, used[-1], StepRatio(arm, other, found, family, times[other].seconds), times)
+    found = {arm: _step_ratio(plan, used, arm, other, confidence, level, times) for arm, other in wanted.items()}
     return StudyTiming(
         reference=reference,
         confidence=confidence,
         arms=times,
-        ratios=ratios,
+        ratios={arm: one for arm, one in found.items() if one is not None},
         again=_ratio(used, AGAIN, reference, clock, confidence, keys),
         sessions=len(used),
         rounds=sum(len(counted_rounds(session)) for session in used),
@@ -168,6 +173,8 @@ def judge_times(plan: Mapping[str, Any], sessions: Sequence[Session], arms: Iter
         elsewhere=len(known) - len(used),
         processor=clock == "processor",
         conditions=describe_conditions(used),
+        _plan=plan,
+        _used=used,
     )
 
 
@@ -182,6 +189,10 @@ def clock_of(session: Session) -> str:
 def counted_rounds(session: Session) -> list[Mapping[str, Any]]:
     """Rounds whose steps were not taken apart on a device that works ahead."""
     return [one for one in session["rounds"] if not one.get("apart")]
+
+
+def _keys(plan: Mapping[str, Any]) -> set[str]:
+    return {run["key"] for run in plan["runs"]}
 
 
 def _is_of(session: Session, keys: set[str]) -> bool:
@@ -225,7 +236,7 @@ def _arm_time(
 ) -> ArmTime:
     ratio = 1.0 if arm == reference else _ratio(sessions, arm, reference, clock, 0.95, keys).ratio
     of_it = [session for session in sessions if _has(session, arm, keys)]
-    facts, seconds = of_it[-1]["arms"][arm], base * ratio
+    facts, seconds = _facts(sessions, arm, keys), base * ratio
     return ArmTime(
         arm=arm,
         seconds=seconds,
@@ -246,16 +257,42 @@ def _parts(sessions: Sequence[Session], arm: str, seconds: float) -> dict[str, f
     return {**found, "rest": max(0.0, seconds - sum(found.values()))}
 
 
-def _with_bounds(plan: Mapping[str, Any], session: Session, found: StepRatio, times: Mapping[str, ArmTime]) -> StepRatio:
-    ours, theirs = plan["arms"][found.arm], plan["arms"][found.other]
+def _step_ratio(
+    plan: Mapping[str, Any],
+    sessions: Sequence[Session],
+    arm: str,
+    other: str,
+    confidence: float,
+    family: float,
+    times: Mapping[str, ArmTime],
+) -> StepRatio | None:
+    """Two arms with their bounds; None where no session has both.
+
+    Args:
+        family: confidence of the interval that holds for several comparisons together.
+    """
+    keys, clock = _keys(plan), clock_of(sessions[-1])
+    found = _ratio(sessions, arm, other, clock, confidence, keys)
+    if not found.n:
+        return None
+    ours, theirs = plan["arms"][arm], plan["arms"][other]
     expected = expected_ratio(ours.get("step_factor"), theirs.get("step_factor"), ours["train"], theirs["train"])
-    facts, other = (session["arms"].get(arm) or {} for arm in (found.arm, found.other))
+    facts, others = (_facts(sessions, name, keys) for name in (arm, other))
     bound = floor = None
-    if expected is None or math.isclose(expected, 1):  # the optimizer's share makes more passes cheaper than their number
+    if expected is None or math.isclose(
+        expected, 1
+    ):  # the optimizer's share makes more passes cheaper than their number
         bound = lowest_ratio(
-            flops_of(facts.get("costs")), flops_of(other.get("costs")), ours["train"], theirs["train"]
+            flops_of(facts.get("costs")), flops_of(others.get("costs")), ours["train"], theirs["train"]
         )
     if bound is not None:
-        trainable = facts["parameters"]["trainable"] / max(1, other["parameters"]["trainable"])
-        floor = lowest_with_optimizer(bound, times[found.other].parts, trainable)
-    return StepRatio(found.arm, found.other, found.found, found.family, found.seconds, bound, floor, expected)
+        trainable = facts["parameters"]["trainable"] / max(1, others["parameters"]["trainable"])
+        floor = lowest_with_optimizer(bound, times[other].parts, trainable)
+    together = _ratio(sessions, arm, other, clock, family, keys)
+    return StepRatio(arm, other, found, together, times[other].seconds, bound, floor, expected)
+
+
+def _facts(sessions: Sequence[Session], arm: str, keys: set[str]) -> Mapping[str, Any]:
+    """What is known of an arm besides its times, from the newest session that has it."""
+    found: Mapping[str, Any] = next(one["arms"][arm] for one in reversed(sessions) if _has(one, arm, keys))
+    return found

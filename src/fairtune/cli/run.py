@@ -78,6 +78,8 @@ def run(
             "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
         )
         raise typer.Exit(FAILED_RUN)
+    if study.timing is not None:
+        _time(study, runs, force)
     show_report(runs, study.study, as_json)
     for name, reason in outcome.failed.items():
         print_note(f"fairtune: {name} failed: {reason}")
@@ -85,6 +87,16 @@ def run(
         print_note(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)
+
+
+def _time(study: Study, runs: Path, force: bool) -> None:
+    """Time the arms, as the study asks for; the study's results do not hang on it."""
+    from fairtune.api import time_if_wanted
+
+    try:
+        time_if_wanted(make_plan(study, force), runs)
+    except FairtuneError as error:
+        print_note(f"fairtune: the arms could not be timed: {error}")
 
 
 def _run_looks(study: Study, runs: Path, most: int | None, force: bool) -> StudyOutcome:

@@ -26,7 +26,9 @@ File = Annotated[
 ]
 Arms = Annotated[
     str | None,
-    typer.Option("--arms", metavar="A,B", help="Only these arms, and those they are compared with.", show_default=False),
+    typer.Option(
+        "--arms", metavar="A,B", help="Only these arms, and those they are compared with.", show_default=False
+    ),
 ]
 Minutes = Annotated[float, typer.Option("--minutes", help="Measure for at most so long.")]
 Precision = Annotated[
@@ -70,7 +72,8 @@ def time(
         return
     if file is None:
         raise FairtuneError(
-            "give the file of a study, or --check with --model and --arm: fairtune time --check 1.3x --arm oelm-freeze --model minilm"
+            "give the file of a study, or --check with --model and --arm: fairtune time --check 1.3x --arm oelm-freeze "
+            "--model minilm"
         )
     if model is not None or arm is not None:
         raise FairtuneError("--model and --arm are for --check; choose arms of a study with --arms.")
@@ -92,10 +95,12 @@ def time(
 
 def _timing(minutes: float, precision: str) -> Timing:
     try:
-        return Timing(minutes=minutes, precision=precision)  # type: ignore[arg-type]
+        return Timing(minutes=minutes, precision=precision)
     except ValueError as error:
         wrong = "--minutes" if "minutes" in str(error) else "--precision"
-        allowed = "a number above 0, at most 1440" if wrong == "--minutes" else "a share such as 1% or 0.01, at most 50%"
+        allowed = (
+            "a number above 0, at most 1440" if wrong == "--minutes" else "a share such as 1% or 0.01, at most 50%"
+        )
         value = minutes if wrong == "--minutes" else precision
         raise FairtuneError(f"{wrong} is {value}; give {allowed}.") from None
 

@@ -1,4 +1,4 @@
-"""Whether a stated speed-up is possible: the operations of a step are counted on a network of the model's shape, nothing is timed."""
+"""Whether a stated speed-up is possible: operations are counted on a network of the model's shape, and nothing is timed."""
 
 from __future__ import annotations
 

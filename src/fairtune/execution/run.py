@@ -31,6 +31,7 @@ from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.ledger.records import write_arrays
+from fairtune.ledger.run_times import run_times
 from fairtune.ledger.seals import close_run
 from fairtune.models.attention_layouts import take_layouts
 from fairtune.models.init_card import frozen_fingerprint
@@ -131,6 +132,7 @@ def _perform(
         tokenizer.save_pretrained(folder.model)
     write_sealed(folder.environment, {**environment, "load_after": capture_load()})
     result = _result(job, run, ready, folder)
+    write_json(folder.timing, run_times(result))
     log.write("finished", run.progress.unit, **result["metrics"]["test"])
     close_run(folder, job.plan["key"], result)
     folder.clear_scratch()

@@ -48,6 +48,11 @@ class RunFolder:
         return self.path / "samples.json"
 
     @property
+    def timing(self) -> Path:
+        """What the run took, in the form in which such times are published."""
+        return self.path / "timing.json"
+
+    @property
     def records(self) -> Path:
         """Arrays that methods record while they train; the events say which of them count."""
         return self.path / "records"

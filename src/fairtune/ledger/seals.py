@@ -32,7 +32,15 @@ VERSION = 1
 CHECKED = ".checked.json"
 RACY = 2.0
 """Seconds after a file's last change in which another change might not show in its times."""
-RUN_FILES = ("plan.json", "environment.json", "card.json", "events.jsonl", "predictions.parquet", "samples.json")
+RUN_FILES = (
+    "plan.json",
+    "environment.json",
+    "card.json",
+    "events.jsonl",
+    "predictions.parquet",
+    "samples.json",
+    "timing.json",
+)
 """Files of a run besides its result."""
 RUN_FOLDERS = ("records", "model")
 """Folders of a run that are closed with all they hold: one more file is a change, too."""

@@ -33,7 +33,9 @@ def write_session(home: Path, record: Mapping[str, Any]) -> Path:
             path = folder / f"{name}-{number}.json"
         write_sealed(path, record)
     except OSError as error:
-        raise LedgerError(f"{folder}: the times cannot be written ({error.strerror}); mend that or use another --runs.") from None
+        raise LedgerError(
+            f"{folder}: the times cannot be written ({error.strerror}); mend that or use another --runs."
+        ) from None
     return path
 
 

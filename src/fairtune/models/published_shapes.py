@@ -16,7 +16,12 @@ PUBLISHED, PRESET, OWN = "its published sizes", "the preset", "its own config"
 
 
 def _bert(width: int, layers: int, vocabulary: int = 30522, heads: int | None = None) -> tuple[str, dict[str, Any]]:
-    sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": 4 * width, "vocab_size": vocabulary}
+    sizes = {
+        "hidden_size": width,
+        "num_hidden_layers": layers,
+        "intermediate_size": 4 * width,
+        "vocab_size": vocabulary,
+    }
     return "bert", {**sizes, "num_attention_heads": heads or width // 64}
 
 

@@ -169,7 +169,7 @@ def _side_by_side(
 ) -> Tensor:
     """Two linear maps of one input, each written to its own columns; in autocast's precision where that is on."""
     device = hidden.device.type
-    mixed = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)  # type: ignore[attr-defined]
+    mixed = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
     dtype = torch.get_autocast_dtype(device) if mixed else hidden.dtype
     rows = hidden.reshape(-1, hidden.shape[-1]).to(dtype)
     whole, place = rows.new_empty(len(rows), sum(map(len, weights))), 0

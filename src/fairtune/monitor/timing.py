@@ -51,5 +51,7 @@ class TimingMonitor:
     def _text(self, record: Mapping[str, Any]) -> str:
         rounds = len(record["rounds"])
         state = f"round {rounds}" if rounds else "warming up"
-        known = "" if self.precision is None else f", within ±{100 * self.precision:.1f} % (wanted {100 * self._timing.precision:g} %)"
+        wanted, known = f"wanted {100 * self._timing.precision:g} %", ""
+        if self.precision is not None:
+            known = f", within ±{100 * self.precision:.1f} % ({wanted})"
         return f"timing: {state}, {record['seconds']:.0f} s of at most {60 * self._timing.minutes:.0f}{known}"

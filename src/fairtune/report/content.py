@@ -9,6 +9,7 @@ from typing import Any
 
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.timings import ArmTime, StepRatio
 from fairtune.report.init_cards import CardSummary
 from fairtune.report.machine import Machine
 
@@ -120,11 +121,10 @@ class Versus:
         needed: seeds in all that could settle it, lowest and highest.
         missing: runs of either arm that ended without a score.
         text: the comparison in a sentence or two.
-        slowdown: median over the shared seeds of the ratio of median step times, with the range of those ratios.
+        timed: the ratio of step times from the timing experiment; None where the two were not timed.
+        time_change: that as a share, 0 where no change is clear; None where it cannot be told, for the reason `untold`.
         expected: that ratio as counting passes through the model predicts it; None if a step's work differs otherwise.
         bound: the lowest such ratio that matrix products allow; None if it is not known.
-        beats_bound: even the slowest of those seeds has a ratio below the bound.
-        busy: a run of one of the two began on a machine that had other work, so that nothing follows from their times.
     """
 
     arm: str
@@ -139,11 +139,11 @@ class Versus:
     word: str
     note: str
     confounds: tuple[Confound, ...]
-    slowdown: RunSpread | None
+    timed: StepRatio | None
     expected: float | None
     bound: float | None
-    beats_bound: bool
-    busy: bool = False
+    time_change: float | None = None
+    untold: str = ""
     family_low: float | None = None
     family_high: float | None = None
     mean: float | None = None
@@ -168,8 +168,10 @@ class ArmRow:
             weights that were best on validation.
         final: the study's metric with the weights of the last step; None for a classifier.
         steps_to_target: by seed, None where it was never reached; None altogether without a target loss.
-        tokens_per_second: of training, the median over runs; None for a classifier.
+        tokens_per_second: of training, as runs recorded it, the median over them; None for a classifier.
         scores: the study's metric by seed.
+        timed: the arm in the timing experiment; None where it was not timed.
+        step_seconds: as runs recorded it, each at its own time; not for comparison.
         seconds: by purpose, over runs.
         flops_per_token: matrix products of a forward and a backward pass.
         saved_bytes: gradients and optimizer state that frozen parameters do not need.
@@ -186,6 +188,7 @@ class ArmRow:
     scores: dict[int, float]
     versus: Versus | None
     raw: Versus | None
+    timed: ArmTime | None
     step_seconds: RunSpread | None
     seconds: dict[str, RunSpread]
     trainable_share: float | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from fairtune.analysis.arm_pairs import Comparison
@@ -12,7 +11,9 @@ from fairtune.analysis.comparisons import left_out_method
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import Results
 from fairtune.analysis.sentences import comparison_text
+from fairtune.analysis.step_bounds import expected_ratio, lowest_ratio
 from fairtune.analysis.study_verdict import family_size, frame_of
+from fairtune.analysis.timings import StepRatio
 from fairtune.core.numbers import setting
 from fairtune.report.content import (
     ArmRow,
@@ -25,15 +26,17 @@ from fairtune.report.content import (
     spread_of,
 )
 from fairtune.report.init_cards import CardSummary, read_card
-from fairtune.report.machine import describe_machine, was_busy
+from fairtune.report.machine import describe_machine
 from fairtune.settings.metrics import metrics_of_kind, title_of
 
 PURPOSES = ("data", "step", "method", "epoch", "validation", "test", "checkpoint", "total")
 
 
+UNTIMED = "its time was not measured"
+FAILED_AA = "the timing experiment found the reference unlike itself"
+IMPLAUSIBLE = "it seems cheaper than its operations allow"
+"""Why the change of a step's time cannot be told."""
 USED = {"train": "examples", "validation": "eval_examples", "test": "eval_examples"}
-WORK = ("model", "batch_size", "accumulate", "examples", "max_length", "precision")
-"""Settings that decide the work of a step; arms that differ in one have no common bound."""
 
 
 def make_evidence(results: Results) -> Evidence:
@@ -136,6 +139,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         scores={run.seed: run.metrics[results.metric] for run in finished},
         versus=_versus(results, comparison) if comparison else None,
         raw=_versus(results, raw) if raw else None,
+        timed=results.timing.arms.get(arm) if results.timing else None,
         step_seconds=spread_of(run.result["step_seconds"]["median"] for run in finished),
         seconds=_seconds(finished),
         trainable_share=results.trainable_share(arm),
@@ -151,14 +155,15 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
 
 def _versus(results: Results, found: Comparison) -> Versus:
     ours, theirs = results.settings(found.arm), results.settings(found.reference)
-    slowdown = _slowdown(results, found)
+    timed = results.timing.between(found.arm, found.reference) if results.timing else None
+    change, untold = _time_change(results, found, timed)
     mean, base = found.means
     low, high = found.alone
     family_low, family_high = found.family
     expected = expected_ratio(results.step_factor(found.arm), results.step_factor(found.reference), ours, theirs)
     bound = None
     if expected is None or expected == 1:  # the optimizer's share makes more passes cheaper than their number
-        bound = lowest_ratio(_card(results, found.arm), _card(results, found.reference), ours, theirs)
+        bound = lowest_ratio(_flops(results, found.arm), _flops(results, found.reference), ours, theirs)
     return Versus(
         arm=found.arm,
         reference=found.reference,
@@ -172,11 +177,11 @@ def _versus(results: Results, found: Comparison) -> Versus:
         word=found.verdict.word,
         note=found.verdict.note,
         confounds=tuple(Confound(name, _setting(name, ours), _setting(name, theirs)) for name in found.confounds),
-        slowdown=slowdown,
+        timed=timed,
         expected=expected,
-        bound=bound,
-        beats_bound=beats(slowdown, bound),
-        busy=any(was_busy(run) for arm in (found.arm, found.reference) for run in results.finished(arm)),
+        bound=bound if timed is None or timed.bound is None else timed.bound,
+        time_change=change,
+        untold=untold,
         family_low=family_low,
         family_high=family_high,
         mean=mean if math.isfinite(mean) else None,
@@ -206,10 +211,21 @@ def _card(results: Results, arm: str) -> CardSummary | None:
     return read_card(results.finished(arm))
 
 
-def _slowdown(results: Results, found: Comparison) -> RunSpread | None:
-    theirs = {run.seed: run.result["step_seconds"]["median"] for run in results.finished(found.reference)}
-    ours = [(run.seed, run.result["step_seconds"]["median"]) for run in results.finished(found.arm)]
-    return spread_of(seconds / theirs[seed] for seed, seconds in ours if theirs.get(seed))
+def _time_change(results: Results, found: Comparison, timed: StepRatio | None) -> tuple[float | None, str]:
+    """The clear change of a step's time as a share, or why it cannot be told."""
+    if timed is None or results.timing is None:
+        return None, UNTIMED
+    if not results.timing.trusted:
+        return None, FAILED_AA
+    if timed.implausible:
+        return None, IMPLAUSIBLE
+    primary = results.timing.ratios.get(found.arm)
+    return (primary if primary is not None and primary.other == found.reference else timed).change, ""
+
+
+def _flops(results: Results, arm: str) -> float | None:
+    card = _card(results, arm)
+    return card.flops_per_token if card else None
 
 
 def _seconds(finished: list[LedgerRun]) -> dict[str, RunSpread]:
@@ -225,42 +241,3 @@ def _method(use: Any) -> str:
         f"{name}({', '.join(f'{key}={setting(value)}' for key, value in (fields or {}).items())})"
         for name, fields in use.items()
     )
-
-
-def expected_ratio(
-    ours: float | None, theirs: float | None, train: Mapping[str, Any], other: Mapping[str, Any]
-) -> float | None:
-    """The ratio of step times that counting passes predicts; None where a step's work differs in more than passes.
-
-    Args:
-        ours, theirs: passes of a step with the arms' methods, as a multiple of a plain step's.
-        train, other: settings of the two arms.
-    """
-    if ours is None or theirs is None or not same_work(train, other):
-        return None
-    return ours / theirs
-
-
-def same_work(train: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a plain step does the same work with both settings."""
-    return all(train.get(name) == other.get(name) for name in WORK)
-
-
-def lowest_ratio(
-    ours: CardSummary | None, theirs: CardSummary | None, train: Mapping[str, Any], other: Mapping[str, Any]
-) -> float | None:
-    """The lowest ratio of step times that matrix products allow; None if it is not known.
-
-    Args:
-        train, other: settings of the two arms.
-    """
-    if ours is None or theirs is None or not ours.flops_per_token or not theirs.flops_per_token:
-        return None
-    if not same_work(train, other):
-        return None
-    return ours.flops_per_token / theirs.flops_per_token
-
-
-def beats(slowdown: RunSpread | None, bound: float | None) -> bool:
-    """Whether even the slowest run was faster than the bound allows."""
-    return slowdown is not None and bound is not None and slowdown.high < bound

@@ -14,7 +14,7 @@ from fairtune.report.sections.catalogue import SECTIONS
 KEYS = (
     "header", "design", "cautions", "findings", "rows", "ranking", "left_out", "raw_differences", "audit", "data", "samples",
     "mistakes",
-    "representation", "maps", "curves", "timing_notes", "cards", "starting_notes", "machine", "failures", "retried",
+    "representation", "maps", "curves", "timing_notes", "timing", "cards", "starting_notes", "machine", "failures", "retried",
     "unfinished", "exclusions", "warnings", "runs", "notes",
 )  # fmt: skip
 """The order in which files have always had them; what other sections add comes after."""

@@ -28,11 +28,6 @@ def describe_machine(runs: list[LedgerRun]) -> Machine:
     )
 
 
-def was_busy(run: LedgerRun) -> bool:
-    """Whether a run began on a machine that had other work."""
-    return _busy(run.arm, read_environment(run.folder) or {}) is not None
-
-
 def _flat(environment: dict[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {}
     for name, value in environment.items():

@@ -14,6 +14,7 @@ from fairtune.analysis.arm_pairs import COPY, METHODS
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.numbers import (
     DASH,
@@ -22,12 +23,11 @@ from fairtune.core.numbers import (
     p_value,
     share,
     significant,
-    whole,
 )
 from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus, tokenizer_text
 from fairtune.report.evidence import arm_rows, make_header
-from fairtune.report.sections.comparisons.worth import cost_text, expected_text
+from fairtune.report.sections.comparisons.worth import cost_text
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import relative, scale_of
 
@@ -41,7 +41,7 @@ def verdict_table(results: Results) -> Group:
     notes = [
         *_text_notes(header, rows),
         *_arm_notes(rows),
-        *_cost_notes(rows),
+        *_cost_notes(results, rows),
         *_raw_notes(header, rows),
         *_size_notes(rows),
         *_trouble(results),
@@ -158,7 +158,6 @@ def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, s
     if header.text.target_loss is not None:
         steps = {row.arm: steps_text(list((row.steps_to_target or {}).values())) or DASH for row in rows}
         yield f"steps to a validation loss of {header.text.target_loss:g}", _by_arm(steps)
-    yield "tokens per second, median", _by_arm({row.arm: whole(row.tokens_per_second) for row in rows})
 
 
 def _by_arm(texts: dict[str, str]) -> str:
@@ -175,15 +174,15 @@ def _arm_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
             yield f"{'* ' if _is_noted(versus) else ''}{row.arm}", f"{versus.text}{about}"
 
 
-def _cost_notes(rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
-    """Measured beside expected, of arms that make more passes than the reference."""
-    costs = {row.arm: cost_text(row.versus) for row in rows if row.versus and _has_cost(row.versus)}
-    if costs:
-        yield "time per step against the same arms", _by_arm(costs)
-
-
-def _has_cost(versus: Versus) -> bool:
-    return versus.slowdown is not None and bool(expected_text(versus))
+def _cost_notes(results: Results, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
+    """Times from the timing experiment; those of runs, each at its own time, are no comparison and stay in the report."""
+    timing = results.timing
+    found = {row.arm: cost_text(row.versus) for row in rows if row.versus and row.versus.timed}
+    if timing is None or not found:
+        return
+    level = confidence(timing.confidence)
+    yield f"time per step against the same arms [{level}]", f"{_by_arm(found)}. {aa_sentence(timing)}"
+    yield from (("implausible", sentence) for sentence in implausible_sentences(timing))
 
 
 def _raw_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:
@@ -198,10 +197,9 @@ def _raw_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, st
 
 
 def _size_notes(rows: Sequence[ArmRow]) -> Iterable[tuple[str, str]]:
-    steps = {row.arm: significant(row.step_seconds.median) for row in rows if row.step_seconds}
-    if steps:
-        yield "seconds per step, median", _by_arm(steps)
-        yield "trainable %", _by_arm({row.arm: share(row.trainable_share) for row in rows if row.arm in steps})
+    sizes = {row.arm: share(row.trainable_share) for row in rows if row.trainable_share is not None}
+    if sizes:
+        yield "trainable %", _by_arm(sizes)
 
 
 def _trouble(results: Results) -> Iterable[tuple[str, str]]:

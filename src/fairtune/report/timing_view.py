@@ -14,7 +14,7 @@ from fairtune.analysis.timings import PARTS, StepRatio, StudyTiming
 from fairtune.core.numbers import DASH, confidence, gigabytes, significant
 from fairtune.ledger.timings import AGAIN
 
-HEADS = ("arm", "s per step", "against", "ratio", "saves %", "speed-up", "gap, ms per step", "bound", "peak GB")
+HEADS = ("arm\n  against", "s per\nstep", "ratio", "saves\n%", "speed-up", "gap,\nms per step", "bound", "peak\nGB")
 
 
 def timing_view(timing: StudyTiming, wanted: float | None = None) -> Group:
@@ -37,26 +37,28 @@ def timing_view(timing: StudyTiming, wanted: float | None = None) -> Group:
 
 
 def _ratios(timing: StudyTiming) -> Table:
-    table = _table(HEADS, left=("arm", "against"))
+    table = _table(HEADS)
     for arm, time in timing.arms.items():
         found = timing.ratios.get(arm)
         memory = gigabytes(time.memory) if time.memory else DASH
-        cells = _cells(found) if found else [DASH] * 6
-        marked = f"{arm} (implausible)" if found and found.implausible else arm
+        cells = _cells(found) if found else [DASH] * 5
+        name = f"{arm}\n  {found.other}" if found else arm
+        marked = f"{name}\n  implausible" if found and found.implausible else name
         table.add_row(*map(Text, (marked, significant(time.seconds), *cells, memory)))
     again = timing.again
-    table.add_row(*map(Text, (AGAIN, DASH, timing.reference, _interval(again.ratio, again.low, again.high, ".3f"), *[DASH] * 5)))
+    cells = [DASH, _interval(again.ratio, again.low, again.high, ".3f"), *[DASH] * 5]
+    table.add_row(*map(Text, (f"{AGAIN}\n  {timing.reference}, twice", *cells)))
     return table
 
 
 def _cells(found: StepRatio) -> list[str]:
     ratio, low, high = found.found.ratio, found.found.low, found.found.high
+    gap, gap_low, gap_high = found.gap
     return [
-        found.other,
         _interval(ratio, low, high, ".3f"),
-        _interval(100 * (1 - ratio), 100 * (1 - high), 100 * (1 - low), "+.1f"),
+        f"{100 * (1 - ratio):.1f}",
         f"{1 / ratio:.3f}x",
-        _interval(*(1000 * end for end in found.gap), "+.0f"),
+        _interval(1000 * gap, 1000 * gap_low, 1000 * gap_high, "+.0f"),
         DASH if found.bound is None else f"{found.bound:.3f}",
     ]
 
@@ -69,7 +71,7 @@ def _parts(timing: StudyTiming) -> Iterator[Table | Text]:
     taken = {arm: time for arm, time in timing.arms.items() if time.parts}
     if not taken:
         return
-    table = _table(("ms of a step", *PARTS, "rest", "after an epoch, s"), left=("ms of a step",))
+    table = _table(("ms of a step", *PARTS, "rest", "after an epoch, s"))
     for arm, time in taken.items():
         cells = [f"{1000 * time.parts.get(part, 0.0):.1f}" for part in (*PARTS, "rest")]
         table.add_row(*map(Text, (arm, *cells, f"{time.epoch_seconds:.1f}" if time.epoch_seconds else DASH)))
@@ -77,8 +79,9 @@ def _parts(timing: StudyTiming) -> Iterator[Table | Text]:
     yield Text()
 
 
-def _table(heads: tuple[str, ...], left: tuple[str, ...]) -> Table:
+def _table(heads: tuple[str, ...]) -> Table:
+    """The first column at the left, the others at the right."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
-    for head in heads:
-        table.add_column(Text(head), justify="left" if head in left else "right", overflow="fold", no_wrap=head not in left)
+    for place, head in enumerate(heads):
+        table.add_column(Text(head), justify="right" if place else "left", overflow="fold", no_wrap=bool(place))
     return table

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from fairtune.analysis.results import Results
+from fairtune.analysis.timing_file import study_timing_json
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import remove_leftovers, write_atomically
+from fairtune.core.files import finite, remove_leftovers, write_atomically, write_json
+from fairtune.ledger.run_times import run_times
 from fairtune.ledger.seals import run_state
 from fairtune.report.content import ReportContent
 from fairtune.report.evidence import make_evidence
@@ -16,7 +18,7 @@ from fairtune.report.json import JsonExporter
 from fairtune.report.markdown import MarkdownExporter
 from fairtune.report.sections.catalogue import SECTIONS
 
-FOLDER = "report"
+FOLDER, TIMING = "report", "timing.json"
 LEFT_SECONDS = 3600.0
 """A file that has been half written for so long was left by a writer that was killed."""
 
@@ -56,6 +58,7 @@ def write_report(results: Results) -> dict[str, Path]:
             path = folder / exporter.file_name
             write_atomically(path, exporter.render(content).encode("utf-8", "replace"))
             written[exporter.name] = path
+        write_json(results.folder / TIMING, _timing(results))
         for run in results.runs:
             run_state(run.folder, remember=True)
     except OSError as error:
@@ -63,3 +66,13 @@ def write_report(results: Results) -> dict[str, Path]:
             f"{folder}: the report cannot be written ({error.strerror}); fix that and try again."
         ) from None
     return written
+
+
+def _timing(results: Results) -> dict[str, Any]:
+    """The study's `timing.json`."""
+    own = {
+        arm: [found for run in results.finished(arm) if (found := run_times(run.result)) is not None]
+        for arm in results.arms
+    }
+    timing: dict[str, Any] = finite(study_timing_json(results.plan, own, results.timing))
+    return timing

@@ -124,7 +124,11 @@ class TrainingRun:
     def go_on_training(self) -> None:
         """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
         if self.progress.phase != TRAIN:
-            ended, memory, largest = self.progress.step >= self.total_steps, self.progress.memory, self.progress.largest_batch
+            ended, memory, largest = (
+                self.progress.step >= self.total_steps,
+                self.progress.memory,
+                self.progress.largest_batch,
+            )
             self.progress = Progress(memory=memory, largest_batch=largest) if ended else self.progress
             self.progress.phase = TRAIN
 

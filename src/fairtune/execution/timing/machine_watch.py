@@ -47,7 +47,7 @@ class MachineWatch:
         while not self._stop.wait(EVERY_SECONDS):
             now = self._counters()
             passed = max(1e-3, now["time"] - before["time"])
-            sample = {
+            sample: dict[str, Any] = {
                 "seconds": round(time.monotonic() - started, 1),
                 "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
                 "foreign_cores": max(0.0, (now["busy"] - before["busy"] - now["own"] + before["own"]) / passed),

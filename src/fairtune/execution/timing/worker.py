@@ -1,8 +1,8 @@
 """The process in which arms are timed: prepares them all, then steps them in turns until its standard input ends.
 
-Started as `python -m fairtune.execution.timing.worker DEVICE THREADS`; the first line of its input is the jobs, its output one message
-a line. A round is a random order of the arms, forwards and then backwards (ABBA for two), so that slow drift cancels; every arm
-steps through the same batches, as its runs would.
+Started as `python -m fairtune.execution.timing.worker DEVICE THREADS`; the first line of its input is the jobs, its output one
+message a line. A round is a random order of the arms, forwards and then backwards (ABBA for two), so that slow drift cancels;
+every arm steps through the same batches, as its runs would.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from fairtune.core.console import make_messages_printable
 from fairtune.core.errors import FairtuneError, RunFailure
@@ -44,7 +44,7 @@ def main() -> None:
     lines = os.fdopen(inbox, encoding="utf-8")
     jobs = {name: Job(**fields) for name, fields in json.loads(lines.readline()).items()}
     ended = threading.Event()
-    threading.Thread(target=lambda: (lines.read(), ended.set()), daemon=True).start()
+    threading.Thread(target=_wait_for_end, args=(lines, ended), daemon=True).start()
     try:
         import torch
 
@@ -60,6 +60,11 @@ def main() -> None:
         send("failed", reason=str(error))
     except Exception as error:
         send("failed", reason=failure_reason(error))
+
+
+def _wait_for_end(lines: IO[str], ended: threading.Event) -> None:
+    lines.read()
+    ended.set()
 
 
 @dataclass
@@ -133,9 +138,7 @@ def rounds(arms: Sequence[TimedArm], ended: threading.Event) -> Any:
     """Rounds without end, until somebody says so; the first ones are marked as warming up."""
     draw, steps, begun, number = random.Random(0), 1, time.monotonic(), 0
     while not ended.is_set():
-        warm = number >= LONGEST_WARM_UP or (
-            number >= WARM_UP_ROUNDS and time.monotonic() - begun >= WARM_UP_SECONDS
-        )
+        warm = number >= LONGEST_WARM_UP or (number >= WARM_UP_ROUNDS and time.monotonic() - begun >= WARM_UP_SECONDS)
         order = draw.sample(list(arms), len(arms))
         # a device that works ahead is taken apart in rounds of their own, which count for nothing else
         apart = warm and number % 4 == 0 and any(arm.run.device.type != "cpu" for arm in arms)
@@ -153,7 +156,7 @@ def rounds(arms: Sequence[TimedArm], ended: threading.Event) -> Any:
 def own_bytes(run: Any) -> int:
     """Bytes of a run's weights and optimizer state, where several runs share a device."""
     states = (value for state in run.optimizer.state.values() for value in state.values() if hasattr(value, "nbytes"))
-    return sum(p.nbytes for p in run.model.parameters()) + sum(value.nbytes for value in states)
+    return int(sum(p.nbytes for p in run.model.parameters()) + sum(value.nbytes for value in states))
 
 
 def _allocated(device: Any) -> int:

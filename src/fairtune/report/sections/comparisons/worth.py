@@ -7,8 +7,9 @@ The rule, in this order:
 - *better*: yes, with the change in time.
 - *not inferior*, *equivalent*: yes if it is clearly cheaper, else no.
 
-A change in time is clear if every seed shows it and its median is 2 % or more; a single seed shows none, and neither do runs
-that began on a busy machine. A saving beyond the arm's bound is not believed.
+Times come from the timing experiment alone (`fairtune time`, or `time: true` in the study): a change is clear if its interval,
+made for all arms together, does not hold 1, and if it is 1 % or more. Nothing is concluded where the experiment's A/A failed, and a
+saving beyond the arm's bound is not believed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ from fairtune.analysis.arm_pairs import SETTINGS
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence, low_to_high, ratio
 from fairtune.report.content import Header, Versus
+from fairtune.report.evidence import UNTIMED
 from fairtune.settings.scales import relative, scale_of
 
-CLEAR = 0.02
-"""A smaller change of a step's time is none."""
 FEWEST = 2
 """Arms besides the reference, from which on a ranking says something."""
-BUSY = "at a time that a busy machine cannot tell"
+TO_TIME = "`fairtune time` measures it"
 
 
 def rank(found: Iterable[Versus], metric: str) -> tuple[Worth, ...]:
@@ -46,35 +46,23 @@ def worth_of(versus: Versus, metric: str, left_out: str | None = None) -> Worth:
 
 
 def _answer(versus: Versus) -> str:
-    change = time_change(versus)
+    change = versus.time_change
     if versus.word in (NONE, NOT_SEPARABLE, NOT_SHOWN):
         note = versus.note.replace(", not shown; ", "; ")
         return f"not shown: {note}" if note else "not shown"
     if versus.word == BETTER:
-        return "yes, " + (BUSY if versus.busy else _at(change))
+        return f"yes, {_at(change)}" if change is not None else f"yes, but {versus.untold or UNTIMED}"
     if versus.word in (NOT_INFERIOR, EQUIVALENT):
-        if versus.busy:
-            return "not shown: no worse, but whether it is cheaper a busy machine cannot tell; time it again"
-        if change is None or change >= 0:
+        if change is None:
+            advice = TO_TIME if versus.timed is None else "time it again"
+            return f"not shown: no worse, but {versus.untold or UNTIMED}; {advice}"
+        if change >= 0:
             return "no: neither better nor clearly cheaper"
-        if versus.beats_bound:
-            return "not shown: it seems cheaper than matrix products allow; time it again"
         return f"yes, saves {_percent(change)} of a step's time"
     return "no" if change is None or change >= 0 else f"no, though it saves {_percent(change)} of a step's time"
 
 
-def time_change(versus: Versus) -> float | None:
-    """The change of a step's time as a share: 0 where it is not clear, None where two seeds on a quiet machine do not show it."""
-    seen = versus.slowdown
-    if seen is None or seen.n < 2 or versus.busy:
-        return None
-    clear = abs(seen.median - 1) >= CLEAR and (seen.low > 1 or seen.high < 1)
-    return seen.median - 1 if clear else 0.0
-
-
-def _at(change: float | None) -> str:
-    if change is None:
-        return "at a time that too few runs show"
+def _at(change: float) -> str:
     if change == 0:
         return "at no clear change in time"
     return (
@@ -83,7 +71,7 @@ def _at(change: float | None) -> str:
 
 
 def _percent(change: float) -> str:
-    return f"{abs(100 * change):.0f} %"
+    return f"{abs(100 * change):.0f} %" if abs(change) >= 0.1 else f"{abs(100 * change):.1f} %"
 
 
 def _minus(value: float | None) -> float | None:
@@ -146,22 +134,30 @@ def worth_notes(header: Header, ranking: Sequence[Worth]) -> list[str]:
     level = confidence(header.confidence)
     notes = [
         f"A gain is the difference to the arm that an arm is compared with, more being better, with its {level} interval. The "
-        "cost is the time of a step, the median over the seeds that both arms have (lowest to highest), and, where an arm makes "
-        "more passes through the model, what counting them predicts. Memory and size stand under “Time and size”.",
-        "Worth it? Yes: better, or not inferior and clearly cheaper (in every seed, by 2 % or more). No: worse, inferior, or "
-        "neither better nor clearly cheaper. Not shown: these runs cannot tell. The order is that of the measured gains, each over "
+        f"cost is the time of a step from the timing experiment, with its {level} interval, and, where an arm makes more "
+        "passes "
+        "through the model, what counting them predicts. Memory and size stand under “Time and size”.",
+        "Worth it? Yes: better, or not inferior and clearly cheaper (by 1 % or more, beyond what chance does). No: worse, "
+        "inferior, or "
+        "neither better nor clearly cheaper. Not shown: these runs cannot tell. The order is that of the measured gains, "
+        "each over "
         "its own control; arms whose intervals overlap are not ranked by it.",
     ]
-    if any(one.versus.busy for one in ranking):
-        notes.append("Do not trust the times in this table: runs began on a busy machine, so no answer builds on them.")
+    if ranking and all(one.versus.timed is None for one in ranking):
+        notes.append(
+            "The arms were not timed against each other, so no answer builds on time: `fairtune time` with the study's "
+            "file does it."
+        )
     return notes if ranking else []
 
 
 def left_out_text(_: Header) -> str:
     """What the second table compares."""
     return (
-        "Each arm of several methods against the arm that lacks one of them: what that method adds to the rest. p values behind "
-        "these verdicts are corrected (Holm) over the comparisons of this table, a secondary family beside the primary comparisons."
+        "Each arm of several methods against the arm that lacks one of them: what that method adds to the rest. p values "
+        "behind "
+        "these verdicts are corrected (Holm) over the comparisons of this table, a secondary family beside the primary "
+        "comparisons."
     )
 
 
@@ -173,18 +169,14 @@ def expected_text(versus: Versus | None) -> str:
 
 
 def cost_parts(versus: Versus) -> list[str]:
-    """The measured ratio, its range over seeds, and the expected one, as far as they are known."""
-    seen = versus.slowdown
-    if seen is None:
-        return [DASH]
-    found = [f"×{seen.median:.2f}"]
-    if seen.n > 1:
-        found.append(f"({seen.low:.2f} to {seen.high:.2f})")
+    """The measured ratio, its interval, and the expected one, as far as they are known."""
+    timed = versus.timed
+    found = [] if timed is None else [f"×{timed.found.ratio:.3f}", f"({timed.found.low:.3f} to {timed.found.high:.3f})"]
     if expected_text(versus):
         found.append(f"×{versus.expected:.2f} expected")
-    return found
+    return found or [DASH]
 
 
 def cost_text(versus: Versus) -> str:
-    """All in a line: ×1.93 (1.88 to 1.97), ×2.00 expected."""
+    """All in a line: ×1.930 (1.880 to 1.970), ×2.00 expected."""
     return " ".join(cost_parts(versus)).replace(" ×", ", ×")

@@ -1,9 +1,15 @@
-"""Time and size: seconds of a step beside the bound that matrix products set, parameters and memory."""
+"""Time and size: the timing experiment beside the bounds that operations set, what runs took, parameters and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
+from fairtune.analysis.step_bounds import WORK
+from fairtune.analysis.timing_file import comparison_json
+from fairtune.analysis.timing_words import aa_sentence, effort_sentence, implausible_sentences, share_of_bound
+from fairtune.analysis.timings import PARTS, StudyTiming
 from fairtune.core.markdown import (
     heading,
     items,
@@ -11,51 +17,106 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
-from fairtune.report.content import (
-    ArmRow,
-    Evidence,
-    Header,
-    ReportContent,
-    RunSpread,
-    Versus,
-)
-from fairtune.report.evidence import WORK
+from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, RunSpread, Versus
 from fairtune.report.machine import Machine
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons.worth import expected_text
 
-TIME_HEADS = ("arm", "n", "seconds per step", "ratio", "against", "bound: lowest ratio allowed", "MFLOP per token")
+TIME_HEADS = (
+    "arm", "seconds per step", "against", "ratio", "saves (%)", "gap per step (ms)", "bound: lowest ratio allowed",
+    "MFLOP per token",
+)  # fmt: skip
 SIZE_HEADS = (
     "arm", "n", "trainable", "frozen", "trainable %", "gradients and optimizer state saved (MB)", "peak memory (GB)",
 )  # fmt: skip
+UNTIMED = (
+    "The arms were not timed against each other, so their times are not compared. `fairtune time` with the study's file "
+    "does it: all arms "
+    "in one process, stepped in turns; `time: true` in the file makes it a part of the study."
+)
 
 
-def gather(evidence: Evidence) -> tuple[str, ...]:
-    """How to read the times; the figures are the rows'."""
+@dataclass(frozen=True)
+class Costs:
+    """What the section has besides the rows.
+
+    Args:
+        timing: None where the arms were not timed.
+        notes: how to read the times.
+        own_notes: how to read what runs took.
+    """
+
+    timing: StudyTiming | None
+    notes: tuple[str, ...]
+    own_notes: tuple[str, ...]
+
+
+def gather(evidence: Evidence) -> Costs:
+    timing = evidence.results.timing
     compared = [row.versus for row in evidence.rows if row.versus is not None]
-    return (*timing_notes(evidence.header, evidence.machine), *bound_notes(compared))
+    return Costs(
+        timing,
+        (*timing_notes(timing), *bound_notes(compared)),
+        own_time_notes(evidence.header, evidence.machine),
+    )
 
 
-def markdown(notes: tuple[str, ...], report: ReportContent) -> Iterator[str]:
+def markdown(found: Costs, report: ReportContent) -> Iterator[str]:
     yield from heading("Time and size")
     yield from table(TIME_HEADS, [_time_cells(row) for row in report.rows])
     yield ""
-    yield from items(map(plain, notes))
+    yield from items(map(plain, found.notes))
     yield ""
+    if found.timing is not None and any(time.parts for time in found.timing.arms.values()):
+        heads = ["of a step (ms)", *PARTS, "rest"]
+        parts = {arm: time.parts for arm, time in found.timing.arms.items() if time.parts}
+        yield from table(heads, [[plain(arm), *part_cells(own)] for arm, own in parts.items()])
+        yield ""
     yield from table(SIZE_HEADS, [_size_cells(row) for row in report.rows])
+    yield ""
+    yield "What runs took, each at its own time, so not for comparison: seconds per step, the median run (lowest to highest)."
+    yield ""
+    yield from table(("arm", "n", "seconds per step"), [_own_cells(row) for row in report.rows])
+    yield ""
+    yield from items(map(plain, found.own_notes))
 
 
 def _time_cells(row: ArmRow) -> list[str]:
     versus = row.versus
-    slowdown = ", ".join(filter(None, (_spread(versus.slowdown if versus else None, ratio), expected_text(versus))))
-    flag = " **beats its bound**" if versus and versus.beats_bound else ""
-    cells = [
-        slowdown + flag,
+    expected = f", {expected_text(versus)}" if expected_text(versus) else ""
+    flag = " **implausible**" if versus and versus.timed and versus.timed.implausible else ""
+    ratio_text, saving, gap = time_cells(versus)
+    return [
+        plain(row.arm),
+        significant(row.timed.seconds) if row.timed else DASH,
         plain(versus.reference) if versus else DASH,
+        ratio_text + expected + flag,
+        saving,
+        gap,
         ratio(versus.bound if versus else None),
         millions(row.flops_per_token),
     ]
-    return [plain(row.arm), str(len(row.scores)), _spread(row.step_seconds, significant), *cells]
+
+
+def time_cells(versus: Versus | None) -> tuple[str, str, str]:
+    """Ratio, saving and gap with their intervals."""
+    if versus is None or versus.timed is None:
+        return DASH, DASH, DASH
+    found, gap = versus.timed.found, versus.timed.gap
+    return (
+        f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f})",
+        f"{100 * (1 - found.ratio):.1f} ({100 * (1 - found.high):.1f} to {100 * (1 - found.low):.1f})",
+        f"{1000 * gap[0]:.1f} ({1000 * gap[1]:.1f} to {1000 * gap[2]:.1f})",
+    )
+
+
+def part_cells(parts: dict[str, float]) -> list[str]:
+    """Milliseconds of a step's parts."""
+    return [f"{1000 * parts.get(name, 0.0):.1f}" for name in (*PARTS, "rest")]
+
+
+def _own_cells(row: ArmRow) -> list[str]:
+    return [plain(row.arm), str(len(row.scores)), _spread(row.step_seconds, significant)]
 
 
 def _size_cells(row: ArmRow) -> list[str]:
@@ -69,12 +130,32 @@ def _spread(spread: RunSpread | None, show: Callable[[float | None], str]) -> st
     return show(spread.median) + (f" ({show(spread.low)} to {show(spread.high)})" if spread.n > 1 else "")
 
 
-def timing_notes(header: Header, machine: Machine) -> tuple[str, ...]:
-    """What to know before believing a time."""
+def timing_notes(timing: StudyTiming | None) -> list[str]:
+    """What was measured, and whether to believe it."""
+    if timing is None:
+        return [UNTIMED]
+    epochs = [
+        f"{arm} does {time.epoch_seconds:.1f} s of work after each epoch of {time.steps_per_epoch:,} steps, which is not "
+        "in its step."
+        for arm, time in timing.arms.items()
+        if time.epoch_seconds
+    ]
+    return [
+        effort_sentence(timing),
+        aa_sentence(timing),
+        *implausible_sentences(timing),
+        *share_of_bound(timing),
+        *epochs,
+        *timing.conditions.lines(),
+    ]
+
+
+def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
+    """What to know of the times that runs recorded."""
     notes = [
-        f"Each step time is the median optimizer step of a run, then the median over runs (lowest to highest run). "
-        f"Runs were in {header.order} order, on a machine that may have had other work: an indication, "
-        "not a timing experiment."
+        f"Each is the median optimizer step of a run. Runs were in {header.order} order, several at a time where the "
+        "machine has "
+        "several cores, beside whatever else it did."
     ]
     if machine.load_before is not None:
         low, high = machine.load_before
@@ -83,12 +164,12 @@ def timing_notes(header: Header, machine: Machine) -> tuple[str, ...]:
     if machine.busy:
         runs = "1 run" if len(machine.busy) == 1 else f"{len(machine.busy)} runs"
         reasons = "; ".join(machine.busy[:3]) + (f"; and {len(machine.busy) - 3} more" if len(machine.busy) > 3 else "")
-        notes.append(f"Do not trust these times: {runs} began on a busy machine ({reasons}).")
+        notes.append(f"{runs} began on a busy machine ({reasons}).")
     return tuple(notes)
 
 
 def bound_notes(comparisons: Iterable[Versus]) -> list[str]:
-    """What the bound counts, and a caution for every measured ratio that beats it."""
+    """What the bound counts."""
     found = list(comparisons)
     notes = []
     if any(versus.bound is not None for versus in found):
@@ -97,7 +178,7 @@ def bound_notes(comparisons: Iterable[Versus]) -> list[str]:
             "forward and one backward pass. It counts nothing else: what a frozen tensor saves the optimizer can add a "
             "little, and time spent on anything else draws the ratio towards 1."
         )
-    if any(versus.bound is None and versus.slowdown is not None for versus in found):
+    if any(versus.bound is None and versus.n for versus in found):
         notes.append(
             "An arm without a bound differs from the arm it is compared with in the work of a step "
             f"({', '.join(WORK)}, passes through the model), or its runs were recorded without counting."
@@ -108,27 +189,22 @@ def bound_notes(comparisons: Iterable[Versus]) -> list[str]:
             "weights counts two thirds. Clipping and the optimizer's update are done once however many passes there are, so "
             "less than the expected ratio is usual."
         )
-    return notes + [_caution(versus, versus.slowdown) for versus in found if versus.slowdown and versus.beats_bound]
+    return notes
 
 
-def _caution(versus: Versus, seen: RunSpread) -> str:
-    runs = (
-        "in its one paired run"
-        if seen.n == 1
-        else f"({ratio(seen.low)} to {ratio(seen.high)} over {seen.n} seeds), even in its slowest run"
-    )
-    return (
-        f"Faster than its bound allows: {versus.arm} took {ratio(seen.median)} of {versus.reference}'s time per step {runs}, and "
-        f"matrix products allow {ratio(versus.bound)} at the lowest. So something besides them differed: other work on a "
-        "shared machine, padding of the batches, or updates that the optimizer saved. Do not report it as the method's "
-        "speed-up; time both arms again on an idle machine, in crossover order, with more seeds and steps."
-    )
+def as_json(found: Costs) -> dict[str, Any]:
+    return {
+        "timing_notes": [*found.notes, *found.own_notes],
+        "timing": None if found.timing is None else comparison_json(found.timing),
+    }
 
 
 SECTION = ReportSection(
     __name__,
     gather,
     markdown,
-    names=lambda *_: {"expected_text": expected_text},
-    json=lambda notes: {"timing_notes": notes},
-)
+    names=lambda *_: {
+        "expected_text": expected_text, "time_cells": time_cells, "part_cells": part_cells, "step_parts": (*PARTS, "rest"),
+    },
+    json=as_json,
+)  # fmt: skip
