@@ -113,7 +113,8 @@ def test_the_table_has_one_row_per_arm(ledger: Ledger) -> None:
     assert table.loc["oelm", "confounds"] == ""
     assert table.loc["fast", "against"] == "baseline"
     assert table.loc["fast", "confounds"] == "lr", "it compares settings"
-    assert table.loc["oelm", "seconds_per_step"] == pytest.approx(0.2), "the median over seeds of the median step"
+    assert pd.isna(table.loc["oelm", "seconds_per_step"]), "which a timing experiment alone tells"
+    assert pd.isna(table.loc["oelm", "time_ratio"])
     assert table.loc["oelm", "trainable_share"] == 0.5
     assert table.loc["baseline", "verdict"] == "reference"
     assert pd.isna(table.loc["baseline", "p"])
@@ -132,7 +133,7 @@ def test_each_arm_is_compared_once_like_with_like_where_the_study_allows(ledger:
     assert fair.confounds == ()
     assert fair.difference == pytest.approx(0.13)
     assert fair.means == (pytest.approx(0.96), pytest.approx(0.83))
-    assert fair.slowdown == pytest.approx(0.5)
+    assert fair.slowdown is None, "the two were not timed against each other"
     assert results.comparison("baseline") is None
 
 

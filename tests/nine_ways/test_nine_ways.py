@@ -15,11 +15,12 @@ import pytest
 from fairtune.analysis.results import load_results
 from fairtune.analysis.verification import verify_study
 from fairtune.core.cautions import Caution
-from fairtune.report.writer import make_content
+from fairtune.report.writer import make_content, write_report
 from fairtune.study.cautions import RefusedPlan
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from tests.report.made_ledger import EXAMPLES, QK, STUDY, ArmSpec, make_study
+from tests.report.made_timing import time_ledger
 from tests.sealed import close_again
 
 KEEP = {"orthogonal_qk": {"init": "keep"}}
@@ -115,10 +116,28 @@ def test_way_4_micro_batches_were_timed_against_whole_steps(source: dict[str, An
 def test_way_4_a_speed_up_beyond_what_the_products_allow(tmp_path: Path) -> None:
     """The report flags the ratio of 0.43 ("57 % faster") and does not celebrate it."""
     right = [330, 332, 334]
-    arms = {"baseline": ArmSpec(right, step_seconds=0.162), "oelm": ArmSpec(right, methods=QK, step_seconds=0.069)}
-    content = make_content(make_study(tmp_path / "runs", arms).results())
-    (note,) = [note for note in content.sections["costs"] if note.startswith("Faster than its bound allows")]
-    assert "oelm took 0.426 of baseline's time per step" in note
+    made = make_study(tmp_path / "runs", {"baseline": ArmSpec(right), "oelm": ArmSpec(right, methods=QK)}, margin=0.05)
+    time_ledger(made, {"baseline": 0.162, "oelm": 0.069}, frozen=("oelm",))
+    content = make_content(made.results())
+    (note,) = [note for note in content.sections["costs"].notes if note.startswith("Implausible")]
+    assert "oelm takes 0.42" in note
+    found = next(row.versus for row in content.rows if row.arm == "oelm")
+    assert found is not None
+    assert found.time_change is None, "no answer builds on it"
+
+
+def test_way_4_arms_were_timed_at_different_times(tmp_path: Path) -> None:
+    """What runs took, each at its own time, is never a ratio: 2.18 s beside 0.288 s says nothing."""
+    right = [330, 332, 334]
+    arms = {"baseline": ArmSpec(right, step_seconds=2.18), "oelm": ArmSpec(right, methods=QK, step_seconds=0.288)}
+    made = make_study(tmp_path / "runs", arms, margin=0.05)
+    content = make_content(made.results())
+    found = next(row.versus for row in content.rows if row.arm == "oelm")
+    assert found is not None
+    assert (found.timed, found.time_change) == (None, None)
+    text = (write_report(made.results())["markdown"]).read_text()
+    assert "each at its own time, so not for comparison" in text
+    assert "0.13" not in text.split("## Time and size")[1].split("What runs took")[0], "no ratio is made of them"
 
 
 def test_way_5_one_arm_always_ran_after_the_other(source: dict[str, Any]) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator
 
 import pytest
 from made_ledger import QK, ArmSpec, MadeLedger, make_study
 from rich.console import Console
 from tests.conftest import drawing_nothing
+from tests.report.made_timing import time_ledger
 
+from fairtune.analysis.block_ratios import BlockRatio
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import holm
+from fairtune.analysis.timings import StepRatio
 from fairtune.analysis.verdicts import (
     BETTER,
     EQUIVALENT,
@@ -24,7 +28,8 @@ from fairtune.analysis.verdicts import (
     WORSE,
 )
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
-from fairtune.report.content import Confound, ReportContent, Versus, spread_of
+from fairtune.report.content import Confound, ReportContent, Versus
+from fairtune.report.evidence import FAILED_AA, IMPLAUSIBLE
 from fairtune.report.sections.comparisons.worth import cost_text, rank, settings_text, worth_of
 from fairtune.report.terminal import verdict_table
 from fairtune.report.writer import make_content, write_report
@@ -33,51 +38,47 @@ BITFIT = [{"bitfit": {}}]
 
 
 def versus(
-    word: str = BETTER, ratios: Sequence[float] = (), note: str = "", difference: float | None = 0.01, arm: str = "arm",
-    beats_bound: bool = False, expected: float | None = 1.0, confounds: tuple[Confound, ...] = (), busy: bool = False,
+    word: str = BETTER, time_change: float | None = None, note: str = "", difference: float | None = 0.01, arm: str = "arm",
+    untold: str = "", expected: float | None = 1.0, confounds: tuple[Confound, ...] = (), timed: float | None = None,
 ) -> Versus:  # fmt: skip
     low, high = (None, None) if difference is None else (difference - 0.005, difference + 0.005)
+    ratio = None if timed is None else BlockRatio(20, timed, timed - 0.05, timed + 0.04)
     return Versus(
-        arm, "baseline", 3, difference, low, high, 0.8, None, 0.01, word, note, confounds, spread_of(ratios), expected, None,
-        beats_bound, busy,
+        arm, "baseline", 3, difference, low, high, 0.8, None, 0.01, word, note, confounds,
+        None if ratio is None else StepRatio(arm, "baseline", ratio, ratio, 0.5), expected, None, time_change, untold,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("found", "answer"),
     [
-        (versus(BETTER, [1.90, 1.93, 1.97]), "yes, at +93 % time per step"),
-        (versus(BETTER, [0.80, 0.85, 0.90]), "yes, and it saves 15 % of a step's time"),
-        (versus(BETTER, [0.97, 1.10, 1.20]), "yes, at no clear change in time"),
-        (versus(BETTER, [1.01, 1.01]), "yes, at no clear change in time"),
-        (versus(BETTER, [1.9]), "yes, at a time that too few runs show"),
-        (versus(BETTER, [1.9, 1.9], busy=True), "yes, at a time that a busy machine cannot tell"),
-        (versus(INFERIOR, [0.8, 0.9], busy=True), "no"),
+        (versus(BETTER, 0.93), "yes, at +93 % time per step"),
+        (versus(BETTER, -0.15), "yes, and it saves 15 % of a step's time"),
+        (versus(BETTER, -0.054), "yes, and it saves 5.4 % of a step's time"),
+        (versus(BETTER, 0.0), "yes, at no clear change in time"),
+        (versus(BETTER), "yes, but its time was not measured"),
+        (versus(BETTER, untold=FAILED_AA, timed=0.9), f"yes, but {FAILED_AA}"),
+        (versus(INFERIOR), "no"),
+        (versus(NOT_INFERIOR), "not shown: no worse, but its time was not measured; `fairtune time` measures it"),
+        (versus(WORSE, 0.9), "no"),
+        (versus(INFERIOR, -0.15), "no, though it saves 15 % of a step's time"),
+        (versus(NOT_INFERIOR, -0.15), "yes, saves 15 % of a step's time"),
+        (versus(EQUIVALENT, -0.15), "yes, saves 15 % of a step's time"),
+        (versus(EQUIVALENT, 0.4), "no: neither better nor clearly cheaper"),
         (
-            versus(NOT_INFERIOR, [0.8, 0.9], busy=True),
-            "not shown: no worse, but whether it is cheaper a busy machine cannot tell; time it again",
-        ),
-        (versus(WORSE, [1.9, 1.9]), "no"),
-        (versus(INFERIOR, [0.8, 0.9]), "no, though it saves 15 % of a step's time"),
-        (versus(NOT_INFERIOR, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
-        (versus(EQUIVALENT, [0.8, 0.9]), "yes, saves 15 % of a step's time"),
-        (versus(EQUIVALENT, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
-        (
-            versus(NOT_SHOWN, [0.5, 0.5], "method and lr cannot be told apart"),
+            versus(NOT_SHOWN, -0.5, "method and lr cannot be told apart"),
             "not shown: method and lr cannot be told apart",
         ),
-        (versus(NOT_INFERIOR, [1.4, 1.5]), "no: neither better nor clearly cheaper"),
-        (versus(NOT_INFERIOR, [0.9, 1.01]), "no: neither better nor clearly cheaper"),
-        (versus(NOT_INFERIOR, []), "no: neither better nor clearly cheaper"),
+        (versus(NOT_INFERIOR, 0.0), "no: neither better nor clearly cheaper"),
         (
-            versus(NOT_INFERIOR, [0.2, 0.3], beats_bound=True),
-            "not shown: it seems cheaper than matrix products allow; time it again",
+            versus(NOT_INFERIOR, untold=IMPLAUSIBLE, timed=0.2),
+            f"not shown: no worse, but {IMPLAUSIBLE}; time it again",
         ),
         (
-            versus(NOT_SEPARABLE, [0.5, 0.5], "about 4 more seeds could settle it"),
+            versus(NOT_SEPARABLE, -0.5, "about 4 more seeds could settle it"),
             "not shown: about 4 more seeds could settle it",
         ),
-        (versus(NONE, [], "one run only to compare"), "not shown: one run only to compare"),
+        (versus(NONE, None, "one run only to compare"), "not shown: one run only to compare"),
     ],
 )
 def test_the_answer_follows_from_verdict_and_time(found: Versus, answer: str) -> None:
@@ -107,9 +108,10 @@ def test_settings_that_differ_are_reported_beside_the_answer() -> None:
     assert settings_text(one) == "differs in max_length 128, not 64"
 
 
-def test_cost_has_range_and_expectation() -> None:
-    assert cost_text(versus(ratios=[1.88, 1.93, 1.97], expected=2.0)) == "×1.93 (1.88 to 1.97), ×2.00 expected"
-    assert cost_text(versus(ratios=[1.1], expected=1.0)) == "×1.10"
+def test_cost_has_interval_and_expectation() -> None:
+    assert cost_text(versus(timed=1.93, expected=2.0)) == "×1.930 (1.880 to 1.970), ×2.00 expected"
+    assert cost_text(versus(timed=1.1)) == "×1.100 (1.050 to 1.140)"
+    assert cost_text(versus(expected=2.0)) == "×2.00 expected", "also where it was not timed"
     assert cost_text(versus(expected=None)) == "–"
 
 
@@ -125,7 +127,9 @@ def two_passes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeLedger]
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OrthogonalQKConfig, "step_factor", property(lambda _: 2.0))
-        yield make_study(tmp_path_factory.mktemp("two-passes") / "runs", arms)
+        made = make_study(tmp_path_factory.mktemp("two-passes") / "runs", arms)
+        time_ledger(made, {"baseline": 0.5, "twice": 0.95, "both": 0.96, "one": 0.5, "other-lr": 0.5})
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -144,20 +148,21 @@ def test_expected_ratio_stands_beside_the_measured_one(found_results: Results, f
     found = {row.arm: row.versus for row in make_content(found_results).rows if row.versus}
     assert {arm: v.expected for arm, v in found.items()} == {"twice": 2.0, "both": 2.0, "one": 1.0, "other-lr": 1.0}
     assert found["twice"].bound is None
-    assert not found["twice"].beats_bound
+    assert found["twice"].timed is not None
+    assert not found["twice"].timed.implausible
     assert found["one"].bound is not None
     for kind in ("html", "markdown"):
-        assert "1.900" in files[kind]
+        assert "2.000 expected" in files[kind]
         assert "2.000 expected" in files[kind]
         assert "×2.00 expected" in files[kind]
         assert "The expected ratio counts the passes" in files[kind]
-    assert "×1.90 (1.90 to 1.90), ×2.00 expected" in files["markdown"]
+    assert re.search(r"×1\.(90|89)\d \(1\.\d+ to 1\.\d+\), ×2\.00 expected", files["markdown"])
     assert json.loads(files["json"])["rows"][1]["versus"]["expected"] == 2.0
     buffer = io.StringIO()
     Console(file=buffer, width=100).print(verdict_table(found_results))
     shown = " ".join(buffer.getvalue().split())
-    assert "time per step against the same arms: twice ×1.90 (1.90 to 1.90), ×2.00 expected" in shown
-    assert "one ×" not in shown, "an arm without more passes stays as it was"
+    assert "time per step against the same arms [95 %]: twice ×1." in shown
+    assert "A/A: baseline against a second copy of itself" in shown
 
 
 def test_no_expectation_where_a_step_does_other_work(two_passes: MadeLedger) -> None:
