@@ -208,7 +208,7 @@ def serve(peer: str, blocks: int) -> None:
 
 
 def start(peer: str, blocks: int) -> subprocess.Popen[str]:
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
     environment = dict(os.environ) if peer in ("bare", "trainer") else worker_environment("cpu")
     command = [sys.executable, __file__, "--serve", peer, "--blocks", str(blocks)]
@@ -407,7 +407,7 @@ def frozen(blocks: int) -> None:
 def measure(parts: list[str], blocks: int) -> None:
     import torch
 
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
     load = os.getloadavg()[0]
     print(f"{blocks} blocks; torch {torch.__version__}, {torch.get_num_threads()} threads, load {load:.1f}", flush=True)

@@ -164,7 +164,7 @@ def examples_of(peer: str, updates: int) -> int:
 
 
 def start(peer: str, examples: int) -> subprocess.Popen[str]:
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
     environment = worker_environment("cpu") if peer == "fairtune" else dict(os.environ)
     command = [sys.executable, __file__, "--serve", peer, "--updates", str(examples // BATCH)]
