@@ -21,6 +21,7 @@ from fairtune.cli.command import (
 )
 from fairtune.cli.options import read_methods
 from fairtune.core.errors import FairtuneError
+from fairtune.core.threads import wait_asleep
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
@@ -153,6 +154,7 @@ def train(
         "calibrate": calibrate, "device": device,
     }  # fmt: skip
 
+    wait_asleep()  # before torch is imported
     from fairtune.classifier.labelled import read_labelled
     from fairtune.classifier.model_folder import require_free
     from fairtune.cli.train_summary import facts_of, show_summary

@@ -10,9 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
-    AUTO,
     LONGEST_NAME,
     MOST_STEPS,
     MOST_THREADS,
@@ -28,6 +26,7 @@ from fairtune.settings.values import (
     Whole,
     Workers,
 )
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 
 LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
 MOST_EPOCHS, MOST_IN_A_STEP = 100_000, 1_000_000
@@ -161,7 +160,7 @@ class Execution(Section):
 
     devices: Devices = Field(("auto",), description="Where runs happen; auto takes every GPU there is, else the CPU.")
     workers: Workers = Field(
-        AUTO,
+        "auto",
         description="Runs side by side on each device. auto is one per GPU; on a CPU one per core, or per `threads` cores, and "
         "fewer where memory is short. Results do not depend on it.",
     )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtune.core.machine import available_cores, available_memory
+from fairtune.core.threads import thread_environment
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.job import Job
 from fairtune.ledger.environment import gpus
@@ -19,10 +20,6 @@ from fairtune.settings.sections import Execution
 from fairtune.settings.values import AUTO
 
 CPU = "cpu"
-PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
-"""Threads that soon sleep while they wait for each other, so that a core which is taken away from one does not cost two.
-
-A thousand turns are a few microseconds: as good as none beside a busy process, and faster where the machine is quiet."""
 
 
 @dataclass(frozen=True)
@@ -82,19 +79,6 @@ def _fitting(jobs: Sequence[Job]) -> int:
     """How many runs fit into memory side by side, if all are like the largest of them."""
     different = {(job.model["identity"], str(job.plan["settings"]["train"])): job for job in jobs}
     return available_memory() // max(estimate_memory(job) for job in different.values())
-
-
-def thread_environment(threads: int) -> dict[str, str]:
-    """What tells every library how many threads to use, and threads how to wait for each other."""
-    count = str(threads)
-    names = (
-        "OMP_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-    )
-    return {**dict.fromkeys(names, count), **(PATIENT if threads > 1 else {})}
 
 
 def worker_environment(device: str, threads: int | None = 1) -> dict[str, str]:

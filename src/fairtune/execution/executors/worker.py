@@ -1,7 +1,8 @@
 """A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, reports what happens.
 
-Started as `python -m fairtune.execution.executors.worker DEVICE [THREADS]`. It lives for the whole study, so imports, the task's data and its
-tokens are paid once. What libraries print goes to standard error, never among the messages; what they read is nothing.
+Started as `python -m fairtune.execution.executors.worker DEVICE [THREADS]`. It lives for the whole study, so imports, the
+task's data and its tokens are paid once. What libraries print goes to standard error, never among the messages; what they read
+is nothing.
 """
 
 from __future__ import annotations
