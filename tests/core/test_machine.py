@@ -4,11 +4,46 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from tests.warm import warm_run
 
-from fairtune.core.machine import available_cores
+from fairtune.core import machine
+from fairtune.core.machine import available_cores, available_memory
+
+
+@pytest.fixture(autouse=True)
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Control groups of our own, without limits at first; this process is in `inner`, which is in `outer`."""
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    monkeypatch.setattr(machine, "CGROUPS", tmp_path)
+    monkeypatch.setattr(machine, "_groups", lambda: iter([inner, inner.parent]))
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "cores"),
+    [("max 100000", "max 100000", 8), ("250000 100000", "max 100000", 2), ("max 100000", "50000 100000", 1)],
+)
+def test_a_containers_share_of_the_processors_counts(
+    groups: Path, monkeypatch: pytest.MonkeyPatch, inner: str, outer: str, cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    (groups / "cpu.max").write_text(inner + "\n")
+    (groups.parent / "cpu.max").write_text(outer + "\n")
+    assert available_cores() == cores
+
+
+def test_a_containers_memory_counts_without_the_files_that_are_only_kept(groups: Path) -> None:
+    free = available_memory()
+    (groups / "memory.max").write_text("5000\n")
+    (groups / "memory.current").write_text("4000\n")
+    (groups / "memory.stat").write_text("anon 3300\ninactive_file 700\n")
+    assert available_memory() == 1700 < free
+    (groups / "memory.max").write_text("max\n")
+    assert available_memory() > 1700
 
 
 def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
