@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
     LONGEST_NAME,
     MOST_STEPS,
@@ -26,7 +27,6 @@ from fairtune.settings.values import (
     Whole,
     Workers,
 )
-from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 
 LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
 MOST_EPOCHS, MOST_IN_A_STEP = 100_000, 1_000_000
