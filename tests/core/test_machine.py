@@ -11,6 +11,7 @@ from tests.warm import warm_run
 
 from fairtune.core import machine
 from fairtune.core.machine import available_cores, available_memory
+from fairtune.core.threads import PATIENT, wait_asleep
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,17 @@ def test_a_containers_memory_counts_without_the_files_that_are_only_kept(groups:
     assert available_memory() == 1700 < free
     (groups / "memory.max").write_text("max\n")
     assert available_memory() > 1700
+
+
+@pytest.mark.parametrize(("given", "torch_is_there"), [({}, False), ({"GOMP_SPINCOUNT": "5"}, False), ({}, True)])
+def test_threads_wait_asleep_unless_it_is_too_late_or_the_user_said_how(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], torch_is_there: bool
+) -> None:
+    environment = dict(given)
+    monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr(sys, "modules", {"torch": object()} if torch_is_there else {})
+    wait_asleep()
+    assert environment == (given if given or torch_is_there else PATIENT)
 
 
 def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:

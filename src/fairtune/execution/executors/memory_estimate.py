@@ -16,7 +16,8 @@ from fairtune.models.sources import ModelSource
 from fairtune.settings.sections import Train
 
 LIBRARIES = 600 << 20
-"""Bytes that a worker has to itself before it trains: torch and transformers, as measured, and some to spare."""
+"""Bytes that a worker has to itself besides what it trains: 260 to 320 million with torch and transformers, and as much again for
+what a step throws away."""
 COPIES = 4
 """Of each weight: itself, its gradient, and AdamW's two averages."""
 KEPT_OF_WIDTH, KEPT_OF_SCORES = 17, 3
