@@ -31,6 +31,8 @@ from typing import Any
 from whole_studies import compare_studies, foreign_processes
 
 BATCH, LENGTH, RATE, CLASSES = 32, 128, 1e-4, 2
+SHORT = 24
+"""Tokens to which whole studies cut movie reviews, so that they are about as long as SST-2's sentences."""
 PEERS = {
     "fairtune": "bucketed batches",
     "trainer-128": "Trainer, padding to 128",
@@ -282,9 +284,9 @@ def main() -> None:
         serve(given.serve, given.updates * BATCH)
     elif given.study:
         updates = given.updates or 40
-        scored = {"eval_examples": 200, "max_length": LENGTH, "examples": max(1000, updates * BATCH)}
-        described = study(updates * BATCH)
-        described["train"] = {**described["train"], **scored}
+        described = study(max(1000, updates * BATCH))
+        length = LENGTH if "FAIRTUNE_MIRROR" in os.environ else SHORT
+        described["train"] |= {"eval_examples": 200, "max_length": length}
         compare_studies(described, updates, BATCH, given.rounds, given.against, given.busy)
     else:
         with foreign_processes(given.busy):
