@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fairtune.core.errors import Stopped
 from fairtune.execution import cost_estimate
 from fairtune.execution.executors import local, memory_estimate, slots
 from fairtune.execution.executors.local import LocalExecutor
@@ -18,6 +19,7 @@ from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.executors.slots import find_slots, worker_environment
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.study_run import run_plan
+from fairtune.ledger.events import all_events
 from fairtune.monitor.terminal import QuietMonitor
 from fairtune.settings.sections import Execution
 from fairtune.study.plan import Plan, make_plan
@@ -101,32 +103,43 @@ def test_the_study_takes_as_long_as_its_busiest_worker() -> None:
 
 
 class Noting(QuietMonitor):
-    """A monitor that notes what began, in its order, and how many runs were under way at most."""
+    """A monitor that notes how many runs were under way at most.
 
-    def __init__(self) -> None:
-        self.most, self._running = 0, set[str]()
+    Args:
+        stop: presses Ctrl-C as soon as one trains.
+    """
 
-    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:  # noqa: ARG002
+    def __init__(self, stop: bool = False) -> None:
+        self.most, self._stop, self._running = 0, stop, set[str]()
+
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
         (self._running.discard if event == "ended" else self._running.add)(run)
         self.most = max(self.most, len(self._running))
+        if self._stop and values.get("phase") == "train":
+            raise KeyboardInterrupt
 
 
-def test_bits_do_not_depend_on_how_many_runs_go_on_side_by_side(
+def test_bits_do_not_depend_on_how_many_runs_go_on_side_by_side_nor_on_a_stop(
     toy: ToyStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", warm._dispatch)
-    train = toy.source["train"] | {"epochs": 1}
+    train = toy.source["train"] | {"epochs": 2, "evaluate": 26}
     found = []
     for workers in (1, 2):
         monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / f"cache-{workers}"))  # both make the tokens, or one waits
         execution = {"devices": "cpu", "workers": workers}
         source = {**toy.source, "train": train, "arms": {"baseline": {}}, "seeds": 2, "execution": execution}
         plan, runs, monitor = make_plan(load_study(source)), tmp_path / f"runs-{workers}", Noting()
+        if workers == 2:
+            with pytest.raises(Stopped):
+                run_plan(plan, runs, Noting(stop=True))
         outcome = run_plan(plan, runs, monitor)
         assert sorted(outcome.finished) == ["baseline/seed-0", "baseline/seed-1"], outcome.failed
         assert monitor.most == workers
         folders = [runs / "toy" / "baseline" / f"seed-{seed}" for seed in (0, 1)]
         found.append([digests(folder) for folder in folders])
+        steps = [e["step"] for f in folders for e in all_events(f / "events.jsonl") if e["event"] == "resumed"]
+        assert any(steps) == (workers == 2), "what was stopped had saved its state"
         for folder in folders:
             assert json.loads((folder / "environment.json").read_text())["torch"]["threads"] == 1
     assert found[0] == found[1]
