@@ -141,6 +141,7 @@ def train(
 
     The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far.
     """
+    wait_asleep()  # before anything imports torch
     methods = [use.as_json() for use in read_methods([_as_yaml(option) for option in method or []])]
     fields = _fields(settings or [])
     if patience is not None:
@@ -154,7 +155,6 @@ def train(
         "calibrate": calibrate, "device": device,
     }  # fmt: skip
 
-    wait_asleep()  # before torch is imported
     from fairtune.classifier.labelled import read_labelled
     from fairtune.classifier.model_folder import require_free
     from fairtune.cli.train_summary import facts_of, show_summary
