@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512, help="tokens per step")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     chosen = parser.parse_args()
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
     if (
         "MALLOC_TOP_PAD_" not in os.environ

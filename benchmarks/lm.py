@@ -208,9 +208,9 @@ def serve(peer: str, blocks: int) -> None:
 
 
 def start(peer: str, blocks: int) -> subprocess.Popen[str]:
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
-    environment = dict(os.environ) if peer in ("bare", "trainer") else worker_environment("cpu")
+    environment = dict(os.environ) if peer in ("bare", "trainer") else worker_environment("cpu", None)
     command = [sys.executable, __file__, "--serve", peer, "--blocks", str(blocks)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
@@ -407,7 +407,7 @@ def frozen(blocks: int) -> None:
 def measure(parts: list[str], blocks: int) -> None:
     import torch
 
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
     load = os.getloadavg()[0]
     print(f"{blocks} blocks; torch {torch.__version__}, {torch.get_num_threads()} threads, load {load:.1f}", flush=True)
@@ -418,7 +418,7 @@ def measure(parts: list[str], blocks: int) -> None:
             memory()
         else:  # as a worker has it: glibc reads its settings at the start of a process
             command = [sys.executable, __file__, "--here", part, "--blocks", str(blocks)]
-            subprocess.run(command, env=worker_environment("cpu"), check=True)
+            subprocess.run(command, env=worker_environment("cpu", None), check=True)
 
 
 def main() -> None:

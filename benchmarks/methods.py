@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--words", type=int, default=30, help="words of a text")
     chosen = parser.parse_args()
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
     from fairtune.methods.registry import registered
 
     if "MALLOC_TOP_PAD_" not in os.environ:  # glibc reads its settings at the start: begin again as a worker would

@@ -333,7 +333,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="turns of maps and labelling")
     parser.add_argument("--examples", type=int, default=5000, help="training examples")
     chosen = parser.parse_args()
-    from fairtune.execution.executors.local import worker_environment
+    from fairtune.execution.executors.slots import worker_environment
 
     if "MALLOC_TOP_PAD_" not in os.environ:  # glibc reads its settings at the start: begin again as a worker would
         os.execve(sys.executable, [sys.executable, *sys.argv], worker_environment("cpu"))

@@ -1,12 +1,18 @@
-"""Training throughput of fairtune against transformers' `Trainer`, measured side by side in one run.
+"""Training throughput of fairtune: against transformers' `Trainer`, and whole studies against earlier code.
 
-    python benchmarks/throughput.py [--updates 80] [--rounds 3]
+    python benchmarks/throughput.py [--updates 80] [--rounds 3] [--seeds 2]
+    python benchmarks/throughput.py --study [--against REV] [--busy N] [--updates 40] [--rounds 5]
 
-MiniLM, batch 32, the same examples and number of updates for everyone (a quarter of them for padding to 128, where every
-update costs the same). Peers: `Trainer` padding to 128 tokens, with dynamic
-padding, and with its grouping by length. Each lives in a process of its own, as its users have it; the processes take turns, in
-an order that reverses from round to round, so that what disturbs the machine disturbs all alike. SST-2 is read through
-FAIRTUNE_MIRROR where that is set, else the movie reviews. Prints ratios with their range over rounds.
+Against `Trainer`: MiniLM, batch 32, several seeds, the same examples and number of updates for everyone (a quarter of them for
+padding to 128, where every update costs the same). fairtune trains them as a study does, side by side in one process of one
+thread per core; `Trainer` as its users do, one after the other with torch's own number of threads: padding to 128 tokens, with
+dynamic padding, and with its grouping by length. Processes take turns, in an order that reverses from round to round, so that
+what disturbs the machine disturbs all alike. What is timed is training alone; models are loaded before, and scored after.
+
+`--study`: whole studies of 8 runs, from the command to its end, in turns: the code as it is, and the code at REV (if absent, the
+present code with one worker whose threads spin, one per core), both beside N foreign busy processes.
+
+SST-2 is read through FAIRTUNE_MIRROR where that is set, else the movie reviews. Prints ratios with their range over rounds.
 """
 
 from __future__ import annotations
@@ -22,7 +28,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from whole_studies import compare_studies, foreign_processes
+
 BATCH, LENGTH, RATE, CLASSES = 32, 128, 1e-4, 2
+SHORT = 24
+"""Tokens to which whole studies cut movie reviews, so that they are about as long as SST-2's sentences."""
 PEERS = {
     "fairtune": "bucketed batches",
     "trainer-128": "Trainer, padding to 128",
@@ -39,7 +49,7 @@ def study(examples: int) -> dict[str, Any]:
         "task": {"name": "sst2", **files, "text": "sentence"} if mirror else "movie-reviews",
         "model": "minilm",
         "train": {"epochs": 1, "batch_size": BATCH, "max_length": LENGTH, "lr": RATE, "examples": examples},
-        "seeds": 100,
+        "seeds": 200,
         "arms": {"baseline": {}},
     }
 
@@ -53,31 +63,34 @@ class Fairtune:
 
         self.plan = make_plan(load_study(study(examples)))
 
-    def train(self, seed: int) -> dict[str, float]:
-        import numpy as np
-
+    def prepare(self, seed: int) -> None:
         from fairtune.execution.job import make_job
         from fairtune.execution.run import prepare_run
         from fairtune.ledger.events import EventLog
+
+        self.scratch = tempfile.TemporaryDirectory()
+        self.job = make_job(self.plan, self.plan.runs[seed], Path(self.scratch.name))
+        self.job.run.path.mkdir(parents=True)
+        self.run = prepare_run(self.job, "cpu", EventLog(self.job.run.events), lambda: None).run
+
+    def train(self) -> None:
         from fairtune.training.progress import TRAIN
 
-        with tempfile.TemporaryDirectory() as scratch:
-            job = make_job(self.plan, self.plan.runs[seed], Path(scratch))
-            job.run.path.mkdir(parents=True)
-            log = EventLog(job.run.events)
-            run = prepare_run(job, "cpu", log, lambda: None).run
-            started = time.perf_counter()
-            while run.progress.phase == TRAIN:
-                run.advance()
-            seconds = time.perf_counter() - started
-            log.close()
-            events = [json.loads(line) for line in job.run.events.read_text().splitlines()]
+        while self.run.progress.phase == TRAIN:
+            self.run.advance()
+
+    def score(self) -> dict[str, float]:
+        import numpy as np
+
+        run = self.run
+        run.log.close()
+        events = [json.loads(line) for line in self.job.run.events.read_text().splitlines()]
+        self.scratch.cleanup()
         widths = [(e["tokens"] + e["padding"]) / e["examples"] for e in events if e["event"] == "step"]
         started = time.perf_counter()
         found = run.objective.evaluate(run.model, "validation", run.device, (), lambda: None)
         evaluation = time.perf_counter() - started
         return {
-            "seconds": seconds,
             "accuracy": found.metrics["accuracy"],
             "padding": run.progress.padding / (run.progress.tokens + run.progress.padding),
             "neighbours": float(np.corrcoef(widths[:-1], widths[1:])[0, 1]),
@@ -122,79 +135,118 @@ class HuggingFace:
         self.data = dataset(fixed_sample(task.splits["train"], examples))
         self.validation = dataset(task.splits["validation"])
 
-    def train(self, seed: int) -> dict[str, float]:
+    def prepare(self, seed: int) -> None:
         import torch
         from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding, Trainer, TrainingArguments
 
         torch.manual_seed(seed)
         model = AutoModelForSequenceClassification.from_pretrained(self.folder, num_labels=CLASSES, dtype=torch.float32)
-        with tempfile.TemporaryDirectory() as scratch:
-            arguments = TrainingArguments(
-                output_dir=scratch, num_train_epochs=1, per_device_train_batch_size=BATCH, per_device_eval_batch_size=64,
-                learning_rate=RATE, weight_decay=0.01, warmup_steps=0.1, lr_scheduler_type="linear", max_grad_norm=1.0,
-                save_strategy="no", eval_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True,
-                use_cpu=True, seed=seed, train_sampling_strategy="group_by_length" if self.padding == "grouped" else "random",
-            )  # fmt: skip
-            trainer = Trainer(
-                model=model,
-                args=arguments,
-                train_dataset=self.data,
-                data_collator=DataCollatorWithPadding(self.tokenizer),
-                compute_metrics=lambda found: {"accuracy": float((found[0].argmax(-1) == found[1]).mean())},
-            )
-            started = time.perf_counter()
-            trainer.train()
-            seconds = time.perf_counter() - started
-            accuracy = trainer.evaluate(self.validation)["eval_accuracy"] if self.padding == "grouped" else float("nan")
-        return {"seconds": seconds, "accuracy": accuracy}
+        self.scratch = tempfile.TemporaryDirectory()
+        arguments = TrainingArguments(
+            output_dir=self.scratch.name, num_train_epochs=1, per_device_train_batch_size=BATCH, per_device_eval_batch_size=64,
+            learning_rate=RATE, weight_decay=0.01, warmup_steps=0.1, lr_scheduler_type="linear", max_grad_norm=1.0,
+            save_strategy="no", eval_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True,
+            use_cpu=True, seed=seed, train_sampling_strategy="group_by_length" if self.padding == "grouped" else "random",
+        )  # fmt: skip
+        self.trainer = Trainer(
+            model=model,
+            args=arguments,
+            train_dataset=self.data,
+            data_collator=DataCollatorWithPadding(self.tokenizer),
+            compute_metrics=lambda found: {"accuracy": float((found[0].argmax(-1) == found[1]).mean())},
+        )
+
+    def train(self) -> None:
+        self.trainer.train()
+
+    def score(self) -> dict[str, float]:
+        grouped = self.padding == "grouped"
+        accuracy = self.trainer.evaluate(self.validation)["eval_accuracy"] if grouped else float("nan")
+        self.scratch.cleanup()
+        return {"accuracy": accuracy}
 
 
 def serve(peer: str, examples: int) -> None:
-    """A peer's process: train whenever asked."""
+    """A peer's process: prepare a run, train it and score it, each when asked, so that all of a peer's processes begin together."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     trainee = Fairtune(examples) if peer == "fairtune" else HuggingFace(examples, peer.partition("-")[2])
-    print("ready", file=answers, flush=True)
+    print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
-        print(json.dumps(trainee.train(int(line))), file=answers, flush=True)
+        word, _, seed = line.strip().partition(" ")
+        started, answer = time.perf_counter(), {}
+        if word == "prepare":
+            trainee.prepare(int(seed))
+        elif word == "train":
+            trainee.train()
+        else:
+            answer = trainee.score()
+        print(json.dumps({**answer, "seconds": time.perf_counter() - started}), file=answers, flush=True)
 
 
 def examples_of(peer: str, updates: int) -> int:
     return (updates // 4 if peer == "trainer-128" else updates) * BATCH
 
 
-def start(peer: str, examples: int) -> subprocess.Popen[str]:
-    from fairtune.execution.executors.local import worker_environment
+def start(peer: str, examples: int) -> list[subprocess.Popen[str]]:
+    """A peer's processes: of fairtune one per core, as its workers are; of others one, as their users have it."""
+    from fairtune.core.machine import available_cores
+    from fairtune.execution.executors.slots import worker_environment
 
-    environment = worker_environment("cpu") if peer == "fairtune" else dict(os.environ)
+    ours = peer == "fairtune"
+    environment = worker_environment("cpu") if ours else dict(os.environ)
     command = [sys.executable, __file__, "--serve", peer, "--updates", str(examples // BATCH)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    )
-    assert process.stdout is not None
-    if process.stdout.readline().strip() != "ready":
-        sys.exit(f"{peer} did not start")
-    return process
+    processes = [
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        for _ in range(available_cores() if ours else 1)
+    ]  # fmt: skip
+    for process in processes:
+        if hear(process) != "ready":
+            sys.exit(f"{peer} did not start")
+    return processes
 
 
-def ask(process: subprocess.Popen[str], seed: int) -> dict[str, float]:
+def say(process: subprocess.Popen[str], word: str) -> None:
     assert process.stdin is not None
+    print(word, file=process.stdin, flush=True)
+
+
+def hear(process: subprocess.Popen[str]) -> Any:
     assert process.stdout is not None
-    print(seed, file=process.stdin, flush=True)
-    answer: dict[str, float] = json.loads(process.stdout.readline())
-    return answer
+    line = process.stdout.readline()
+    return json.loads(line) if line else sys.exit("a peer's process ended")
 
 
-def measure(updates: int, rounds: int, peers: list[str]) -> dict[str, list[dict[str, float]]]:
+def train_seeds(processes: list[subprocess.Popen[str]], seeds: range) -> dict[str, float]:
+    """Train some seeds, as many side by side as there are processes. Returns means over them, and the seconds of all training."""
+    seconds, rows = 0.0, []
+    for first in range(0, len(seeds), len(processes)):
+        several = list(zip(processes, seeds[first : first + len(processes)], strict=False))
+        for process, seed in several:
+            say(process, f"prepare {seed}")
+        for process, _ in several:
+            hear(process)
+        for process, _ in several:
+            say(process, "train")
+        seconds += max(hear(process)["seconds"] for process, _ in several)
+        for process, _ in several:
+            say(process, "score")
+            rows.append(hear(process))
+    return {name: statistics.mean(row[name] for row in rows) for name in rows[0]} | {"seconds": seconds}
+
+
+def measure(updates: int, rounds: int, seeds: int, peers: list[str]) -> dict[str, list[dict[str, float]]]:
     processes = {peer: start(peer, examples_of(peer, updates)) for peer in peers}
     found: dict[str, list[dict[str, float]]] = {peer: [] for peer in peers}
     for number in range(rounds):
         for peer in peers if number % 2 == 0 else reversed(peers):
-            row = ask(processes[peer], number)
-            row["rate"] = examples_of(peer, updates) / row["seconds"]
+            row = train_seeds(processes[peer], range(number * seeds, (number + 1) * seeds))
+            row["rate"] = seeds * examples_of(peer, updates) / row["seconds"]
             found[peer].append(row)
             print(f"  round {number + 1}: {PEERS[peer]}: {row['rate']:.1f} examples/s", file=sys.stderr)
-    for process in processes.values():
+    for process in (one for several in processes.values() for one in several):
         process.terminate()
     return found
 
@@ -219,15 +271,26 @@ def show(found: dict[str, list[dict[str, float]]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--updates", type=int, default=80)
+    parser.add_argument("--updates", type=int, default=None, help="of each run; 80, or 40 of a whole study")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2, help="runs of each peer in a round")
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--study", action="store_true", help="whole studies instead")
+    parser.add_argument("--against", metavar="REV", help="a commit whose code performs the other studies")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="foreign busy processes beside both")
     parser.add_argument("--serve", choices=list(PEERS), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.serve:
-        serve(arguments.serve, arguments.updates * BATCH)
-        return
-    show(measure(arguments.updates, arguments.rounds, arguments.peers))
+    given = parser.parse_args()
+    if given.serve:
+        serve(given.serve, given.updates * BATCH)
+    elif given.study:
+        updates = given.updates or 40
+        described = study(max(1000, updates * BATCH))
+        length = LENGTH if "FAIRTUNE_MIRROR" in os.environ else SHORT
+        described["train"] |= {"eval_examples": 200, "max_length": length}
+        compare_studies(described, updates, BATCH, given.rounds, given.against, given.busy)
+    else:
+        with foreign_processes(given.busy):
+            show(measure(given.updates or 80, given.rounds, given.seeds, given.peers))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def performing_here() -> Iterator[None]:
     Starting a worker costs more than all the rest of a small study; what only workers can get wrong is tested in
     execution/test_studies.py.
     """
-    from fairtune.execution.executors.local import find_devices
+    from fairtune.execution.executors.slots import find_devices
     from fairtune.execution.run import load_task_once
     from fairtune.execution.study_run import use_executor
 

@@ -120,3 +120,14 @@ def test_a_stored_figure_that_its_predictions_do_not_give_is_named(tmp_path: Pat
     found = next(caution for caution in made.results().cautions if caution.code == "figures-disagree")
     assert "arm/seed-1: its result says accuracy 0.9174, its predictions 0.785" in found.seen
     assert "no multiple of 1/400" in found.seen
+
+
+def test_runs_of_different_numbers_of_threads_are_told_apart(tmp_path: Path) -> None:
+    made = make_study(tmp_path, {"baseline": ArmSpec([285, 289, 282]), "arm": ArmSpec([305, 335, 312], methods=FOCAL)})
+    assert "mixed-threads" not in [caution.code for caution in made.results().cautions]
+    file = made.folder("arm", 1).environment
+    found = read_sealed(file)
+    write_sealed(file, {**found, "torch": {**found["torch"], "threads": 1}})
+    (caution,) = [caution for caution in made.results().cautions if caution.code == "mixed-threads"]
+    assert caution.grade == "note"
+    assert "different numbers of threads (5 with 2, 1 with 1)" in str(caution)

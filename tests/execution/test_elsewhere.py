@@ -27,6 +27,7 @@ from fairtune.execution.study_run import run_plan
 from fairtune.ledger.events import all_events
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.monitor.terminal import QuietMonitor
+from fairtune.settings.sections import Execution
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.tasks.task import Split
@@ -90,7 +91,7 @@ def test_a_worker_that_hears_nothing_is_killed(toy: ToyStudy, tmp_path: Path, mo
     monkeypatch.setattr(local, "STOP_SECONDS", 0.2)
     monkeypatch.setattr(local, "END_SECONDS", 2.0)
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", DEAF))
-    executor = LocalExecutor(["cpu"], tmp_path / "logs")
+    executor = LocalExecutor(Execution(devices=("cpu",)), tmp_path / "logs")
     executor.submit([toy.job("runs")])
     assert next(executor.events()).type == "ready"
     (worker,) = executor._workers

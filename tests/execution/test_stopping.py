@@ -21,6 +21,7 @@ from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.seals import run_state
 from fairtune.monitor.terminal import QuietMonitor
+from fairtune.settings.sections import Execution
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, perform_here
@@ -58,7 +59,7 @@ def test_a_worker_that_hears_nothing_is_killed_with_what_it_started(
 
     plan = make_plan(load_study({**toy.source, "arms": {"baseline": {}}, "seeds": 1}))
     with pytest.raises(Stopped):
-        run_plan(plan, tmp_path / "runs", Interrupting(), LocalExecutor(["cpu"], tmp_path / "logs"))
+        run_plan(plan, tmp_path / "runs", Interrupting(), LocalExecutor(Execution(devices=("cpu",)), tmp_path / "logs"))
     (child,) = children
     end = time.monotonic() + 10
     while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
@@ -68,7 +69,7 @@ def test_a_worker_that_hears_nothing_is_killed_with_what_it_started(
 
 def test_a_log_folder_that_is_a_file_is_reported(toy: ToyStudy, tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("in the way")
-    executor = LocalExecutor(["cpu"], tmp_path / "logs")
+    executor = LocalExecutor(Execution(devices=("cpu",)), tmp_path / "logs")
     executor.submit([toy.job("runs")])
     with pytest.raises(LedgerError, match=r"logs: the workers' log cannot be written \(.+\); mend that or use another"):
         next(executor.events())

@@ -59,6 +59,30 @@ def test_plain_lines_say_how_each_run_ended(plan: Plan) -> None:
     ]
 
 
+def test_runs_side_by_side_are_all_shown(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = [f"{run.arm}/seed-{run.seed}" for run in plan.runs]
+
+    def both(monitor: Any) -> str:
+        monitor.begin("toy", 2, {first: 21, second: 21})
+        for step in (1, 2):
+            for run in (first, second):
+                monitor.update(
+                    run, "started" if step == 1 else "progress", {"phase": "train", "step": step, "steps": 21}
+                )
+        monitor.end()
+        return out.getvalue()
+
+    monkeypatch.setattr("fairtune.monitor.terminal.PLAIN_SECONDS", -1.0)
+    out = io.StringIO()
+    assert both(PlainMonitor(Console(file=out, width=200))).splitlines()[-1] == (
+        "  baseline/seed-0: step 2 of 21; baseline/seed-1: step 2 of 21"
+    )
+    out = io.StringIO()
+    shown = both(LiveMonitor(Console(file=out, width=160, force_terminal=True)))
+    assert shown.rindex(first) < shown.rindex(second)
+    assert "4/42" in shown, "the study's bar counts the steps of both"
+
+
 def test_a_terminal_gets_bars_that_end_full(plan: Plan) -> None:
     out = io.StringIO()
     play(LiveMonitor(Console(file=out, width=160, force_terminal=True)), plan)

@@ -120,6 +120,18 @@ def test_another_process_tokenises_nothing_again(
     assert all(same(first[name], again[name]) for name in first)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks the kernel what is mapped")
+def test_tokens_are_the_caches_own_file_in_memory_which_workers_share(tokenizer: Any, fresh_cache: Path) -> None:
+    data = encode_task(pairs_task(), tokenizer, 16)["train"]
+    (file,) = (fresh_cache / "tokens").glob("*/tokens.arrow")
+    for array in (data.tokens, data.types, data.starts):
+        assert array is not None
+        place = array.__array_interface__["data"][0]
+        mapped = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+        (found,) = [row for row in mapped if int(row[0].split("-")[0], 16) <= place < int(row[0].split("-")[1], 16)]
+        assert found[-1] == str(file)
+
+
 def test_damaged_tokens_are_made_again(tokenizer: Any, fresh_cache: Path) -> None:
     first = encode(pairs_task().splits["train"], tokenizer, 16)
     encode_task(pairs_task(), tokenizer, 16)

@@ -6,6 +6,7 @@ These are the cautions that only results show; those that the plan shows come be
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
+from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
@@ -51,6 +53,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_short_budgets(results),
         *_bands(results),
         *_impossible_figures(results),
+        *_threads(results),
     ]
     return gravest_first(found)
 
@@ -132,6 +135,20 @@ def _has_not_learned(text: str) -> Caution:
 def _seeds(results: CheckedResults, arm: str) -> tuple[int, ...]:
     found = results.collapses.get(arm)
     return found.seeds if found else ()
+
+
+def _threads(results: CheckedResults) -> Iterator[Caution]:
+    """Runs of one study with different numbers of threads: sums are added up in another order."""
+    runs = [run for arm in results.arms for run in results.finished(arm)]
+    captured = [found for run in runs if (found := read_environment(run.folder)) and found.get("device") == "cpu"]
+    counts = Counter(found["torch"].get("threads") for found in captured if isinstance(found.get("torch"), dict))
+    if len(counts) > 1:
+        seen = ", ".join(f"{number} with {threads}" for threads, number in counts.most_common())
+        yield Caution(
+            "note", "mixed-threads", f"runs were trained with different numbers of threads ({seen})",
+            "another number adds up in another order, so that the last bits of a result differ, and its times say nothing",
+            "Give `execution: {threads: n}` the same n whenever the study is run",
+        )  # fmt: skip
 
 
 def _collapses(results: CheckedResults) -> Iterator[Caution]:

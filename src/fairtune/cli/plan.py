@@ -72,9 +72,8 @@ def plan(
         console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
             console().print(f"  {arm}: {seconds:.0f} s per run, {costs.seconds_per_step[arm]:.3f} s per step")
-        console().print(
-            f"  all {len(found.runs)} runs on {costs.devices} device(s): about {costs.total_seconds / 60:.1f} minutes"
-        )
+        workers = "1 worker" if costs.workers == 1 else f"{costs.workers} workers side by side"
+        console().print(f"  all {len(found.runs)} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
     else:
         console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
 

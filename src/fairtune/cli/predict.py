@@ -17,6 +17,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import DataError, FairtuneError, one_of
+from fairtune.core.threads import wait_asleep
 from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import DEVICE
 from fairtune.tasks.reading.formats import check_columns
@@ -111,6 +112,7 @@ def predict(
     Rows are answered some at a time, so a file may be larger than memory. OUT has its name when it is whole; after Ctrl-C or a
     bad row, what was done is in OUT.partial. Where the right labels are there, accuracy and F1 are given with their intervals.
     """
+    wait_asleep()  # before torch is imported
     from fairtune.classifier.row_output import RowOutput, quiet_standard_output
     from fairtune.tasks.reading.reader import RowReader
 

@@ -21,6 +21,7 @@ from fairtune.cli.command import (
 )
 from fairtune.cli.options import read_methods
 from fairtune.core.errors import FairtuneError
+from fairtune.core.threads import wait_asleep
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
@@ -140,6 +141,7 @@ def train(
 
     The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far.
     """
+    wait_asleep()  # before anything imports torch
     methods = [use.as_json() for use in read_methods([_as_yaml(option) for option in method or []])]
     fields = _fields(settings or [])
     if patience is not None:

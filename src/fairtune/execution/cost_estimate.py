@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import statistics
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from fairtune.core.folders import temporary_folder
-from fairtune.execution.executors.local import find_devices
+from fairtune.execution.executors.slots import find_slots
 from fairtune.execution.job import make_job
 from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog
@@ -24,9 +29,10 @@ WARM_UP, STEPS = 2, 6
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds, measured now on this machine.
+    """Seconds, measured now on this machine, by one run alone; side by side, runs also wait for memory.
 
     Args:
+        total_seconds: of all runs, each begun by the first worker that is free.
         steps: optimizer steps measured for each arm.
     """
 
@@ -34,6 +40,7 @@ class Costs:
     seconds_per_run: dict[str, float]
     total_seconds: float
     devices: int
+    workers: int
     steps: int = STEPS
 
     def as_json(self) -> dict[str, Any]:
@@ -41,21 +48,41 @@ class Costs:
 
 
 def estimate_costs(plan: Plan) -> Costs:
-    """Train each arm for a few steps and score a few examples, in a folder that is thrown away."""
-    devices = find_devices(plan.study.execution.devices)
+    """Train each arm for a few steps and score a few examples, as a worker would, in a folder that is thrown away."""
     per_step, per_run = {}, {}
     with temporary_folder() as scratch:
-        for arm in plan.study.arms:
-            planned = next(run for run in plan.runs if run.arm == arm)
-            started = time.perf_counter()
-            run = _ready(plan, planned, devices[0], Path(scratch))
-            setup = time.perf_counter() - started
-            per_step[arm] = _step_seconds(run)
-            per_run[arm] = setup + planned.steps * per_step[arm] + _evaluation_seconds(run, plan, planned)
-            run.log.close()
-            run.accelerator.free_memory()
-    total = sum(per_run[run.arm] for run in plan.runs) / len(devices)
-    return Costs(per_step, per_run, total, len(devices))
+        slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in plan.runs])
+        with _threads(slots[0].threads):
+            for arm in plan.study.arms:
+                planned = next(run for run in plan.runs if run.arm == arm)
+                started = time.perf_counter()
+                run = _ready(plan, planned, slots[0].device, Path(scratch))
+                setup = time.perf_counter() - started
+                per_step[arm] = _step_seconds(run)
+                per_run[arm] = setup + planned.steps * per_step[arm] + _evaluation_seconds(run, plan, planned)
+                run.log.close()
+                run.accelerator.free_memory()
+    total = _total_seconds([per_run[run.arm] for run in plan.runs], len(slots))
+    return Costs(per_step, per_run, total, len({slot.device for slot in slots}), len(slots))
+
+
+def _total_seconds(runs: Sequence[float], workers: int) -> float:
+    """How long runs take that are begun in this order, each by the first worker that is free."""
+    free_at = [0.0] * workers
+    for seconds in runs:
+        heapq.heapreplace(free_at, free_at[0] + seconds)
+    return max(free_at)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Measure with as many threads as a worker has."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _ready(plan: Plan, planned: PlannedRun, device: str, scratch: Path) -> TrainingRun:

@@ -44,11 +44,12 @@ class QuietMonitor:
 
 
 class PlainMonitor:
-    """A line when something ends, and now and then a sign of life."""
+    """A line when something ends, and now and then a sign of life of every run that is under way."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._count = self._total = 0
+        self._steps: dict[str, str] = {}
         self._printed_at = time.monotonic()
 
     def begin(self, study: str, runs: int, waiting: Mapping[str, int]) -> None:
@@ -56,9 +57,12 @@ class PlainMonitor:
         self._print(f"study {study}: {self._total} runs, {self._count} finished before")
 
     def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
-        if event == "progress" and values.get("steps") and time.monotonic() - self._printed_at > PLAIN_SECONDS:
-            self._print(f"  {run}: step {values['step']} of {values['steps']}")
+        if event == "progress" and values.get("steps"):
+            self._steps[run] = f"{run}: step {values['step']} of {values['steps']}"
+            if time.monotonic() - self._printed_at > PLAIN_SECONDS:
+                self._print(f"  {'; '.join(self._steps.values())}")
         elif event in ("ended", "refused"):
+            self._steps.pop(run, None)
             self._count += 1
             self._print(f"[{self._count}/{self._total}] {run}: {outcome_text(values)}")
 

@@ -10,6 +10,8 @@ from fairtune.analysis.results import LedgerRun
 from fairtune.ledger.environment import read_environment
 
 MOMENTARY = ("time", "load", "load_after")
+OWN_LOAD = 0.5
+"""What a study's own command adds to the load of its workers, which fill all cores."""
 
 
 def describe_machine(runs: list[LedgerRun]) -> Machine:
@@ -58,7 +60,7 @@ def _range(values: list[float | None]) -> tuple[float, float] | None:
 def _busy(name: str, environment: dict[str, Any]) -> str | None:
     """Why a run's times are in doubt: more waiting work than cores, or strangers on the GPU, when it began."""
     load, cores = _load(environment.get("load")), (environment.get("cores") or {}).get("logical")
-    if load is not None and cores and load > cores:
+    if load is not None and cores and load > cores + OWN_LOAD:
         return f"{name}: load average {load:.1f} on {cores} cores when it began"
     gpus = (environment.get("load") or {}).get("gpus") or []
     others = sum(int(gpu.get("other_processes") or 0) for gpu in gpus)

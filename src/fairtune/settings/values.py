@@ -35,7 +35,7 @@ MOST_ARMS, MOST_METHODS, MOST_RUNS = 1000, 32, 100_000
 MOST_CLASSES = 1000
 MOST_STEPS = 1_000_000_000
 """Also of examples, which are steps of one."""
-MOST_DEVICES = 64
+MOST_DEVICES, MOST_WORKERS, MOST_THREADS = 64, 1024, 1024
 AUTO = "auto"
 SHORTEST_INPUT, LONGEST_INPUT = 4, 1_000_000
 LARGEST_MARGIN, LARGEST_SHARE = 1e6, 1000
@@ -86,6 +86,12 @@ def _max_length(value: Any) -> Any:
     if (isinstance(value, str) and value == AUTO) or _bounded(value, SHORTEST_INPUT, LONGEST_INPUT):
         return value
     raise PydanticCustomError("max_length", "neither a number of tokens nor auto")
+
+
+def _workers(value: Any) -> Any:
+    if (isinstance(value, str) and value == AUTO) or _bounded(value, 1, MOST_WORKERS):
+        return value
+    raise PydanticCustomError("workers", "neither a number of workers nor auto")
 
 
 def _interval(value: Any) -> Any:
@@ -197,6 +203,13 @@ MaxLength = Annotated[
                 {"enum": [AUTO], "type": "string"},
             ]
         }
+    ),
+]
+Workers = Annotated[
+    Literal["auto"] | int,
+    PlainValidator(_workers),
+    WithJsonSchema(
+        {"anyOf": [{"enum": [AUTO], "type": "string"}, {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}]}
     ),
 ]
 Margin = Annotated[

@@ -86,7 +86,7 @@ def toy_source(model: Path, task: TaskFiles) -> dict[str, Any]:
         "task": task.as_study(),
         "model": str(model),
         "train": {"epochs": 2, "batch_size": 16, "lr": 1e-3, "max_length": 32, "evaluate": 9},
-        "execution": {"checkpoint_every": 4, "devices": "cpu"},
+        "execution": {"checkpoint_every": 4, "devices": "cpu", "workers": 1},
     }
 
 

@@ -36,7 +36,7 @@ class JobEvent:
 class Executor(Protocol):
     """Performs jobs somewhere, one after the other or side by side.
 
-    `LocalExecutor` starts one worker process per device. What another one needs, such as one for Slurm or Ray:
+    `LocalExecutor` starts worker processes, one per GPU or per core. What another one needs, such as one for Slurm or Ray:
 
     - A job is plain data: `Job.as_json()` may be written to a file or sent down a pipe, and `Job(**json)` is the same job in
       another process. It holds all that `perform_run` needs besides the data and the model, which each process finds in its

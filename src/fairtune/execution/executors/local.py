@@ -1,4 +1,4 @@
-"""The local executor: one warm worker process per device, fed with jobs in the plan's order."""
+"""The local executor: warm worker processes, one per GPU or per core, fed with jobs in the plan's order."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairtune.core.errors import LedgerError, Stopped
+from fairtune.core.machine import memory_kills
 from fairtune.execution.executors.base import ENDED, JobEvent
+from fairtune.execution.executors.slots import Slot, find_slots, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
-from fairtune.ledger.environment import gpus
 from fairtune.settings.sections import Execution
 
 Message = dict[str, Any]
@@ -32,33 +33,22 @@ END_SECONDS = 30.0
 """How long one may take to end that has nothing to save."""
 WAKE_SECONDS = 0.2
 """How long the main thread waits at a time: on Windows it hears of Ctrl-C only in between."""
+KILLED = -9
+"""The exit code of a process that SIGKILL ended, of which not every system has the name."""
 JOIN_SECONDS = 1.0
 """How long to wait for the reader of a worker that has ended: something it started, and left behind, may hold its pipe."""
 
 
-def find_devices(wanted: Sequence[str]) -> list[str]:
-    """The devices to use, `auto` resolved: every GPU there is, else Apple's, else the CPU."""
-    found: list[str] = []
-    for device in wanted:
-        if device == "auto":
-            devices = [f"cuda:{gpu['index']}" for gpu in gpus()]
-            apple = sys.platform == "darwin" and os.uname().machine == "arm64"
-            found += devices or (["mps"] if apple else ["cpu"])
-        else:
-            found.append("cuda:0" if device == "cuda" else device)
-    return list(dict.fromkeys(found))
-
-
 @dataclass
 class _Worker:
-    device: str
+    slot: Slot
     process: subprocess.Popen[bytes]
     inbox: queue.SimpleQueue[WorkerLine]
     job: Job | None = None
     reader: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = threading.Thread(target=self._read, name=f"fairtune-{self.device}", daemon=True)
+        self.reader = threading.Thread(target=self._read, name=f"fairtune-{self.slot.name}", daemon=True)
 
     def _read(self) -> None:
         """Pass on its lines, and None once it has ended; in a thread, since Windows cannot wait for several pipes at once."""
@@ -117,8 +107,8 @@ def _is_broken_pipe(error: OSError) -> bool:
 
 
 def make_local_executor(execution: Execution, home: Path) -> LocalExecutor:
-    """The executor of a study that names its devices; what the workers' libraries print goes to the study's folder."""
-    return LocalExecutor(find_devices(execution.devices), home / "logs")
+    """The executor of a study; what the workers' libraries print goes to the study's folder."""
+    return LocalExecutor(execution, home / "logs")
 
 
 class LocalExecutor:
@@ -128,19 +118,20 @@ class LocalExecutor:
         logs: folder for what the workers' libraries print.
     """
 
-    def __init__(self, devices: Sequence[str], logs: Path) -> None:
-        self._devices, self._logs = devices, logs
+    def __init__(self, execution: Execution, logs: Path) -> None:
+        self._execution, self._logs = execution, logs
         self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
+        self._memory_kills = memory_kills()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
-        for device in self._devices[: len(self._waiting)]:
-            self._start(device).give(self._waiting.popleft())
+        for slot in find_slots(self._execution, self._waiting):
+            self._start(slot).give(self._waiting.popleft())
         while any(worker.job for worker in self._workers):
             try:
                 worker, line = self._inbox.get(timeout=WAKE_SECONDS)
@@ -159,27 +150,27 @@ class LocalExecutor:
         finally:
             self._end_all()
 
-    def _start(self, device: str) -> _Worker:
-        with self._log(device) as log:
+    def _start(self, slot: Slot) -> _Worker:
+        with self._log(slot) as log:
             process = subprocess.Popen(
-                [*WORKER, device],
+                [*WORKER, slot.device, *([] if slot.threads is None else [str(slot.threads)])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=worker_environment(device),
+                env=worker_environment(slot.device, slot.threads),
                 # Ctrl-C reaches this process alone, which then asks the workers to stop; the second is Windows' way
                 start_new_session=True,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
-        worker = _Worker(device, process, self._inbox)
+        worker = _Worker(slot, process, self._inbox)
         self._workers.append(worker)
         worker.reader.start()
         return worker
 
-    def _log(self, device: str) -> IO[bytes]:
+    def _log(self, slot: Slot) -> IO[bytes]:
         try:
             self._logs.mkdir(parents=True, exist_ok=True)
-            return (self._logs / f"worker-{device.replace(':', '-')}.log").open("ab")
+            return (self._logs / f"worker-{slot.name}.log").open("ab")
         except OSError as error:
             raise LedgerError(
                 f"{self._logs}: the workers' log cannot be written ({error.strerror}); mend that or use another --runs."
@@ -199,16 +190,19 @@ class LocalExecutor:
             worker.give(self._waiting.popleft())
 
     def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
-        """A worker has ended. If it had a job, the job failed; another worker takes its place."""
+        """A worker has ended. If it had a job, the job failed; another worker takes its place, unless memory has no room for it."""
         self._workers.remove(worker)
         worker.reader.join()
         code = worker.process.wait()
         job = worker.job
         if job is None:
             return
-        yield JobEvent(job, ENDED, {"result": _record_death(job, code)})
-        if self._waiting:
-            self._start(worker.device).give(self._waiting.popleft())
+        before, self._memory_kills = self._memory_kills, memory_kills()
+        starved = code == KILLED and self._memory_kills > before
+        beside = sum(other.job is not None for other in self._workers)
+        yield JobEvent(job, ENDED, {"result": _record_death(job, code, starved, beside)})
+        if self._waiting and not (starved and beside):
+            self._start(worker.slot).give(self._waiting.popleft())
 
     def _stop_busy(self) -> None:
         """Ask every worker to save its state and end; kill what has not by the deadline, or on a second Ctrl-C."""
@@ -249,10 +243,22 @@ class LocalExecutor:
                     worker.process.wait(timeout=END_SECONDS)
 
 
-def _record_death(job: Job, code: int) -> dict[str, Any]:
-    """Record a run whose worker ended under it."""
-    if code == -9:  # SIGKILL, of which not every system has the name
-        reason = "the worker was killed (signal 9), most often because the machine ran out of memory; try a smaller batch_size"
+def _record_death(job: Job, code: int, starved: bool, beside: int) -> dict[str, Any]:
+    """Record a run whose worker ended under it.
+
+    Args:
+        starved: the system has counted a process that it ended for want of memory.
+        beside: how many other runs were under way.
+    """
+    if code == KILLED:
+        fewer = "run fewer side by side (`execution: {workers: 1}`), or " if beside else ""
+        smaller = "take a smaller batch_size with a larger accumulate"
+        if starved:
+            others = f" with {beside} other{'s' if beside > 1 else ''} at work" if beside else ""
+            reason = f"the machine ran out of memory{others}, so the system ended the worker; {fewer}{smaller}"
+        else:
+            seen = "the worker was killed (signal 9), most often because the machine ran out of memory"
+            reason = f"{seen}; then {fewer}{smaller}"
     elif code < 0:
         reason = f"the worker was ended by signal {-code} ({signal.Signals(-code).name})"
     else:
@@ -260,27 +266,3 @@ def _record_death(job: Job, code: int) -> dict[str, Any]:
     result = failed_result(job, reason, "killed")
     record_failure(job, result)
     return result
-
-
-def worker_environment(device: str) -> dict[str, str]:
-    """A worker's environment: one device, repeatable CUDA arithmetic, and memory that is reused rather than returned."""
-    environment = dict(os.environ)
-    defaults = {
-        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-        "TOKENIZERS_PARALLELISM": "true",
-        # glibc maps and unmaps every large tensor, so each step pays for fresh pages; keeping them saves 5-10 % of a CPU step
-        "MALLOC_MMAP_MAX_": "0",
-        "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-        "MALLOC_TOP_PAD_": str(64 << 20),
-    }
-    for name, value in defaults.items():
-        environment.setdefault(name, value)
-    if device.startswith("cuda:"):
-        environment["CUDA_VISIBLE_DEVICES"] = _visible(device.removeprefix("cuda:"))
-    return environment
-
-
-def _visible(index: str) -> str:
-    """The device's number as CUDA counts it, when only some devices are visible to this process."""
-    visible = [part for part in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if part]
-    return visible[int(index)] if int(index) < len(visible) else index

@@ -1,11 +1,13 @@
 """A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, reports what happens.
 
-Started as `python -m fairtune.execution.executors.worker DEVICE`. It lives for the whole study, so imports, the task's data and its
-tokens are paid once. What libraries print goes to standard error, never among the messages; what they read is nothing.
+Started as `python -m fairtune.execution.executors.worker DEVICE [THREADS]`. It lives for the whole study, so imports, the
+task's data and its tokens are paid once. What libraries print goes to standard error, never among the messages; what they read
+is nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -41,7 +43,7 @@ class _Stop:
 
 
 def main() -> None:
-    device = sys.argv[1]
+    device, threads = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None
     inbox, outbox = own_pipes()
     make_messages_printable()  # they go to the worker's log, which somebody will look at in a terminal
     messages = os.fdopen(outbox, "w", encoding="utf-8")
@@ -59,6 +61,8 @@ def main() -> None:
     jobs: queue.Queue[str | None] = queue.Queue()
     threading.Thread(target=_read, args=(inbox, jobs, stop), daemon=True).start()
     send("ready")
+    if threads is not None:
+        _use_threads(threads)
     while (line := _next(jobs, stop)) is not None:
         job = Job(**json.loads(line))
         send("started", run=job.name)
@@ -69,6 +73,15 @@ def main() -> None:
             return
         except FairtuneError as error:
             send("refused", run=job.name, reason=str(error))
+
+
+def _use_threads(threads: int) -> None:
+    """Have torch use so many, whatever libraries made of the environment: the last bits of a sum depend on it."""
+    import torch
+
+    torch.set_num_threads(threads)
+    with contextlib.suppress(RuntimeError):  # once they have worked it is too late, and no matter
+        torch.set_num_interop_threads(1)
 
 
 def _read(inbox: int, jobs: queue.Queue[str | None], stop: _Stop) -> None:
