@@ -198,3 +198,14 @@ def _usual(predicted: Classes, label: int) -> int:
     """The class that it was most often taken for."""
     found = Counter(int(one) for one in predicted if one != label)
     return max(sorted(found), key=lambda one: found[one]) if found else label
+
+
+MOST_ARMS = 4
+"""That are drawn."""
+
+
+def drawn_arms(section: MistakesSection) -> list[str]:
+    """The reference and the next arms."""
+    arms = [arm.arm for arm in section.arms]
+    first = [arm for arm in arms if arm == section.reference]
+    return (first + [arm for arm in arms if arm != section.reference])[:MOST_ARMS]
