@@ -57,7 +57,8 @@ def write_report(results: Results) -> dict[str, Path]:
             write_atomically(path, exporter.render(content).encode("utf-8", "replace"))
             written[exporter.name] = path
         for run in results.runs:
-            run_state(run.folder, remember=True)
+            if run.state.unnoted:
+                run_state(run.folder, remember=True)
     except OSError as error:
         raise LedgerError(
             f"{folder}: the report cannot be written ({error.strerror}); fix that and try again."
