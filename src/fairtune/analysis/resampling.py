@@ -26,7 +26,7 @@ DRAWS = 2000
 CHUNK = 200
 SEED = 20261115
 FEW_CELLS = 16
-"""Of a confusion matrix, up to which a matrix product counts fastest."""
+"""Of a confusion matrix, up to which a matrix product counts faster than sorting."""
 TOGETHER = 16
 """Seeds that are scored at once."""
 KEPT_BYTES = 2**26
@@ -91,13 +91,16 @@ class Classified:
         found, starts = np.unique(cells[order], return_index=True)
         return order, found, starts
 
+    @cached_property
+    def members(self) -> npt.NDArray[np.bool_]:
+        """Which examples are in which cell, [examples, cells]."""
+        cells = self.labels * self.classes + self.predicted
+        return np.asarray(cells[:, None] == np.arange(self.classes * self.classes))
+
     def totals(self, weights: Floats) -> Floats:
         order, found, starts = self._cells
         counts = np.zeros((len(weights), self.classes * self.classes))
-        if len(found) <= FEW_CELLS:  # counts are whole numbers: the same to the bit, and a product is faster
-            counts[:, found] = weights @ (self.labels * self.classes + self.predicted == found[:, None]).T.astype(float)
-        else:
-            counts[:, found] = np.add.reduceat(weights[:, order], starts, axis=1)
+        counts[:, found] = np.add.reduceat(weights[:, order], starts, axis=1)
         return counts.reshape(len(weights), self.classes, self.classes)
 
 
@@ -176,19 +179,28 @@ def bootstrap_variances(
     parts: dict[str, list[Floats]] = {name: [] for name in figures}
     for counts in chunks:
         weights = counts.astype(np.float64)
-        own, other = ([one.totals(weights) for one in side or ()] for side in (ours, theirs))
+        own, other = (list(_totals(side or (), weights)) for side in (ours, theirs))
         for name, score in figures.items():
-            found = _scores(score, own)
-            parts[name].append(found - _scores(score, other) if theirs is not None else found)
+            found = np.concatenate([score(totals) for totals in own])
+            if theirs is not None:
+                found = found - np.concatenate([score(totals) for totals in other])
+            parts[name].append(found)
     seeds = len(ours)
     chosen = generator.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=draws).T / (seeds - 1)
     return {name: _variance(np.concatenate(found, axis=1), chosen) for name, found in parts.items()}
 
 
-def _scores(score: Callable[[Floats], Floats], totals: Sequence[Floats]) -> Floats:
-    """A figure of each draw by seed, some seeds at a time: one at a time is slow, all at once may not fit."""
-    parts = (totals[first : first + TOGETHER] for first in range(0, len(totals), TOGETHER))
-    return np.concatenate([score(np.stack(part)) for part in parts])
+def _totals(side: Sequence[Scored], weights: Floats) -> Iterator[Floats]:
+    """The totals of each draw, [some seeds, draws, ...] at a time: one seed at a time is slow, all at once may not fit."""
+    for first in range(0, len(side), TOGETHER):
+        part = side[first : first + TOGETHER]
+        known = [one for one in part if isinstance(one, Classified) and one.classes**2 <= FEW_CELLS]
+        if len(known) < len(part) or len({one.classes for one in known}) > 1:
+            yield np.stack([one.totals(weights) for one in part])
+            continue
+        counts = weights @ np.concatenate([one.members for one in known], axis=1).astype(np.float64)
+        classes = known[0].classes  # counts are whole numbers, so that a product gives the same to the bit
+        yield np.ascontiguousarray(np.moveaxis(counts.reshape(len(weights), len(known), classes, classes), 1, 0))
 
 
 def _variance(by_seed: Floats, chosen: Floats) -> float:
