@@ -96,7 +96,8 @@ class Split:
 
     @cached_property
     def labels(self) -> Labels:
-        return _numbers(self.table.column("label")).copy()
+        found: Labels = _numbers(self.table.column("label")).copy()
+        return found
 
     @cached_property
     def exact(self) -> Hashes:
