@@ -9,6 +9,7 @@ from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 from transformers.models.bert import modeling_bert  # noqa: F401
 
 import fairtune.cli.app
+import fairtune.cli.run
 import fairtune.execution.executors.worker
 import fairtune.execution.run
 import fairtune.methods.bpsom.method

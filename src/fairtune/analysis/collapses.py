@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.ledger.predictions import Predictions, TextScores
@@ -94,5 +93,14 @@ def compare_rates(
         return Collapses(arm, seeds, len(runs), level=level)
     other = sum(is_collapsed(run, vocabulary) for run in others)
     table = [[len(seeds), len(runs) - len(seeds)], [other, len(others) - other]]
-    p = float(stats.fisher_exact(table)[1]) if runs else None
+    p = _fisher(table) if runs else None
     return Collapses(arm, seeds, len(runs), reference, other, len(others), p, level)
+
+
+def _fisher(table: list[list[int]]) -> float:
+    """The p of Fisher's exact test; nothing differs where nobody collapsed, and scipy need not be imported to say so."""
+    if table[0][0] == table[1][0] == 0:
+        return 1.0
+    from scipy.stats import fisher_exact
+
+    return float(fisher_exact(table)[1])

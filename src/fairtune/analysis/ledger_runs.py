@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
@@ -81,6 +82,11 @@ class LedgerRun:
                 f"{self.folder.path}: classifiers leave no figures of their last weights; only language models do."
             )
         return self.final
+
+    @cached_property
+    def environment(self) -> dict[str, Any] | None:
+        """What it ran on; None where that is not on record."""
+        return read_environment(self.folder)
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:

@@ -15,10 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import interpolate, special
+from scipy import special
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PchipInterpolator
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,11 +95,13 @@ def _spent(quantiles: Floats, share: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _quantiles_by_bound(looks: tuple[int, ...], most: int) -> interpolate.PchipInterpolator | None:
+def _quantiles_by_bound(looks: tuple[int, ...], most: int) -> PchipInterpolator | None:
     """The table by which levels are turned back into risks; nearly straight on the scale of quantiles."""
+    from scipy.interpolate import PchipInterpolator  # slow to import, and `plan` never looks twice
+
     bounds = _walk(looks, most, GRID).bounds
     known = bounds < FARTHEST  # beyond that nothing was followed; such a p counts as the smallest that was
-    return interpolate.PchipInterpolator(bounds[known], np.array(GRID)[known]) if known.sum() > 1 else None
+    return PchipInterpolator(bounds[known], np.array(GRID)[known]) if known.sum() > 1 else None
 
 
 def _checked(looks: Sequence[int], most: int) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ class Answers:
 
 def read_answers(runs: Sequence[LedgerRun], split: str) -> Answers | None:
     """The answers of some runs; None where none scored the split, or not all the same examples of it."""
-    found = [read_predictions(run.folder.predictions, split) for run in runs]
+    found = [run.test if split == "test" else read_predictions(run.folder.predictions, split) for run in runs]
     scored = [one for one in found if isinstance(one, Predictions)]
     if not scored or len(scored) < len(found) or not scored[0].ids or len({one.ids for one in scored}) > 1:
         return None

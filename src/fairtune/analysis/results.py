@@ -83,8 +83,21 @@ class Results:
         return register(
             self.plan,
             read_plans(self.folder),
-            (_known_run(folder) for folder in run_folders(self.folder) if folder.result.is_file()),
+            (self._known_run(folder) for folder in run_folders(self.folder) if folder.result.is_file()),
         )
+
+    def _known_run(self, folder: RunFolder) -> KnownRun:
+        """A run folder's own account of when it ended, and under which plan it was made."""
+        planned = self._planned.get((folder.arm, folder.seed))
+        state = run_state(folder) if planned is None or planned.status == WAITING else planned.state
+        ended, named = state.result.get("time"), (read_json(folder.plan) or {}).get("plan")
+        return KnownRun(
+            folder.arm, folder.seed, ended if isinstance(ended, int | float) else None, str(named) if named else None
+        )
+
+    @cached_property
+    def _planned(self) -> dict[tuple[str, int], LedgerRun]:
+        return {(run.arm, run.seed): run for run in self.runs}
 
     @cached_property
     def runs(self) -> list[LedgerRun]:
@@ -98,10 +111,9 @@ class Results:
     @cached_property
     def exclusions(self) -> list[str]:
         """Runs that are on disk but not counted, with the reason: damaged ones, and those that the newest plan does not have."""
-        planned = {(run.arm, run.seed): run for run in self.runs}
         found = []
         for folder in run_folders(self.folder):
-            run = planned.get((folder.arm, folder.seed))
+            run = self._planned.get((folder.arm, folder.seed))
             if run is not None and run.status == DAMAGED:
                 found.append(f"{folder.name}: {run.problem}; move its folder away and run the study again")
             elif (run is None or run.status == WAITING) and run_state(folder).status != WAITING:
@@ -114,7 +126,15 @@ class Results:
         return {f"{r.arm}/seed-{r.seed}": str(r.result.get("reason")) for r in self.runs if r.status == "failed"}
 
     def finished(self, arm: str) -> list[LedgerRun]:
-        return [run for run in self.runs if run.arm == arm and run.status == "finished"]
+        return list(self._finished.get(arm, ()))
+
+    @cached_property
+    def _finished(self) -> dict[str, list[LedgerRun]]:
+        found: dict[str, list[LedgerRun]] = {}
+        for run in self.runs:
+            if run.status == "finished":
+                found.setdefault(run.arm, []).append(run)
+        return found
 
     def summary(
         self,
@@ -303,16 +323,6 @@ class Results:
     def __repr__(self) -> str:
         done = sum(run.status == "finished" for run in self.runs)
         return f"<Results of study '{self.study}': {len(self.arms)} arms, {done} of {len(self.runs)} runs finished>"
-
-
-def _known_run(folder: RunFolder) -> KnownRun:
-    """A run folder's own account of when it ended, and under which plan it was made."""
-    state, plan = run_state(folder), read_json(folder.plan) or {}
-    ended = state.result.get("time")
-    named = plan.get("plan")
-    return KnownRun(
-        folder.arm, folder.seed, ended if isinstance(ended, int | float) else None, str(named) if named else None
-    )
 
 
 def load_results(runs: str | Path, study: str) -> Results:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from fairtune.analysis.resampling import Scored, bootstrap_variance
 from fairtune.settings.metrics import METRICS, title_of
@@ -221,13 +221,13 @@ def freedom(n: int, seed_variance: float, total_variance: float, most: float = m
 
 @lru_cache(maxsize=256)  # a report asks for the same few again and again
 def _quantile(confidence: float, df: float) -> float:
-    return float(stats.t.ppf(0.5 + confidence / 2, df))
+    return float(special.stdtrit(df, 0.5 + confidence / 2))
 
 
 def _upper_tail(distance: float, variance: float, df: float) -> float:
     if variance <= 0:
         return 0.0 if distance > 0 else 0.5 if distance == 0 else 1.0
-    return float(stats.t.sf(distance / math.sqrt(variance), df))
+    return float(special.stdtr(df, -distance / math.sqrt(variance)))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -1,4 +1,4 @@
-"""What all verbs share: their options, how they answer, how they fail, and how they refuse words that they do not know."""
+"""What all verbs share: their options, how they answer, and how they fail."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
 import typer
-from typer.core import TyperGroup
 
 from fairtune.core.console import Console
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.files import finite
 from fairtune.core.printable import LINES, printable, printable_json
-from fairtune.study.cautions import RefusedPlan
-from fairtune.study.problems import StudyError
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 P = ParamSpec("P")
@@ -61,8 +57,7 @@ def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
             verb(*args, **kwargs)
         except FairtuneError as error:
             if kwargs.get("as_json"):
-                problems = error.as_json() if isinstance(error, StudyError | RefusedPlan) else []
-                print_json({"error": str(error), "problems": problems})
+                print_json({"error": str(error), "problems": error.as_json()})
             for line in printable(str(error), LINES).splitlines():
                 print_note(f"fairtune: {line}")
             raise typer.Exit(WRONG_INPUT) from None
@@ -72,29 +67,3 @@ def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
-
-
-class Verbs(TyperGroup):
-    """All verbs. A file whose name is a code may be given by a `*` that nobody looked at."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _printable_refusals():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _printable_refusals():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _printable_refusals() -> Iterator[None]:
-    try:
-        yield
-    except _usage_error() as error:
-        error.message = printable(str(error.message), LINES)
-        raise
-
-
-def _usage_error() -> Any:
-    """What all refusals are; typer exports one of its subclasses only."""
-    return typer.BadParameter.__base__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 import warnings
@@ -19,11 +20,12 @@ from fairtune.cli.command import (
     print_note,
     report_errors,
 )
-from fairtune.cli.options import read_methods
 from fairtune.core.errors import FairtuneError
 from fairtune.core.threads import wait_asleep
-from fairtune.study.problems import Problem, StudyError
-from fairtune.study.yaml_tree import YamlProblem, parse_yaml
+from fairtune.tasks.reading.files import require_file
+from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.reading.shards import shards
 
 if TYPE_CHECKING:
     from fairtune.classifier.labelled import Labelled
@@ -142,6 +144,13 @@ def train(
     The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far.
     """
     wait_asleep()  # before anything imports torch
+    texts = [text] if pair is None else [text, pair]
+    files = [data, test, None if validation is None or _number(validation) is not None else Path(validation)]
+    for file in filter(None, files):
+        _check_header(file, [*texts, label])
+
+    from fairtune.cli.options import read_methods
+
     methods = [use.as_json() for use in read_methods([_as_yaml(option) for option in method or []])]
     fields = _fields(settings or [])
     if patience is not None:
@@ -160,7 +169,6 @@ def train(
     from fairtune.cli.train_summary import facts_of, show_summary
 
     require_free(out.expanduser().resolve())  # before the work, not after it
-    texts = [text] if pair is None else [text, pair]
     rows = read_labelled(data, texts, label)
     tested = None if test is None else read_labelled(test, texts, label).with_labels_of(rows)
     if validation is not None:
@@ -183,9 +191,22 @@ def train(
         raise typer.Exit(INTERRUPTED)
 
 
+def _check_header(path: Path, columns: Sequence[str]) -> None:
+    """Refuse a file that lacks a column, before seconds go into importing what would train on it.
+
+    Raises:
+        DataError: it is not there, its first rows cannot be read, or they lack a column.
+    """
+    require_file(path)
+    for file in shards(path)[:1]:  # each is read in a moment, all of them by those who need their rows
+        for rows in itertools.islice(RowReader(str(file)), 1):
+            check_columns(rows.where, rows.columns, columns)
+
+
 def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier, list[str], float]:
     """A classifier, also where Ctrl-C ended its training; what there is to know of it; and the seconds that it took."""
     from fairtune.classifier.text_classifier import TextClassifier
+    from fairtune.study.problems import Problem, StudyError
 
     classifier = TextClassifier(**parameters)
     began = time.perf_counter()
@@ -216,6 +237,8 @@ def _fields(settings: Sequence[str]) -> dict[str, Any]:
     Raises:
         FairtuneError: one is not KEY=VALUE.
     """
+    from fairtune.study.yaml_tree import YamlProblem, parse_yaml
+
     found: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for setting in settings:

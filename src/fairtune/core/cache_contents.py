@@ -15,7 +15,7 @@ from fairtune.core.files import ASIDE
 from fairtune.core.folders import remove_folder
 from fairtune.core.locks import try_lock
 
-AREAS = ("blocks", "cards", "contents", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
+AREAS = ("blocks", "cards", "contents", "figures", "lengths", "rows", "suited", "tasks", "tokenizer", "tokens")
 """Areas of the cache, each a folder. Nothing else is looked at, whatever folder a user has named as the cache."""
 OURS = re.compile(rf"[0-9a-f]{{32}}(\.json)?|\.(?P<building>[0-9a-f]{{32}})\.[0-9a-f]{{16}}{re.escape(ASIDE)}")
 

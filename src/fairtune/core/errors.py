@@ -10,6 +10,10 @@ from typing import Any
 class FairtuneError(Exception):
     """A mistake in what the user gave; the command line prints it and exits with code 2."""
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Its problems one by one, where it has several."""
+        return []
+
 
 class DataError(FairtuneError):
     """A task's data is missing, unreadable or unfit."""

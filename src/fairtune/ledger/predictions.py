@@ -5,6 +5,7 @@ A classifier leaves id, label and scores of every example; a language model leav
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,12 +102,37 @@ def read_predictions(path: Path, split: str) -> Predictions | TextScores:
 
 
 def _classified(table: Any) -> Predictions:
-    scores = np.stack(table["scores"].to_numpy(zero_copy_only=False)) if len(table) else np.zeros((0, 0))
-    return Predictions(
-        tuple(table["id"].to_pylist()), table["label"].to_numpy().astype(np.int64), scores.astype(np.float32)
-    )
+    return Predictions(_ids(table), table["label"].to_numpy().astype(np.int64), _rows(table["scores"]))
+
+
+def _rows(column: Any) -> npt.NDArray[np.float32]:
+    """Lists of one length as rows."""
+    if not len(column):
+        return np.zeros((0, 0), dtype=np.float32)
+    lists = column.cast(pa.list_(pa.float32())).combine_chunks()
+    values, starts = lists.flatten(), lists.offsets.to_numpy()
+    lengths = np.diff(starts)
+    if column.null_count or values.null_count or (lengths != lengths[0]).any():
+        raise ValueError("rows of scores differ in length")
+    return np.asarray(values.to_numpy(), dtype=np.float32).reshape(len(lists), lengths[0])
+
+
+_known_ids: dict[bytes, tuple[str, ...]] = {}
+"""The newest tuple: runs of a study scored the same examples, whose names are made and held once."""
+
+
+def _ids(table: Any) -> tuple[str, ...]:
+    """The names of examples."""
+    content = pa.BufferOutputStream()
+    with pa.ipc.new_stream(content, (named := table.select(["id"]).combine_chunks()).schema) as stream:
+        stream.write_table(named)
+    key = hashlib.sha256(content.getvalue()).digest()
+    if key not in _known_ids:
+        _known_ids.clear()
+        _known_ids[key] = tuple(table["id"].to_pylist())
+    return _known_ids[key]
 
 
 def _texts(table: Any) -> TextScores:
     counts = {name: table[name].to_numpy().astype(np.int64) for name in COUNTS}
-    return TextScores(tuple(table["id"].to_pylist()), table["nll"].to_numpy().astype(np.float64), **counts)
+    return TextScores(_ids(table), table["nll"].to_numpy().astype(np.float64), **counts)

@@ -59,11 +59,13 @@ class RunState:
     Args:
         result: what its result.json says, of a run that finished or failed.
         problem: what is wrong with a damaged run, in words that follow its name and a colon.
+        unnoted: files of a finished run had to be read, since their sizes and times were not noted.
     """
 
     status: str
     result: dict[str, Any] = field(default_factory=dict)
     problem: str | None = None
+    unnoted: bool = field(default=False, compare=False)
 
 
 def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
@@ -159,12 +161,29 @@ def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -
         return RunState(DAMAGED, problem="result.json is that of a run with other settings than plan.json's")
     if result.get("status") == FAILED and not folder.manifest.exists():
         return RunState(FAILED, result)
-    problem = _change(folder, result, thorough, remember)
-    return RunState(FINISHED, result) if problem is None else RunState(DAMAGED, problem=problem)
+    return _closed_state(folder, result, thorough, remember)
 
 
-def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember: bool) -> str | None:
-    """What is not as it was when the run was closed."""
+def _closed_state(folder: RunFolder, result: dict[str, Any], thorough: bool, remember: bool) -> RunState:
+    """Finished, or damaged by what is not as it was when the run was closed."""
+    sums = _sums(folder, result)
+    if isinstance(sums, str):
+        return RunState(DAMAGED, problem=sums)
+    known = {} if thorough else (read_json(folder.path / CHECKED) or {})
+    present = [*_recorded(folder), folder.result.name]
+    stats = {name: stat_of(folder.path / name) for name in present}
+    change = first_change(folder.path, sums, present, lambda name: known.get(name) == stats[name])
+    if change is not None:
+        return RunState(DAMAGED, problem=f"{change.name} {CHANGES[change.how]}")
+    new = any(known.get(name) != stat for name, stat in stats.items())
+    if new and remember and time.time() - max(stat[2] for stat in stats.values()) / 1e9 > RACY:
+        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
+            _remember(folder, stats)
+    return RunState(FINISHED, result, unnoted=new)
+
+
+def _sums(folder: RunFolder, result: dict[str, Any]) -> dict[str, str] | str:
+    """What the files of a closed run were, or what is wrong with its manifest."""
     try:
         manifest = read_sealed(folder.manifest)
     except FileNotFoundError:
@@ -176,17 +195,7 @@ def _change(folder: RunFolder, result: dict[str, Any], thorough: bool, remember:
         return f"manifest.json has version {manifest.get('version')}, which this fairtune does not know"
     if manifest.get("key") != result["key"] or folder.result.name not in sums or result.get("status") != FINISHED:
         return "manifest.json is not that of this run"
-    known = {} if thorough else (read_json(folder.path / CHECKED) or {})
-    present = [*_recorded(folder), folder.result.name]
-    stats = {name: stat_of(folder.path / name) for name in present}
-    change = first_change(folder.path, sums, present, lambda name: known.get(name) == stats[name])
-    if change is not None:
-        return f"{change.name} {CHANGES[change.how]}"
-    new = any(known.get(name) != stat for name, stat in stats.items())
-    if new and remember and time.time() - max(stat[2] for stat in stats.values()) / 1e9 > RACY:
-        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
-            _remember(folder, stats)
-    return None
+    return sums
 
 
 def _recorded(folder: RunFolder) -> Iterator[str]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.results import LedgerRun
-from fairtune.ledger.environment import read_environment
 
 MOMENTARY = ("time", "load", "load_after")
 OWN_LOAD = 0.5
@@ -16,7 +15,7 @@ OWN_LOAD = 0.5
 
 def describe_machine(runs: list[LedgerRun]) -> Machine:
     """One description where all runs agree, the differences in words where they do not."""
-    found = [(f"{run.arm}/seed-{run.seed}", read_environment(run.folder)) for run in runs if run.begun]
+    found = [(f"{run.arm}/seed-{run.seed}", run.environment) for run in runs if run.begun]
     captured = {name: environment for name, environment in found if environment is not None}
     flat = [_flat(environment) for environment in captured.values()]
     names = list(dict.fromkeys(name for facts in flat for name in facts))

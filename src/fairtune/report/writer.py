@@ -60,7 +60,8 @@ def write_report(results: Results) -> dict[str, Path]:
             written[exporter.name] = path
         write_json(results.folder / TIMING, _timing(results))
         for run in results.runs:
-            run_state(run.folder, remember=True)
+            if run.state.unnoted:
+                run_state(run.folder, remember=True)
     except OSError as error:
         raise LedgerError(
             f"{folder}: the report cannot be written ({error.strerror}); fix that and try again."

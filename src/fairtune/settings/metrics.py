@@ -15,7 +15,6 @@ Counts = npt.NDArray[np.int64]
 
 
 Formula = Callable[[Floats], Floats]
-PointFormula = Callable[[Counts, Counts, int], float]
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,6 @@ class Metric:
         shown: a share in percent, a coefficient times 100, or the plain number.
         from_totals: the figure of each draw, from confusion counts [..., true class, predicted class] or from sums of
             documents [..., (nll, tokens, bytes, words, correct)].
-        from_predictions: the figure from labels, predicted classes and the number of classes; `from_totals` where there is none.
         two_classes: whether it is for two classes only.
         unit: what a plain number counts, where its title does not say.
         of_tokens: whether another tokenizer of the same text changes it.
@@ -43,7 +41,6 @@ class Metric:
     lower_is_better: bool
     shown: Literal["percent", "x100", "plain"]
     from_totals: Formula
-    from_predictions: PointFormula | None = None
     two_classes: bool = False
     unit: str = ""
     of_tokens: bool = False
@@ -61,8 +58,7 @@ class Metric:
         return classes == 2 or not self.two_classes
 
     def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
-        if self.from_predictions is not None:
-            return float(self.from_predictions(labels, predicted, classes))
+        """The figure of labels and predicted classes: bit for bit scikit-learn's, which would take seconds to import."""
         counts = np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
         return float(self.from_totals(counts.astype(np.float64)))
 
@@ -114,48 +110,23 @@ def _mcc(counts: Floats) -> Floats:
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
 
 
-# Values of runs are scikit-learn's, which is slow to import and not needed for the facts.
-def _sklearn_accuracy(labels: Counts, predicted: Counts, _: int) -> float:
-    from sklearn.metrics import accuracy_score
-
-    return float(accuracy_score(labels, predicted))
-
-
-def _sklearn_macro_f1(labels: Counts, predicted: Counts, classes: int) -> float:
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(labels, predicted, labels=np.arange(classes), average="macro", zero_division=0))
-
-
-def _sklearn_f1(labels: Counts, predicted: Counts, _: int) -> float:
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(labels, predicted, pos_label=1, average="binary", zero_division=0))
-
-
-def _sklearn_mcc(labels: Counts, predicted: Counts, _: int) -> float:
-    from sklearn.metrics import matthews_corrcoef
-
-    return float(matthews_corrcoef(labels, predicted))
-
-
 METRICS: dict[str, Metric] = {
     "accuracy": Metric(
         "accuracy", "classify", lower_is_better=False, shown="percent",
-        from_totals=_accuracy, from_predictions=_sklearn_accuracy, hub_name="accuracy",
+        from_totals=_accuracy, hub_name="accuracy",
     ),
     "macro_f1": Metric(
         "macro-F1", "classify", lower_is_better=False, shown="percent",
-        from_totals=lambda counts: np.asarray(_f1_by_class(counts).mean(axis=-1)), from_predictions=_sklearn_macro_f1,
+        from_totals=lambda counts: np.asarray(_f1_by_class(counts).mean(axis=-1)),
         hub_name="f1",
     ),
     "f1": Metric(
         "F1", "classify", lower_is_better=False, shown="percent", two_classes=True,
-        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), from_predictions=_sklearn_f1, hub_name="f1",
+        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), hub_name="f1",
     ),
     "mcc": Metric(
         "MCC", "classify", lower_is_better=False, shown="x100",
-        from_totals=_mcc, from_predictions=_sklearn_mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0),
+        from_totals=_mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0),
     ),
     "perplexity": Metric(
         "perplexity", "language_model", lower_is_better=True, shown="plain", unit="per token", of_tokens=True,

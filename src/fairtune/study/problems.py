@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from pydantic_core import ErrorDetails
 
@@ -45,7 +46,7 @@ class StudyError(FairtuneError):
         self.problems = problems
         super().__init__("\n".join(str(p) for p in problems))
 
-    def as_json(self) -> list[dict[str, str]]:
+    def as_json(self) -> list[dict[str, Any]]:
         return [asdict(p) for p in self.problems]
 
 

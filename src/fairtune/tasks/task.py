@@ -96,7 +96,8 @@ class Split:
 
     @cached_property
     def labels(self) -> Labels:
-        return self.table.column("label").to_numpy().copy()  # type: ignore[no-any-return]
+        found: Labels = _numbers(self.table.column("label")).copy()
+        return found
 
     @cached_property
     def exact(self) -> Hashes:
@@ -111,7 +112,7 @@ class Split:
     @cached_property
     def _hashes(self) -> tuple[Hashes, Hashes]:
         if "exact" in self.table.column_names:
-            return self.table.column("exact").to_numpy(), self.table.column("normal").to_numpy()
+            return _numbers(self.table.column("exact")), _numbers(self.table.column("normal"))
         return exact_and_normal(self.texts)
 
     @property
@@ -200,6 +201,11 @@ class Task:
         rows = {name: len(split) for name, split in self.splits.items()}
         hashes = {name: split.identity for name, split in self.splits.items()}
         return TaskFacts(self.name, self.kind, self.metric, self.labels, rows, self.source, self.fingerprint, hashes)
+
+
+def _numbers(column: Any) -> Any:
+    """The numbers of a column, none of them missing; Arrow's own way to numpy would import pandas first."""
+    return np.from_dlpack(column.combine_chunks())
 
 
 def unit_hash(text: str) -> float:

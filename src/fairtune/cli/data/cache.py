@@ -23,6 +23,7 @@ DESCRIPTIONS = {
     "blocks": "text for language models as tokens",
     "cards": "data cards",
     "contents": "hashes of files",
+    "figures": "figures of reports",
     "lengths": "lengths of examples in tokens",
     "rows": "numbers of rows in files",
     "suited": "what architectures can do",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ from fairtune.methods.peft.library import (
     library_adapter_types,
     library_folder,
 )
+from fairtune.methods.peft.rehearsal import is_taken
 from fairtune.settings.values import LARGEST_SEED, LONGEST_TEXT, MOST_STEPS
 
 UNFIT_ADAPTER_TYPES = {
@@ -197,7 +199,10 @@ def _problem(adapter_type: AdapterType, fields: Mapping[str, AdapterField], name
 
 
 def _complaint(adapter_type: AdapterType, settings: Mapping[str, Any]) -> str | None:
-    """The first line of what the library itself says against the settings."""
+    """The first line of what the library itself says against the settings; imported only where it may have something to say."""
+    folder = library_folder()
+    if "peft" not in sys.modules and folder and is_taken(folder, adapter_type.name, adapter_type.config, settings):
+        return None
     try:
         library_config(adapter_type.name, settings)
     except Exception as error:

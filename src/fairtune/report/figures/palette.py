@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.colors import to_rgb
 
 from fairtune.analysis.verdicts import (
     BETTER,
@@ -53,9 +52,18 @@ Colours = npt.NDArray[np.float64]
 def class_colours(classes: int) -> Colours:
     """One colour per class, [classes, 3]; from the eighth on they come again, darker, and letters tell them apart."""
     rounds = np.arange(classes) // len(CLASSES)
-    colours = np.array([to_rgb(CLASSES[place % len(CLASSES)]) for place in range(classes)])
+    colours = np.array([_rgb(CLASSES[place % len(CLASSES)]) for place in range(classes)])
     darker: Colours = colours * (DARKER**rounds)[:, None]
     return darker
+
+
+def hexadecimal(colour: npt.NDArray[np.floating]) -> str:
+    """A colour as pages write it."""
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colour.tolist())
+
+
+def _rgb(colour: str) -> tuple[float, ...]:
+    return tuple(int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
 
 
 def class_letters(classes: Sequence[str]) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any
 from markupsafe import Markup
 
 from fairtune.report.content import Evidence, ReportContent
+from fairtune.report.figures.kept import kept_figure
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.curves.figure import Curve, curves_svg, learning_curve
+from fairtune.report.sections.curves.content import Curve, learning_curve
 
 Curves = tuple[Curve, ...]
 
@@ -24,7 +25,8 @@ def gather(evidence: Evidence) -> Curves:
 
 def names(curves: Curves, report: ReportContent) -> dict[str, Any]:
     drawn = any(curve.loss or curve.score for curve in curves)
-    return {"figure": Markup(curves_svg(report.header, report.rows, curves)) if drawn else None}
+    given = (report.header, report.rows, curves)
+    return {"figure": Markup(kept_figure("curves.figure:curves_svg", *given)) if drawn else None}
 
 
 SECTION = ReportSection(__name__, gather, names=names)

@@ -1,45 +1,23 @@
-"""Learning curves: from a run's event lines to the figure of validation score and training loss over steps."""
+"""The figure of validation score and training loss over steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from fairtune.analysis.results import LedgerRun
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
+from fairtune.report.sections.curves.content import Curve, Points
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
-POINTS = 25
-"""Points of a smoothed loss curve, whatever the number of steps."""
-
-
-def learning_curve(run: LedgerRun, metric: str, planned_steps: int) -> Curve:
-    """Training loss smoothed over equal stretches of steps, and the validation score of each evaluation."""
-    losses = [(int(e["step"]), e.get("loss")) for e in run.events if e.get("event") == "step"]
-    stretch = max(1, math.ceil(planned_steps / POINTS))
-    scores = [
-        (int(e["step"]), float(e[metric]))
-        for e in run.events
-        if e.get("event") == "evaluation" and e.get("split") == "validation" and e.get(metric) is not None
-    ]
-    return Curve(run.arm, run.seed, run.status, _smoothed(losses, stretch), tuple(scores))
-
-
-def _smoothed(points: list[tuple[int, float | None]], stretch: int) -> tuple[tuple[int, float], ...]:
-    """Means over stretches of so many steps, each placed at its stretch's last step."""
-    stretches: dict[int, list[float]] = {}
-    for step, value in points:
-        if value is not None:
-            stretches.setdefault(math.ceil(step / stretch) * stretch, []).append(float(value))
-    return tuple((step, sum(values) / len(values)) for step, values in sorted(stretches.items()))
+LARGEST = 30.0
+"""A target loss beyond any that a plot could show."""
 
 
 def mean_curve(curves: list[tuple[tuple[int, float], ...]]) -> tuple[tuple[int, float], ...]:
@@ -49,27 +27,6 @@ def mean_curve(curves: list[tuple[tuple[int, float], ...]]) -> tuple[tuple[int, 
     by_step = [dict(curve) for curve in curves]
     shared = sorted(set.intersection(*(set(curve) for curve in by_step)))
     return tuple((step, sum(curve[step] for curve in by_step) / len(by_step)) for step in shared)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Points of one run over its optimizer steps.
-
-    Args:
-        loss: training loss, each point the mean over the steps since the point before.
-        score: the study's metric on the validation split.
-    """
-
-    arm: str
-    seed: int
-    status: str
-    loss: tuple[tuple[int, float], ...]
-    score: tuple[tuple[int, float], ...]
-
-
-Points = tuple[tuple[int, float], ...]
-LARGEST = 30.0
-"""A target loss beyond any that a plot could show."""
 
 
 def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve]) -> str:

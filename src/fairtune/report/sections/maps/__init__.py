@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from markupsafe import Markup
+
 from fairtune.core.markdown import (
     code,
     heading,
@@ -14,6 +16,7 @@ from fairtune.core.markdown import (
 )
 from fairtune.core.numbers import DASH
 from fairtune.report.content import ReportContent
+from fairtune.report.figures.kept import kept_figure
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.maps.content import (
     REPORT_COLUMNS,
@@ -23,7 +26,6 @@ from fairtune.report.sections.maps.content import (
     read_map_section,
     shown_text,
 )
-from fairtune.report.sections.maps.pictures import map_figures
 
 
 def markdown(maps: MapsSection, report: ReportContent) -> Iterator[str]:
@@ -54,8 +56,10 @@ def _cell(arm: ArmMaps, column: MapColumn) -> str:
 
 
 def names(maps: MapsSection, report: ReportContent) -> dict[str, Any]:
+    drawn = kept_figure("maps.pictures:map_texts", maps, report.header.metric)
+    safe = {name: Markup(drawn[name]) if drawn[name] else None for name in ("use", "pruning")}  # of our own making
     return {
-        "figures": map_figures(maps, report.header.metric),
+        "figures": {**drawn, **safe},
         "table_columns": REPORT_COLUMNS,
         "shown_text": shown_text,
     }

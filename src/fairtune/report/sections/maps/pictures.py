@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -140,6 +141,11 @@ def map_figures(section: MapsSection, metric: str) -> MapFigures:
     with drawing(ink="black", page="white"):
         arms = {arm.arm: _pictures(arm.arm, arm.shown) for arm in section.arms if arm.shown is not None}
     return MapFigures(Markup(use), pruning, arms)
+
+
+def map_texts(section: MapsSection, metric: str) -> dict[str, Any]:
+    """The same as plain data, which can be kept."""
+    return asdict(map_figures(section, metric))
 
 
 def _pictures(arm: str, shown: ShownMaps) -> ArmPictures:

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from fairtune.core.markdown import heading
 from fairtune.report.content import ReportContent
+from fairtune.report.figures.kept import kept_figure
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.mistakes import words
-from fairtune.report.sections.mistakes.content import MistakesSection, read_mistakes
-from fairtune.report.sections.mistakes.figure import drawn_arms, groups_svg
+from fairtune.report.sections.mistakes.content import MistakesSection, drawn_arms, read_mistakes
 
 
 def markdown(mistakes: MistakesSection, report: ReportContent) -> Iterator[str]:
@@ -25,7 +25,7 @@ def names(mistakes: MistakesSection, _: ReportContent) -> dict[str, Any]:
         words.mistakes_intro, words.mistake_heads, words.mistake_cells, words.groups_text, words.example_text,
         words.hard_list, words.arm_lists, words.matrix, drawn_arms,
     )  # fmt: skip
-    drawn = groups_svg(mistakes)
+    drawn = kept_figure("mistakes.figure:groups_svg", mistakes)
     return {show.__name__: show for show in called} | {"figure": Markup(drawn) if drawn else None}
 
 

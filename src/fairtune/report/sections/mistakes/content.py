@@ -108,8 +108,11 @@ def read_mistakes(results: Results) -> MistakesSection | None:
     hard = _plainest(everyone, everyone.share_right < 0.5, 1 - everyone.share_right, labels, texts)
     confidence, kinds = results.confidence, None
     for split in ("test", "validation"):
+        examples = texts.of(split)
+        if kinds is not None or examples is None or all(kind is None for kind in examples.kinds):
+            continue  # nothing is read for nothing
         scored = {arm: found for arm in answers if (found := _answers(results, arm, split)) is not None}
-        kinds = kinds or by_kind(scored, texts.of(split), split, confidence)
+        kinds = by_kind(scored, examples, split, confidence)
     lengths = by_length(answers, texts.of("test"), "test", confidence)
     return MistakesSection(
         labels=labels,
@@ -198,3 +201,14 @@ def _usual(predicted: Classes, label: int) -> int:
     """The class that it was most often taken for."""
     found = Counter(int(one) for one in predicted if one != label)
     return max(sorted(found), key=lambda one: found[one]) if found else label
+
+
+MOST_ARMS = 4
+"""That are drawn."""
+
+
+def drawn_arms(section: MistakesSection) -> list[str]:
+    """The reference and the next arms."""
+    arms = [arm.arm for arm in section.arms]
+    first = [arm for arm in arms if arm == section.reference]
+    return (first + [arm for arm in arms if arm != section.reference])[:MOST_ARMS]

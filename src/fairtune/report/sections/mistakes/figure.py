@@ -6,11 +6,10 @@ from matplotlib.axes import Axes
 
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
-from fairtune.report.sections.mistakes.content import MistakesSection
+from fairtune.report.sections.mistakes.content import MistakesSection, drawn_arms
 from fairtune.report.sections.mistakes.examples import Groups
 from fairtune.report.sections.start.figure import MARKS
 
-MOST_ARMS = 4
 ROW_INCHES, GROUP_GAP_INCHES = 0.1, 0.09
 """The height of an arm's row in a group, and the gap between groups."""
 Panel = tuple[Groups, str]
@@ -39,13 +38,6 @@ def groups_svg(section: MistakesSection) -> str | None:
         handles = found[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(arms), frameon=False, labelcolor=INK)
         return svg_text(figure, "groups", "Right answers by kind and by length, for some arms")
-
-
-def drawn_arms(section: MistakesSection) -> list[str]:
-    """The reference and the next arms."""
-    arms = [arm.arm for arm in section.arms]
-    first = [arm for arm in arms if arm == section.reference]
-    return (first + [arm for arm in arms if arm != section.reference])[:MOST_ARMS]
 
 
 def _draw(axes: Axes, groups: Groups, arms: list[str], places: dict[str, int]) -> None:

@@ -9,10 +9,12 @@ from markupsafe import Markup
 
 from fairtune.core.markdown import heading, items, plain
 from fairtune.report.content import ReportContent
+from fairtune.report.figures.kept import kept_figure
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.representation import content
 from fairtune.report.sections.representation.content import RepresentationSection
-from fairtune.report.sections.representation.figure import cloud_svg
+
+CLOUD = "representation.figure:cloud_svg"
 
 
 def markdown(found: RepresentationSection, _: ReportContent) -> Iterator[str]:
@@ -27,7 +29,9 @@ def names(found: RepresentationSection, _: ReportContent) -> dict[str, Any]:
     called = (content.representation_caption, content.representation_remarks, content.class_key)
     return {show.__name__: show for show in called} | {
         "reading": content.READING,
-        "clouds": {arm.arm: Markup(cloud_svg(arm, found.labels)) for arm in found.arms},  # names in it are escaped
+        "clouds": {
+            arm.arm: Markup(kept_figure(CLOUD, arm, found.labels)) for arm in found.arms
+        },  # names in it are escaped
     }
 
 

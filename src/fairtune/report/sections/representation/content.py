@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.colors import to_hex
 
 from fairtune.analysis.results import LedgerRun, Results
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.predictions import Predictions
 from fairtune.ledger.records import read_records
-from fairtune.report.figures.palette import class_colours
+from fairtune.report.figures.palette import class_colours, hexadecimal
 from fairtune.settings.metrics import predicted_classes
 
 NAME = "representation"
@@ -164,4 +163,4 @@ def representation_remarks(section: RepresentationSection) -> list[str]:
 
 def class_key(labels: tuple[str, ...]) -> list[tuple[str, str]]:
     """Each class with its colour."""
-    return [(name, to_hex(colour)) for name, colour in zip(labels, class_colours(len(labels)), strict=True)]
+    return [(name, hexadecimal(colour)) for name, colour in zip(labels, class_colours(len(labels)), strict=True)]

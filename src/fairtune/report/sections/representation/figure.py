@@ -6,9 +6,8 @@ import html
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.colors import to_hex
 
-from fairtune.report.figures.palette import class_colours
+from fairtune.report.figures.palette import class_colours, hexadecimal
 from fairtune.report.sections.representation.content import ArmRepresentation
 
 SIZE, EDGE, CROSS = 320, 10, 3
@@ -31,9 +30,9 @@ def cloud_svg(arm: ArmRepresentation, labels: tuple[str, ...]) -> str:
     for number in range(len(labels)):
         own = points[arm.vectors.labels == number]
         dots = "".join(f"M{x} {y}h.01" for x, y in own.tolist())
-        end, wide = CAPS[number % 2]
+        (end, wide), colour = CAPS[number % 2], hexadecimal(colours[number])
         parts.append(
-            f'<path d="{dots}" stroke="{to_hex(colours[number])}" style="stroke-linecap:{end}" stroke-width="{wide}" opacity=".8"/>'
+            f'<path d="{dots}" stroke="{colour}" style="stroke-linecap:{end}" stroke-width="{wide}" opacity=".8"/>'
         )
     crosses = "".join(
         f"M{x - CROSS} {y - CROSS}l{2 * CROSS} {2 * CROSS}m0-{2 * CROSS}l-{2 * CROSS} {2 * CROSS}"

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.core.markdown import heading
 from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.figures.kept import kept_figure
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.results.figure import differences_svg, scores_svg
 from fairtune.report.sections.results.markdown import result_lines, text_result_lines
 from fairtune.settings.metrics import METRICS, metrics_of_kind
 
@@ -22,8 +22,10 @@ def names(rows: Rows, report: ReportContent) -> dict[str, Any]:
     compared = any(row.versus and row.versus.low is not None for row in rows)
     others = [name for name in metrics_of_kind("language_model") if name != report.header.metric]
     return {
-        "scores": Markup(scores_svg(report.header, rows)),  # of our own making; matplotlib escapes the names in it
-        "differences": Markup(differences_svg(report.header, rows)) if compared else None,
+        "scores": Markup(
+            kept_figure("results.figure:scores_svg", report.header, rows)
+        ),  # of our own making; matplotlib escapes the names in it
+        "differences": Markup(kept_figure("results.figure:differences_svg", report.header, rows)) if compared else None,
         "steps_text": steps_text,
         "other_metrics": sorted(others, key=lambda name: METRICS[name].of_tokens),
         "of_tokens": sum(METRICS[name].of_tokens for name in others),

@@ -16,10 +16,10 @@ from fairtune.core.markdown import (
 )
 from fairtune.core.numbers import DASH, error_size, significant
 from fairtune.report.content import Evidence, Header, ReportContent
+from fairtune.report.figures.kept import kept_figure
 from fairtune.report.init_cards import CardSummary, Origin, origin_of
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.start.attention import head_maps, layer_rows
-from fairtune.report.sections.start.figure import spread_svg
 
 HEADS = (
     "arm", "worst orthogonality error", "worst direction error", "row norm", "in ORIGIN", "cosine of row spaces",
@@ -87,7 +87,8 @@ def _card_line(card: CardSummary, origin: Origin) -> str:
 
 
 def names(starts: Starts, report: ReportContent) -> dict[str, Any]:
-    drawn = spread_svg(starts.cards, [row.arm for row in report.rows], report.header.from_scratch)
+    arms = [row.arm for row in report.rows]
+    drawn = kept_figure("start.figure:spread_svg", starts.cards, arms, report.header.from_scratch)
     return {
         "spread_figure": Markup(drawn) if drawn else None,
         "layer_rows": layer_rows,

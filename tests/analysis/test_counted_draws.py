@@ -1,0 +1,28 @@
+"""Draws are counted by one matrix product for many seeds, or seed by seed: the same to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtune.analysis import resampling
+from fairtune.analysis.resampling import TOGETHER, Classified, bootstrap_variances, metric_from_totals
+
+
+@pytest.mark.parametrize("classes", [2, 4, 5])
+@pytest.mark.parametrize("seeds", [2, TOGETHER + 3])
+def test_both_ways_give_the_same_bits(classes: int, seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(classes)
+    labels = generator.integers(0, classes, 60)
+    sides = [
+        [Classified(labels, np.where(generator.random(60) < 0.8, labels, 0), classes) for _ in range(seeds)]
+        for _ in range(2)
+    ]
+    weights = generator.multinomial(60, np.full(60, 1 / 60), size=7).astype(np.float64)
+    found = np.concatenate(list(resampling._totals(sides[0], weights)))
+    assert (found == np.stack([one.totals(weights) for one in sides[0]])).all()
+    figures = {name: metric_from_totals(name) for name in ("accuracy", "macro_f1", "mcc")}
+    variances = bootstrap_variances(sides[0], sides[1], figures, 300)
+    monkeypatch.setattr(resampling, "FEW_CELLS", 0)
+    monkeypatch.setattr(resampling, "TOGETHER", 1)
+    assert bootstrap_variances(sides[0], sides[1], figures, 300) == variances
