@@ -20,9 +20,11 @@ from fairtune.tasks.reading.rows import (
     write_batches,
 )
 from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.text_hashes import PAIR_SEPARATOR, exact_and_normal, unit_hash, unit_hashes
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, hash_columns, unit_hash, unit_hashes
 
 MOST_CLASSES = 1000
+ASCII_SPACES = "".join(chr(code) for code in range(128) if chr(code).isspace())
+"""What Python takes for spaces around a text; Arrow has a list of its own."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,20 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     return {name: rows.take(keep) for name, keep in parts.items()}
 
 
-def _alike(batch: Any) -> list[str]:
-    """The texts of each row, without case and the spaces around them."""
-    columns = [[str(text).strip().lower() for text in column.to_pylist()] for column in batch.columns]
-    return columns[0] if len(columns) == 1 else [PAIR_SEPARATOR.join(texts) for texts in zip(*columns, strict=True)]
+def _alike(batch: Any) -> list[bytes]:
+    """The texts of each row, without case and the spaces around them, in UTF-8."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = []
+    for column in batch.columns:
+        lowered = pc.ascii_lower(pc.utf8_trim(column, ASCII_SPACES)).cast(pa.large_binary()).to_pylist()
+        other = pc.invert(pc.fill_null(pc.string_is_ascii(column), False)).to_numpy(zero_copy_only=False)
+        for place in np.flatnonzero(other).tolist():
+            lowered[place] = str(column[place].as_py()).strip().lower().encode()
+        columns.append(lowered)
+    separator = PAIR_SEPARATOR.encode()
+    return columns[0] if len(columns) == 1 else [separator.join(texts) for texts in zip(*columns, strict=True)]
 
 
 def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -148,7 +160,7 @@ def _examples(rows: Rows, column: ExampleColumns, name: str, batch: Any) -> Any:
             raise DataError(f"{rows.where}: row {wrong}: column '{place}' holds nothing, not a text.")
     values = pa.array(list(column.numbers), labels.type)
     classes = pa.array(list(column.numbers.values()), pa.int64())
-    exact, normal = exact_and_normal(zip(*(text.to_pylist() for text in texts), strict=True))
+    exact, normal = hash_columns([pc.cast(text, pa.large_binary()).to_pylist() for text in texts])
     fields = {
         "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(numbers, pa.string()), "-"),
         **dict(zip(TEXT_COLUMNS, (pc.cast(text, pa.large_string()) for text in texts), strict=False)),

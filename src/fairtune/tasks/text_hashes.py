@@ -21,9 +21,9 @@ Hashes = npt.NDArray[np.uint64]
 PAIR_SEPARATOR = "\2"
 """Stands between the two texts of a pair."""
 TOGETHER = 2000
-"""Texts of which the normal form is made at once."""
+"""Texts that are hashed at once."""
 LONG = 1 << 16
-"""Characters of a text that is long enough to be looked at alone."""
+"""Bytes of a text that is long enough to be looked at alone."""
 _not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
 _digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
 _ascii_words = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -38,9 +38,11 @@ def unit_hash(text: str) -> float:
     return float(unit_hashes([text])[0])
 
 
-def unit_hashes(texts: Iterable[str]) -> npt.NDArray[np.float64]:
-    """The number in [0, 1) of each text."""
-    digests = b"".join([hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in texts])
+def unit_hashes(texts: Iterable[str | bytes]) -> npt.NDArray[np.float64]:
+    """The number in [0, 1) of each text, which may be in UTF-8 already."""
+    digest_of = hashlib.sha256
+    encoded = (one if isinstance(one, bytes) else _encoded(one) for one in texts)
+    digests = b"".join([digest_of(one).digest()[:8] for one in encoded])
     # A division by a power of two is exact, so that the only rounding is that of 64 bits to a float, as Python does it.
     return np.frombuffer(digests, dtype=">u8").astype(np.float64) / 2.0**64
 
@@ -58,39 +60,58 @@ def normal_form(text: str) -> str:
 
 def exact_and_normal(texts: Iterable[Sequence[str]]) -> tuple[Hashes, Hashes]:
     """64 bits for each example as it is, and for its normal form; equal bits of different texts are as good as impossible."""
-    exact: list[bytes] = []
-    normal: list[bytes] = []
-    separator, left, digest_of = PAIR_SEPARATOR.encode(), iter(texts), hashlib.blake2b
+    found: list[tuple[Hashes, Hashes]] = [(_digests([]), _digests([]))]
+    left = iter(texts)
     while examples := list(islice(left, TOGETHER)):
-        columns = list(zip(*examples, strict=True))
-        encoded = [[text.encode("utf-8", "surrogatepass") for text in column] for column in columns]
-        forms = [_normal_forms(*column) for column in zip(columns, encoded, strict=True)]
-        for found, parts in ((exact, encoded), (normal, forms)):
-            whole = parts[0] if len(parts) == 1 else map(separator.join, zip(*parts, strict=True))
-            found.append(b"".join([digest_of(one, digest_size=8).digest() for one in whole]))
-    return np.frombuffer(b"".join(exact), dtype="<u8"), np.frombuffer(b"".join(normal), dtype="<u8")
+        found.append(hash_columns([[_encoded(text) for text in column] for column in zip(*examples, strict=True)]))
+    exact, normal = zip(*found, strict=True)
+    return np.concatenate(exact), np.concatenate(normal)
+
+
+def hash_columns(columns: Sequence[Sequence[bytes]]) -> tuple[Hashes, Hashes]:
+    """The same of examples whose texts are given in UTF-8, by column."""
+    return _digests(_joined(columns)), _digests(_joined([_normal_forms(column) for column in columns]))
+
+
+def _joined(columns: Sequence[Sequence[bytes]]) -> Iterable[bytes]:
+    separator = PAIR_SEPARATOR.encode()
+    return columns[0] if len(columns) == 1 else map(separator.join, zip(*columns, strict=True))
+
+
+def _digests(encoded: Iterable[bytes]) -> Hashes:
+    digest_of = hashlib.blake2b
+    return np.frombuffer(b"".join([digest_of(one, digest_size=8).digest() for one in encoded]), dtype="<u8")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(encoded: bytes) -> str:
+    return encoded.decode("utf-8", "surrogatepass")
 
 
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _normal_forms(texts: Sequence[str], encoded: Sequence[bytes]) -> list[bytes]:
+def _normal_forms(encoded: Sequence[bytes]) -> list[bytes]:
     """What `normal_form` makes of each text, in UTF-8."""
     forms = [one.translate(_lower, _not_ascii_words) for one in encoded]
     alone = _with_digits_apart(encoded)
-    others = [place for place, text in enumerate(texts) if not text.isascii()]
-    alone += [place for place in others if len(texts[place]) >= LONG]
-    others = [place for place in others if len(texts[place]) < LONG]
-    if others:
-        found, apart = _unicode_forms([texts[place] for place in others])
-        for place, form in zip(others, found, strict=True):
+    others = [place for place, one in enumerate(encoded) if not one.isascii()]
+    alone += [place for place in others if len(encoded[place]) >= LONG]
+    others = [place for place in others if len(encoded[place]) < LONG]
+    for first in range(0, len(others), TOGETHER):
+        some = others[first : first + TOGETHER]
+        found, apart = _unicode_forms([_decoded(encoded[place]) for place in some])
+        for place, form in zip(some, found, strict=True):
             forms[place] = form
-        alone += [others[place] for place in apart]
+        alone += [some[place] for place in apart]
     if not all(forms):
         alone += [place for place, form in enumerate(forms) if not form]
     for place in alone:
-        forms[place] = normal_form(texts[place]).encode("utf-8", "surrogatepass")
+        forms[place] = _encoded(normal_form(_decoded(encoded[place])))
     return forms
 
 
@@ -126,7 +147,7 @@ def _unicode_forms(texts: Sequence[str]) -> tuple[list[bytes], list[int]]:
     gaps = np.flatnonzero(digit[:-1] & digit[1:] & (np.diff(kept) > 1))
     rows = np.searchsorted(ends, kept[gaps], side="right")
     apart = np.unique(rows[rows == np.searchsorted(ends, kept[gaps + 1], side="right")])
-    forms = [joined[low:high].encode("utf-8", "surrogatepass") for low, high in zip([0, *bounds], bounds, strict=False)]
+    forms = [_encoded(joined[low:high]) for low, high in zip([0, *bounds], bounds, strict=False)]
     return forms, apart.tolist()
 
 
