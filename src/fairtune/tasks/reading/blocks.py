@@ -18,7 +18,7 @@ from fairtune.core.files import parse_json
 from fairtune.tasks.reading.files import LONGEST
 from fairtune.tasks.reading.formats import DEEPEST, DELIMITERS
 
-BLOCK = 1 << 21
+BLOCK = 1 << 20
 """Bytes that are read at a time; a row that is longer is not for Arrow."""
 MARK = b"\xef\xbb\xbf"
 """What some writers begin a file with to say that it is UTF-8."""
