@@ -25,7 +25,7 @@ from fairtune.ledger.predictions import read_predictions
 from fairtune.study.study_file import load_study
 from fairtune.tasks import Split, Task, load_task
 from fairtune.tasks.splits import fixed_sample
-from fairtune.tasks.task import unit_hash
+from fairtune.tasks.text_hashes import unit_hash
 from fairtune.tasks.titles.corruption import CORRECT
 from fairtune.tasks.titles.made_titles import kinds
 from fairtune.tasks.titles.task import made_titles

@@ -18,7 +18,7 @@ from fairtune.tasks import load_task, task_names
 from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.stores import package_file
-from fairtune.tasks.task import exact_and_normal
+from fairtune.tasks.text_hashes import exact_and_normal
 
 
 @pytest.fixture

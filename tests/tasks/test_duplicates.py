@@ -13,7 +13,7 @@ import pytest
 from fairtune.core.errors import DataError
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared
-from fairtune.tasks.task import normal_form
+from fairtune.tasks.text_hashes import normal_form
 
 Row = tuple[str, ...]
 """Texts, then the label."""

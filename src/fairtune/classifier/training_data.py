@@ -21,12 +21,8 @@ from fairtune.classifier.labels import Classes, find_classes, read_labels
 from fairtune.classifier.settings import Settings
 from fairtune.core.errors import one_of
 from fairtune.core.seeding import derive
-from fairtune.tasks.task import (
-    PAIR_SEPARATOR,
-    Labels,
-    Split,
-    Texts,
-)
+from fairtune.tasks.task import Labels, Split, Texts
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR
 
 MOST_SHOWN = 10
 

@@ -25,7 +25,8 @@ from fairtune.tasks.stores import (
     package_file,
     unavailable_error,
 )
-from fairtune.tasks.task import SPLITS, unit_hash
+from fairtune.tasks.task import SPLITS
+from fairtune.tasks.text_hashes import unit_hash
 
 Read = Callable[[], Iterator[list[str]]]
 """Reads texts from the beginning, some at a time."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.duplicates import shared
-from fairtune.tasks.task import Hashes, Task, exact_and_normal
+from fairtune.tasks.task import Task
+from fairtune.tasks.text_hashes import Hashes, exact_and_normal
 
 MOST_DOCUMENTS = 50_000
 """Documents of a text for language models that are looked at, of each split."""

@@ -19,15 +19,12 @@ from fairtune.tasks.reading.rows import (
     open_table,
     write_batches,
 )
-from fairtune.tasks.task import (
-    PAIR_SEPARATOR,
-    TEXT_COLUMNS,
-    Split,
-    exact_and_normal,
-    unit_hash,
-)
+from fairtune.tasks.task import TEXT_COLUMNS, Split
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, hash_columns, unit_hash, unit_hashes
 
 MOST_CLASSES = 1000
+ASCII_SPACES = "".join(chr(code) for code in range(128) if chr(code).isspace())
+"""What Python takes for spaces around a text; Arrow has a list of its own."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +39,38 @@ class ExampleColumns:
 
 def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dict[str, Rows]:
     """Split rows by a hash of their text: fixed for ever, and equal texts always fall on the same side."""
-    parts: dict[str, list[int]] = {"train": [], **{name: [] for name in shares}}
-    i = 0
-    for batch in rows.batches(text) if shares else ():
-        for texts in batch:
-            parts[_place(unit_hash(PAIR_SEPARATOR.join(str(t).strip().lower() for t in texts)), shares)].append(i)
-            i += 1
     if not shares:
         return {"train": rows}
+    numbers = np.concatenate([unit_hashes(_alike(batch)) for batch in rows.arrow(text)])
+    left = np.ones(len(numbers), dtype=np.bool_)
+    held_out = {}
+    for name, share in shares.items():
+        held_out[name] = np.flatnonzero(left & (numbers < share))
+        left &= numbers >= share
+        numbers = numbers - share
+    parts = {"train": np.flatnonzero(left), **held_out}
     for name, keep in parts.items():
-        if not keep:
+        if not len(keep):
             raise DataError(
                 f"{rows.where}: too few rows ({len(rows)}) to hold out a {name} split; give it a file of its own."
             )
-    return {name: rows.take(np.array(keep, dtype=np.int64)) for name, keep in parts.items()}
+    return {name: rows.take(keep) for name, keep in parts.items()}
 
 
-def _place(number: float, shares: Mapping[str, float]) -> str:
-    for name, share in shares.items():
-        if number < share:
-            return name
-        number -= share
-    return "train"
+def _alike(batch: Any) -> list[bytes]:
+    """The texts of each row, without case and the spaces around them, in UTF-8."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = []
+    for column in batch.columns:
+        lowered = pc.ascii_lower(pc.utf8_trim(column, ASCII_SPACES)).cast(pa.large_binary()).to_pylist()
+        other = pc.invert(pc.fill_null(pc.string_is_ascii(column), False)).to_numpy(zero_copy_only=False)
+        for place in np.flatnonzero(other).tolist():
+            lowered[place] = str(column[place].as_py()).strip().lower().encode()
+        columns.append(lowered)
+    separator = PAIR_SEPARATOR.encode()
+    return columns[0] if len(columns) == 1 else [separator.join(texts) for texts in zip(*columns, strict=True)]
 
 
 def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -109,8 +116,9 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
             "under `labels`."
         )
     counts: Counter[str] = Counter()
-    for batch in rows.batches([column]):
-        counts.update(label for (label,) in batch)
+    for batch in rows.arrow([column]):
+        for found in batch.column(0).value_counts().to_pylist():
+            counts[found["values"]] += found["counts"]
         if len(counts) > MOST_CLASSES:
             raise DataError(
                 f"{rows.where}: column '{column}' has more than {MOST_CLASSES:,} different labels ({one_of(list(counts)[:3])} "
@@ -152,7 +160,7 @@ def _examples(rows: Rows, column: ExampleColumns, name: str, batch: Any) -> Any:
             raise DataError(f"{rows.where}: row {wrong}: column '{place}' holds nothing, not a text.")
     values = pa.array(list(column.numbers), labels.type)
     classes = pa.array(list(column.numbers.values()), pa.int64())
-    exact, normal = exact_and_normal(zip(*(text.to_pylist() for text in texts), strict=True))
+    exact, normal = hash_columns([pc.cast(text, pa.large_binary()).to_pylist() for text in texts])
     fields = {
         "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(numbers, pa.string()), "-"),
         **dict(zip(TEXT_COLUMNS, (pc.cast(text, pa.large_string()) for text in texts), strict=False)),
@@ -196,7 +204,7 @@ def _uneven(ahead: npt.NDArray[np.int64]) -> int:
 
 def _stratified_order(split: Split, salt: str) -> npt.NDArray[np.int64]:
     """An order by hash of the texts, any head of which has the classes in their shares."""
-    ranks = np.array([unit_hash(PAIR_SEPARATOR.join([salt, *texts])) for texts in split.texts])
+    ranks = unit_hashes(PAIR_SEPARATOR.join([salt, *texts]) for texts in split.texts)
     order = np.argsort(ranks, kind="stable")
     place = np.empty(len(split))
     for label in np.unique(split.labels):

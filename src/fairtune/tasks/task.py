@@ -1,4 +1,4 @@
-"""What a task is once its data is read, and the hashes by which texts are placed and found again.
+"""What a task is once its data is read.
 
 Texts stay on disk: Arrow maps them into memory where they are used.
 """
@@ -6,23 +6,16 @@ Texts stay on disk: Arrow maps them into memory where they are used.
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-import regex
 
-Hashes = npt.NDArray[np.uint64]
-PAIR_SEPARATOR = "\2"
-"""Stands between the two texts of a pair."""
-_not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
-_ascii_words = {code: " " for code in range(128) if not chr(code).isalnum()}
-_digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, Hashes, exact_and_normal
+
 Labels = npt.NDArray[np.int64]
 Texts = tuple[str, ...]
 """One text, or the two of a pair."""
@@ -129,17 +122,27 @@ class Split:
         if self.known:
             return self.known
         digest = hashlib.sha256()
-        for batch in self.table.select(["id"]).to_batches(max_chunksize=BATCH):
-            digest.update("\0".join(batch.column(0).to_pylist()).encode() + b"\0")
+        self._add_columns(["id"], digest)
         self.add_to(digest)
         return digest.hexdigest()
 
     def add_to(self, digest: Any) -> None:
         """Texts and labels into a hash."""
-        for start in range(0, len(self), BATCH):
-            texts = map(PAIR_SEPARATOR.join, self.texts[start : start + BATCH])
-            digest.update("\0".join((*texts, "")).encode("utf-8", "surrogatepass"))
+        self._add_columns([name for name in TEXT_COLUMNS if name in self.table.column_names], digest)
         digest.update(self.labels.astype("<i8").tobytes())
+
+    def _add_columns(self, names: Sequence[str], digest: Any) -> None:
+        """The texts of some columns into a hash, in UTF-8, a null byte after each example."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text = pa.large_string()
+        for batch in self.table.select(list(names)).to_batches(max_chunksize=BATCH):
+            columns = [pc.cast(column, text) for column in batch.columns]
+            whole = pc.binary_join_element_wise(*columns, pa.scalar(PAIR_SEPARATOR, text))
+            ended = pc.binary_join_element_wise(whole, pa.scalar("", text), pa.scalar("\0", text))
+            if len(ended):
+                digest.update(ended.buffers()[2].slice(0, pc.sum(pc.binary_length(ended)).as_py()))
 
 
 @dataclass(frozen=True)
@@ -206,35 +209,3 @@ class Task:
 def _numbers(column: Any) -> Any:
     """The numbers of a column, none of them missing; Arrow's own way to numpy would import pandas first."""
     return np.from_dlpack(column.combine_chunks())
-
-
-def unit_hash(text: str) -> float:
-    """A number in [0, 1) that depends on nothing but the text."""
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64
-
-
-def normal_form(text: str) -> str:
-    """The text without case, punctuation, symbols and spacing; a text of nothing else stays as it is.
-
-    `don't` and a tokenizer's `do n't` are the same, and so are `3-2` and `3:2`; but 32 is not, so digits stay apart.
-    """
-    if text.isascii():  # the same, several times faster
-        words = text.lower().translate(_ascii_words)
-    else:
-        words = _not_a_word.sub(" ", unicodedata.normalize("NFKC", text).casefold())
-    words = " ".join(words.split())
-    joined = _not_between_digits.sub("", words) if _digits_apart.search(words) else words.replace(" ", "")
-    return joined or text.strip()
-
-
-def exact_and_normal(texts: Iterable[Sequence[str]]) -> tuple[Hashes, Hashes]:
-    """64 bits for each example as it is, and for its normal form; equal bits of different texts are as good as impossible."""
-    exact, normal = [], []
-    for example in texts:
-        exact.append(_digest(PAIR_SEPARATOR.join(example)))
-        normal.append(_digest(PAIR_SEPARATOR.join(map(normal_form, example))))
-    return np.frombuffer(b"".join(exact), dtype="<u8"), np.frombuffer(b"".join(normal), dtype="<u8")
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -15,7 +15,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.folders import temporary_folder
-from fairtune.execution.executors.local import find_devices, worker_environment
+from fairtune.execution.executors.slots import find_devices, worker_environment
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.timing.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
@@ -47,13 +47,13 @@ def time_arms(
     Raises:
         FairtuneError: an arm cannot be prepared, or the process died.
     """
-    device, threads = find_devices(plan.study.execution.devices)[0], 1
+    device, threads = find_devices(plan.study.execution.devices)[0], plan.study.execution.threads
     with temporary_folder() as scratch, (Path(scratch) / "log").open("w+") as log:
         record = _begin_record(plan, device, threads)
         jobs = make_jobs(plan, arms, Path(scratch))
         process = subprocess.Popen(
             [*WORKER, device, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            env=worker_environment(device), start_new_session=True, encoding="utf-8",
+            env=worker_environment(device, threads), start_new_session=True, encoding="utf-8",
         )  # fmt: skip
         try:
             with MachineWatch(process.pid) as watch:

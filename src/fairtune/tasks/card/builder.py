@@ -28,7 +28,8 @@ from fairtune.tasks.card.languages import languages_of
 from fairtune.tasks.card.warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared, without_duplicates
-from fairtune.tasks.task import BATCH, SPLITS, TEXT_COLUMNS, Hashes, Split, Task, exact_and_normal
+from fairtune.tasks.task import BATCH, SPLITS, TEXT_COLUMNS, Split, Task
+from fairtune.tasks.text_hashes import Hashes, exact_and_normal
 
 VERSION = 2
 """Raised whenever the same splits would give another card."""

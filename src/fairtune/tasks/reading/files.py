@@ -92,9 +92,12 @@ def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
     return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})"
 
 
-def whole_lines(file: Path | str, handle: IO[str]) -> Iterator[str]:
-    """Lines with their ends, none of them longer than memory should hold."""
-    number = 0
+def whole_lines(file: Path | str, handle: IO[str], number: int = 0) -> Iterator[str]:
+    """Lines with their ends, none of them longer than memory should hold.
+
+    Args:
+        number: that of the line before.
+    """
     while line := handle.readline(LONGEST + 1):
         number += 1
         if len(line) > LONGEST:

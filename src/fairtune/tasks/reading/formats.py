@@ -99,6 +99,8 @@ class TextTable:
 
     Args:
         where: the file, for messages.
+        header: the names of the columns, where it was read before.
+        before: the rows and the lines that were read before.
 
     Attributes:
         header: the names of the columns.
@@ -107,10 +109,21 @@ class TextTable:
         DataError: there is nothing at all, or a quote in the header is not closed.
     """
 
-    def __init__(self, where: Path | str, lines: Iterator[str], delimiter: str) -> None:
+    def __init__(
+        self,
+        where: Path | str,
+        lines: Iterator[str],
+        delimiter: str,
+        header: list[str] | None = None,
+        before: tuple[int, int] = (0, 0),
+    ) -> None:
         csv.field_size_limit(LONGEST)
         self._where, self._lines, self._began = where, _RowLines(lines), 1
+        self._rows_before, self._lines_before = before
         self._reader = csv.reader(self._lines, delimiter=delimiter, strict=True)
+        if header is not None:
+            self.header = header
+            return
         with self._explain_errors():
             header = next(self._reader, None)
         if header is None:
@@ -124,9 +137,9 @@ class TextTable:
             DataError: a quote that is not closed, or a row that has not as many fields as the header.
         """
         width = len(self.header)
-        self._began = self._reader.line_num + 1
+        self._began = self._line + 1
         with self._explain_errors():
-            for number, row in enumerate(self._reader, start=1):
+            for number, row in enumerate(self._reader, start=self._rows_before + 1):
                 self._lines.size = 0
                 if row:
                     if len(row) != width:
@@ -135,14 +148,18 @@ class TextTable:
                             "quote texts that contain the separator, and close every quote."
                         )
                     yield number, row
-                self._began = self._reader.line_num + 1
+                self._began = self._line + 1
+
+    @property
+    def _line(self) -> int:
+        return self._lines_before + int(self._reader.line_num)
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except csv.Error as error:
-            wrong = _wrong_quotes(str(error), self._began, self._reader.line_num)
+            wrong = _wrong_quotes(str(error), self._began, self._line)
             raise DataError(f"{self._where}: {wrong}") from None
 
 
@@ -175,13 +192,16 @@ def _wrong_quotes(error: str, began: int, line: int) -> str:
     return f'{wrong}; close it, and write a quote inside a text as "".'
 
 
-def json_rows(where: Path | str, lines: Iterator[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
+def json_rows(where: Path | str, lines: Iterator[str], before: int = 0) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Each mapping with its line's number and size; blank lines are left out.
+
+    Args:
+        before: the lines that were read before.
 
     Raises:
         DataError: a line that is no JSON, or no mapping.
     """
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=before + 1):
         if line.strip():
             yield number, len(line), _json_row(where, number, line)
 

@@ -6,7 +6,7 @@ Whatever goes wrong with one is reported in a sentence: Arrow raises a different
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,24 @@ def plain_values(where: object, batch: Any, column: str) -> list[Any]:
         elif pa.types.is_float16(found.type):
             found = found.cast(pa.float32())
         return list(found.to_pylist())
+
+
+def plain_column(where: object, batches: Sequence[Any], column: str) -> Any:
+    """A column of some record batches: texts and whole numbers as one Arrow array, all else as a list of values.
+
+    Raises:
+        DataError: names the column and its type.
+    """
+    import pyarrow as pa
+
+    found = [batch.column(column) for batch in batches]
+    plain = {pa.string(): pa.large_string(), pa.large_string(): pa.large_string(), pa.int64(): pa.int64()}
+    if (type_ := plain.get(found[0].type)) is not None:
+        whole = pa.concat_arrays([one.cast(type_) for one in found])
+        with suppress(pa.ArrowInvalid):  # not UTF-8, which is told below
+            whole.validate(full=True)
+            return whole
+    return [value for batch in batches for value in plain_values(where, batch, column)]
 
 
 def python_values(where: object, batch: Any, column: str) -> list[Any]:

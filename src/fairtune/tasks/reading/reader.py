@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
+from fairtune.tasks.reading.blocks import ColumnBlocks
 from fairtune.tasks.reading.files import (
     explain_errors,
     open_file,
@@ -37,7 +38,7 @@ from fairtune.tasks.reading.parquet import (
     joined,
     parquet_batches,
     parquet_source,
-    plain_values,
+    plain_column,
     python_values,
     require_plain,
 )
@@ -108,6 +109,7 @@ class RowReader:
                 )
             if self.where.is_dir():
                 raise DataError(f"{self.where}: that is a folder; give one file of rows, or `-` for standard input.")
+        self._handle: Any = None
         self._lines: Iterable[str] = ()
         self._open = ExitStack()
         self.format = known or "txt"
@@ -120,6 +122,7 @@ class RowReader:
     def _opened_lines(self) -> Iterator[str]:
         if isinstance(self.where, Path):
             handle: IO[str] = self._open.enter_context(open_file(self.where))
+            self._handle = None if _is_stream(self.where) else handle
         else:
             handle = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
         return whole_lines(self.where, handle)
@@ -149,10 +152,22 @@ class RowReader:
     def _text(self) -> Iterator[RowBatch]:
         """The rows of CSV, TSV, JSONL and plain text."""
         lines, columns = iter(self._lines), self._columns
+        rows_before = lines_before = 0
+        header = None
+        if columns is not None and self._handle is not None and self.format in (*DELIMITERS, "jsonl"):
+            blocks = ColumnBlocks(self._handle.buffer, self.format, columns)
+            for numbers, arrays in blocks:
+                yield RowBatch(self.where, numbers, arrays)
+            if blocks.ended:
+                return
+            self._handle.seek(blocks.position)
+            rows_before, lines_before, header = blocks.rows, blocks.lines, blocks.header
+            lines = whole_lines(self.where, self._handle, lines_before)
         if self.format in DELIMITERS:
-            parts = _table_parts(TextTable(self.where, lines, DELIMITERS[self.format]), self.where, columns)
+            table = TextTable(self.where, lines, DELIMITERS[self.format], header, (rows_before, lines_before))
+            parts = _table_parts(table, self.where, columns)
         elif self.format == "jsonl":
-            parts = _json_parts(self.where, lines, columns)
+            parts = _json_parts(self.where, lines, columns, lines_before)
         else:
             choose_columns(f"{self.where} (plain text)", [PLAIN_COLUMN], columns)
             found = text_rows(lines, self._text_row)
@@ -170,10 +185,7 @@ class RowReader:
                     yield RowBatch(self.where, list(range(first, first + len(batch))), values, batch)
                     first += len(batch)
             else:
-                columns = {
-                    name: [value for batch in batches for value in plain_values(self.where, batch, name)]
-                    for name in self._columns
-                }
+                columns = {name: plain_column(self.where, batches, name) for name in self._columns}
                 yield RowBatch(self.where, list(range(first, first + sum(map(len, batches)))), columns)
 
     def _grouped(self, parts: Iterator[Part], columns: Sequence[str] | None) -> Iterator[tuple[list[int], Any]]:
@@ -221,9 +233,9 @@ def _table_parts(table: TextTable, where: Path | str, columns: Sequence[str] | N
             yield number, 1, sum(map(len, row)), row
 
 
-def _json_parts(where: Path | str, lines: Iterator[str], columns: Sequence[str] | None) -> Iterator[Part]:
-    first, wanted = True, set(columns or ())
-    for number, size, row in json_rows(where, lines):
+def _json_parts(where: Path | str, lines: Iterator[str], columns: Sequence[str] | None, before: int) -> Iterator[Part]:
+    first, wanted = not before, set(columns or ())
+    for number, size, row in json_rows(where, lines, before):
         if columns is None:
             yield number, 1, size, row
         else:

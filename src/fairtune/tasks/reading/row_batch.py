@@ -24,13 +24,13 @@ class RowBatch:
     Args:
         where: the file, for messages.
         numbers: each row's number from 1, after any header; the line number in JSONL and plain text.
-        given: the values of each column; or the rows, where each has columns of its own.
+        given: the values of each column, in a list or an Arrow array; or the rows, where each has columns of its own.
         batch: the same as Arrow has them, where all columns of a Parquet file were asked for.
     """
 
     where: Path | str
     numbers: list[int]
-    given: dict[str, list[Any]] | list[Row]
+    given: dict[str, Any] | list[Row]
     batch: Any = None
 
     def __len__(self) -> int:
@@ -41,7 +41,8 @@ class RowBatch:
         """Each row's values by column."""
         if isinstance(self.given, list):
             return self.given
-        return [dict(zip(self.given, row, strict=True)) for row in zip(*self.given.values(), strict=True)]
+        columns = [self.values(column) for column in self.given] if self.batch is None else list(self.given.values())
+        return [dict(zip(self.given, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @property
     def columns(self) -> list[str]:
@@ -61,7 +62,13 @@ class RowBatch:
             return plain_values(self.where, self.batch, column)
         if isinstance(self.given, list):
             return [row.get(column) for row in self.given]
-        return self.given[column] if column in self.given else [None] * len(self)
+        found = self.given.get(column, [None] * len(self))
+        return found if isinstance(found, list) else found.to_pylist()
+
+    def array(self, column: str) -> Any:
+        """A column as Arrow has it; None where it was read row by row."""
+        found = self.given.get(column) if isinstance(self.given, dict) and self.batch is None else None
+        return None if isinstance(found, list) else found
 
     def texts(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
         """The texts in one or two columns.

@@ -117,10 +117,10 @@ def collect(
         for some in read:
             columns = {name: _texts(where, some, name) for name in texts}
             if label:
-                columns[label] = pa.array(_labels(where, some, label, types), pa.large_string())
+                columns[label] = _labels(where, some, label, types)
             if kind:
-                columns[KIND] = pa.array(_labels(where, some, kind, {}), pa.large_string())
-            yield pa.record_batch({**columns, NUMBER: pa.array(some.numbers, pa.int64())})
+                columns[KIND] = _labels(where, some, kind, {})
+            yield pa.record_batch({**columns, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
     write_batches(aside, batches())
     if not aside.stat().st_size:
@@ -155,6 +155,9 @@ def open_table(file: Path, mapped: bool = True) -> Any:
 def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
     import pyarrow as pa
 
+    array = some.array(column)
+    if array is not None and (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array.cast(pa.large_string())
     values = some.values(column)
     try:
         return pa.array(values, pa.large_string())
@@ -172,11 +175,28 @@ def require_label(where: Path | str, number: int, column: str, label: str) -> No
         )
 
 
-def _labels(where: Path | str, some: RowBatch, column: str, types: dict[str, int]) -> list[str | None]:
+def _labels(where: Path | str, some: RowBatch, column: str, types: dict[str, int]) -> Any:
     """Labels as texts: 1, 1.0 and "1" are the same class."""
+    import pyarrow as pa
+
+    array = some.array(column)
+    if array is None:
+        found = _label_texts(where, column, zip(some.numbers, some.values(column), strict=True), types)
+        return pa.array(found, pa.large_string())
+    coded = array.dictionary_encode(null_encoding="encode")  # each value once, in the order of their coming
+    places = coded.indices.to_numpy()
+    numbers = [some.numbers[first] for first in np.unique(places, return_index=True)[1].tolist()]
+    once = _label_texts(where, column, zip(numbers, coded.dictionary.to_pylist(), strict=True), types)
+    return pa.array(once, pa.large_string()).take(coded.indices)
+
+
+def _label_texts(
+    where: Path | str, column: str, values: Iterable[tuple[int, Any]], types: dict[str, int]
+) -> list[str | None]:
+    """The text of each label, which comes with its row's number."""
     known: dict[tuple[type, Any], str | None] = {}
     found = []
-    for number, value in zip(some.numbers, some.values(column), strict=True):
+    for number, value in values:
         if isinstance(value, list | dict):
             raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
         place = (type(value), value)
