@@ -182,7 +182,9 @@ def fused_parts(attention: nn.Module, attribute: str) -> tuple[dict[str, int], i
     layout = layout_of(attention)
     assert layout is not None, "only of an attention module whose layout is known"
     inner = _plain(getattr(attention, attribute))
-    fused = _Fused(attribute, inner, layout.projections[attribute], _heads(attribute, attention, layout), layout.interleaved)
+    fused = _Fused(
+        attribute, inner, layout.projections[attribute], _heads(attribute, attention, layout), layout.interleaved
+    )
     return fused.sizes, fused.groups
 
 

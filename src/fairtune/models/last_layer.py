@@ -1,7 +1,7 @@
 """The last layer of a classifier, computed only for the token that its head reads: the first of a BERT, the last of a GPT.
 
-That is ten of a layer's twelve products saved, for every token but one. It is switched on only where a real pass shows that the answers
-stay the same to rounding; everywhere else the model stays as it is.
+Of a layer's twelve matrix products ten are then made for one token of each text. It is switched on only where a real pass shows
+that the answers stay the same to rounding; everywhere else the model stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models.attention import attention_layers
 from fairtune.models.causal_classifier import LastTokenClassifier
 from fairtune.models.model_parts import cuda_of, evaluating, head_parameters
-from fairtune.models.read_token import LAYER, ReadTokenLayer, read_layer, read_token_class, reading
+from fairtune.models.read_token import LAYER, ReadTokenLayer, SwappedClass, read_token_class, reading
 
 LENGTHS = (6, 4, 3)
 """Tokens of the texts that show whether the answers stay the same."""
@@ -47,45 +47,31 @@ class LastLayer:
 def narrow_last_layer(model: nn.Module) -> LastLayer:
     """Let a classifier compute its last layer for the token that it reads, if that is provably the same.
 
-    Modules keep their names, tensors and classes' names. Calls that ask for hidden states, attentions or a cache, and calls of the base
-    model alone, go the plain way.
+    Modules keep their names, tensors and classes' names. Calls that ask for hidden states, attentions or a cache, and calls of
+    the base model alone, go the plain way.
     """
     try:
         classifier, name, attention = _find(model)
     except ModelError as error:
         return LastLayer("every token", str(error))
     last = isinstance(classifier, LastTokenClassifier) or getattr(classifier, "pooling", None) == "last"
-    narrowed = LastLayer("last token" if last else "first token")
-    if read_layer(classifier) is not None:
-        return narrowed
-    plain = type(classifier), type(classifier.get_submodule(name))
+    paddings = (False, True) if last else (False,)
+    _switch_off(classifier, name)
     try:
         with _shaken_head(classifier):
-            expected = [_answers(classifier, left) for left in ((False, True) if last else (False,))]
+            expected = [_answers(classifier, left) for left in paddings]
             layer = _switch_on(classifier, name, attention, last)
-            found = [_answers(classifier, left) for left in ((False, True) if last else (False,))]
+            found = [_answers(classifier, left) for left in paddings]
         if layer.calls != len(found):
-            why = f"{plain[1].__name__} cannot be computed for one token"
+            why = f"{type(layer).__name__} cannot be computed for one token"
         elif not all(_same(*pair) for pair in zip(expected, found, strict=True)):
-            why = f"{plain[0].__name__} reads more than one token"
+            why = f"{type(classifier).__name__} reads more than one token"
         else:
-            return narrowed
+            return LastLayer("last token" if last else "first token")
     except Exception as error:  # whatever an unknown architecture does: it trains as before
-        why = f"{plain[1].__name__}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
-    _switch_off(classifier, name, *plain)
+        why = f"{type(classifier).__name__}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
+    _switch_off(classifier, name)
     return LastLayer("every token", why)
-
-
-@contextmanager
-def widened(model: nn.Module) -> Iterator[None]:
-    """Within it, the last layer is computed for every token, whatever was switched on."""
-    layers = {id(module): module for module in model.modules() if LAYER in vars(module)}.values()
-    names = [(module, vars(module).pop(LAYER)) for module in layers]
-    try:
-        yield
-    finally:
-        for module, name in names:
-            vars(module)[LAYER] = name
 
 
 def _find(model: nn.Module) -> tuple[nn.Module, str, str]:
@@ -94,7 +80,9 @@ def _find(model: nn.Module) -> tuple[nn.Module, str, str]:
     Raises:
         ModelError: there is none whose last layer could be narrowed.
     """
-    classifier = next((m for m in model.modules() if isinstance(m, PreTrainedModel) or "base_model_prefix" in vars(m)), model)
+    classifier = next(
+        (m for m in model.modules() if isinstance(m, PreTrainedModel) or "base_model_prefix" in vars(m)), model
+    )
     class_name, config = type(classifier).__name__, getattr(classifier, "config", None)
     if not class_name.endswith("ForSequenceClassification"):
         raise ModelError(f"{class_name} is not a classifier of texts")
@@ -117,38 +105,37 @@ def _find(model: nn.Module) -> tuple[nn.Module, str, str]:
 def _switch_on(classifier: nn.Module, name: str, attention: str, last: bool) -> ReadTokenLayer:
     layer = classifier.get_submodule(name)
     if not isinstance(layer, ReadTokenLayer):
-        layer.__class__ = read_token_class(type(layer))
+        layer.__class__ = read_token_class(cast(Any, type(layer)))
     narrowed = cast(ReadTokenLayer, layer)
     narrowed.attention_name, narrowed.calls = attention, 0
     vars(classifier)[LAYER] = name
     if not last and not isinstance(classifier, FirstTokenClassifier):
-        classifier.__class__ = _at_first_token(type(classifier))
+        classifier.__class__ = _at_first_token(cast(Any, type(classifier)))
     return narrowed
 
 
-def _switch_off(classifier: nn.Module, name: str, classifier_class: Any, layer_class: Any) -> None:
+def _switch_off(classifier: nn.Module, name: str) -> None:
     vars(classifier).pop(LAYER, None)
     layer = classifier.get_submodule(name)
-    classifier.__class__, layer.__class__ = classifier_class, layer_class
     for attribute in ("attention_name", "calls", "place"):
         vars(layer).pop(attribute, None)
+    for module in (classifier, layer):
+        if isinstance(module, SwappedClass):
+            cast(Any, module).__class__ = module.own_class()
 
 
-class FirstTokenClassifier(nn.Module):
+class FirstTokenClassifier(SwappedClass):
     """What is put before the class of a classifier that reads the first token."""
 
 
 @cache
-def _at_first_token(base_class: Any) -> type[nn.Module]:
-    """The class by the same name, since transformers writes it into a saved model's config."""
-
+def _at_first_token(base_class: Any) -> Any:
     @wraps(base_class.forward)
     def forward(self: nn.Module, *given: Any, **more: Any) -> Any:
         with reading(self, 0, more if len(given) <= 2 else {"output_hidden_states": True}):
             return base_class.forward(self, *given, **more)
 
-    same = {"__module__": base_class.__module__, "__qualname__": base_class.__qualname__, "__doc__": base_class.__doc__}
-    return type(base_class.__name__, (FirstTokenClassifier, base_class), {**same, "forward": forward})
+    return FirstTokenClassifier.before(base_class, forward=forward)
 
 
 @torch.no_grad()
@@ -162,7 +149,9 @@ def _answers(classifier: nn.Module, left: bool) -> Tensor:
     parameter = next(classifier.parameters())
     config, device = model.config, parameter.device
     padding = getattr(config, "pad_token_id", None) or 0
-    ids = (torch.arange(len(LENGTHS) * max(LENGTHS)).view(len(LENGTHS), -1) * 7 + config.vocab_size // 3) % config.vocab_size
+    ids = (
+        torch.arange(len(LENGTHS) * max(LENGTHS)).view(len(LENGTHS), -1) * 7 + config.vocab_size // 3
+    ) % config.vocab_size
     ids[ids == padding] = (padding + 1) % config.vocab_size
     tokens = torch.arange(max(LENGTHS))
     mask = (tokens < torch.tensor(LENGTHS)[:, None]).long()

@@ -61,7 +61,7 @@ def _pieces(
     module: nn.Module, sizes: dict[str, int], groups: int
 ) -> tuple[list[_Piece], list[Tensor], list[Tensor | None]]:
     cut = module.names if isinstance(module, SplitProjection) else ("".join(sizes),)
-    sources = [getattr(module, name) for name in cut] if isinstance(module, SplitProjection) else [module]
+    sources: list[Any] = [getattr(module, name) for name in cut] if isinstance(module, SplitProjection) else [module]
     if not all(is_projection(source) and type(source) in (nn.Linear, Conv1D) for source in sources):
         return [], [], []
     pieces = []

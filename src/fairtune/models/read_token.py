@@ -1,30 +1,25 @@
 """A transformer layer computed for one token of each text: the last layer of a classifier that reads no other.
 
-Attention needs the keys and values of all tokens; queries, what attention gives, and the feed-forward are each token's own. So the layer's
-own forward is called twice: with all tokens, up to where attention begins, which gives keys and values; then with the read token alone,
-whose queries meet them. Nothing of the layer is written anew: norms, rotations, adapters and dropout are where its architecture has them.
+Attention needs the keys and values of all tokens; queries, what attention gives, and the feed-forward are each token's own. So
+the layer's own forward is called twice: with all tokens, up to where attention begins, which gives keys and values; then with
+the read token alone, whose queries meet them. Nothing of the layer is written anew: norms, rotations, adapters and dropout are
+where its architecture has them.
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from fairtune.models.attention import fused_parts
-from fairtune.models.attention_layouts import layout_of
-from fairtune.models.read_projection import Place, pick, project
-from fairtune.models.split_projection import rows_of
+from fairtune.models.attention_passes import AttentionPasses
+from fairtune.models.read_projection import Place, pick
 
-INTERFACE = "fairtune_read_token"
-"""The name by which transformers' attention modules find `_attend`."""
 IMPLEMENTATIONS = ("sdpa", "eager")
 PER_TOKEN = ("position_embeddings", "position_ids")
 """What layers are given besides the states that has an entry for every token; masks are cut where attention is computed."""
@@ -33,7 +28,27 @@ LAYER = "_read_layer"
 """Attribute of a classifier: the name of the layer in it that is computed for one token."""
 
 
-class ReadTokenLayer(nn.Module):
+class SwappedClass(nn.Module):
+    """What is put before a class to make one by the same name, since transformers goes by names and writes them into configs.
+
+    Copied or pickled, a module is of its own class again.
+    """
+
+    @classmethod
+    def before(cls, own: Any, **more: Any) -> type[Any]:
+        same = {"__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
+        return type(own.__name__, (cls, own), {**same, **more})
+
+    @classmethod
+    def own_class(cls) -> type[nn.Module]:
+        own: type[nn.Module] = cls.__bases__[1]
+        return own
+
+    def __reduce__(self) -> Any:
+        return _make, (self.own_class(),), self.__dict__
+
+
+class ReadTokenLayer(SwappedClass):
     """What is put before a transformers layer class. Without a place it is that class.
 
     Attributes:
@@ -50,19 +65,26 @@ class ReadTokenLayer(nn.Module):
         place = self.place
         if place is None:
             return super().forward(*given, **more)
-        bound = _signature(type(self).__mro__[2]).bind(self, *given, **more).arguments
-        named = {**{name: value for name, value in bound.items() if name not in ("self", "kwargs")}, **bound.get("kwargs", {})}
+        bound = _signature(cast(Any, self.own_class())).bind(self, *given, **more).arguments
+        named = {
+            **{name: value for name, value in bound.items() if name not in ("self", "kwargs")},
+            **bound.get("kwargs", {}),
+        }
         hidden: Tensor = named["hidden_states"]
         attention = cast(Any, self.get_submodule(self.attention_name))
         if not _is_known(named, hidden):
             return super().forward(*given, **more)
-        passes = _Passes(attention, place)
+        passes = AttentionPasses(attention, place)
         keys_values = passes.first(partial(super().forward, **named))
         one = {**named, "hidden_states": pick(hidden, place)}
         one |= {name: _picked(one[name], place) for name in PER_TOKEN if one.get(name) is not None}
         found = passes.second(partial(super().forward, **one), keys_values)
         self.calls += 1
         return _to_all(found, hidden.shape[1])
+
+
+def _make(own_class: Any) -> Any:
+    return own_class.__new__(own_class)
 
 
 @contextmanager
@@ -91,10 +113,8 @@ def read_layer(classifier: nn.Module) -> ReadTokenLayer | None:
 
 
 @cache
-def read_token_class(layer_class: Any) -> type[ReadTokenLayer]:
-    """The class by the same name, so that nobody who looks for layers by their class misses it."""
-    same = {"__module__": layer_class.__module__, "__qualname__": layer_class.__qualname__, "__doc__": layer_class.__doc__}
-    return type(layer_class.__name__, (ReadTokenLayer, layer_class), same)
+def read_token_class(layer_class: Any) -> Any:
+    return ReadTokenLayer.before(layer_class)
 
 
 def _reads_one(classifier: Any, layer: Any, asked: Mapping[str, Any]) -> bool:
@@ -104,10 +124,19 @@ def _reads_one(classifier: Any, layer: Any, asked: Mapping[str, Any]) -> bool:
         return False
     if asked.get("past_key_values") is not None or getattr(config, "_attn_implementation", None) not in IMPLEMENTATIONS:
         return False
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or (layer.training and getattr(layer, "gradient_checkpointing", False)):
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return False
-    around = [module for name, module in classifier.named_modules() if name and vars(classifier)[LAYER].startswith(name)]
-    return not any(_is_watched(module) for module in (*around, *layer.modules()))
+    if layer.training and getattr(layer, "gradient_checkpointing", False):
+        return False
+    return not any(_is_watched(module) for module in (*_around(classifier), *layer.modules()))
+
+
+def _around(classifier: nn.Module) -> Iterator[nn.Module]:
+    """The modules in a classifier that hold its last layer."""
+    module = classifier
+    for name in vars(classifier)[LAYER].split(".")[:-1]:
+        module = module.get_submodule(name)
+        yield module
 
 
 def _is_watched(module: nn.Module) -> bool:
@@ -116,160 +145,23 @@ def _is_watched(module: nn.Module) -> bool:
     return any(getattr(hook, "__name__", "") != "output_capturing_hook" for hook in hooks)
 
 
-class _Gathered(Exception):  # noqa: N818 - it is no error
-    """Ends the first pass, with the keys and values of all tokens."""
-
-    def __init__(self, key: Tensor, value: Tensor) -> None:
-        super().__init__()
-        self.key, self.value = key, value
-
-
-class _Passes:
-    """The two ways through an attention module.
-
-    Attributes:
-        modules: its projections, by attribute, with the parts that they hold.
-        outputs: what fused ones gave in the first pass, where the queries of the read token are in it.
-    """
-
-    def __init__(self, attention: Any, place: Place) -> None:
-        self.attention, self.place = attention, place
-        layout = layout_of(attention)
-        assert layout is not None, "it was found by its layout"
-        names = {name.removesuffix("?"): parts for name, parts in layout.projections.items()}
-        self.modules = {name: parts for name, parts in names.items() if getattr(attention, name, None) is not None}
-        self.outputs: dict[str, Tensor] = {}
-
-    def first(self, layer: Callable[[], Any]) -> tuple[Tensor, Tensor]:
-        """Keys and values of all tokens."""
-
-        def end(module: Any, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> Any:  # noqa: ARG001
-            raise _Gathered(key, value)
-
-        with self._instead(end, {"q": _idle, "mixed": self._project}):
-            try:
-                layer()
-            except _Gathered as gathered:
-                return gathered.key, gathered.value
-        raise RuntimeError(f"{type(self.attention).__name__} does not attend the way transformers lets one choose")
-
-    def second(self, layer: Callable[[], Any], keys_values: tuple[Tensor, Tensor]) -> Any:
-        """What the layer gives for the read token."""
-        chosen = self.attention.config._attn_implementation
-        eager = chosen == "eager"
-        own = sys.modules[type(self.attention).__module__]
-        compute = own.eager_attention_forward if eager else ALL_ATTENTION_FUNCTIONS[chosen]
-
-        def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, *given: Any, **more: Any) -> Any:  # noqa: ARG001
-            row = _row(mask, self.place, keys_values[0], causal=not eager and _is_causal(module, more))
-            return compute(module, query, *keys_values, row, *given, **more)
-
-        with self._instead(attend, {"": _idle, "mixed": self._take}):
-            return layer()
-
-    def _project(self, name: str, module: nn.Module, hidden: Tensor) -> Tensor:
-        with _replaced(module, None):
-            self.outputs[name] = project(module, hidden, self.place, *fused_parts(self.attention, name))
-        return self.outputs[name]
-
-    def _take(self, name: str, module: nn.Module, hidden: Tensor) -> Tensor:  # noqa: ARG002
-        return pick(self.outputs[name], self.place)
-
-    @contextmanager
-    def _instead(self, attend: Callable[..., Any], forwards: Mapping[str, Callable[..., Tensor]]) -> Iterator[None]:
-        """Let other functions attend, and compute the projections of queries ("q"), of other parts (""), and of both ("mixed")."""
-        with ExitStack() as stack:
-            stack.enter_context(_attending(self.attention, attend))
-            for name, parts in self.modules.items():
-                kind = "q" if parts == "q" else "mixed" if "q" in parts else ""
-                if kind in forwards:
-                    module = getattr(self.attention, name)
-                    stack.enter_context(_replaced(module, partial(forwards[kind], name, module)))
-            yield
-
-
-@contextmanager
-def _replaced(module: nn.Module, forward: Callable[..., Any] | None) -> Iterator[None]:
-    """A module that computes something else for a while; None is what its class computes."""
-    before = vars(module).pop("forward", None)
-    if forward is not None:
-        vars(module)["forward"] = forward
-    try:
-        yield
-    finally:
-        vars(module).pop("forward", None)
-        if before is not None:
-            vars(module)["forward"] = before
-
-
-@contextmanager
-def _attending(attention: Any, compute: Callable[..., Any]) -> Iterator[None]:
-    """An attention module that lets `compute` attend for a while."""
-    config = attention.config
-    attention.config = _Config(config, compute)
-    try:
-        yield
-    finally:
-        attention.config = config
-
-
-class _Config:
-    """A model's config that names another implementation of attention."""
-
-    _attn_implementation = INTERFACE
-
-    def __init__(self, config: Any, compute: Callable[..., Any]) -> None:
-        self.config, self.compute = config, compute
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.config, name)
-
-
-def _attend(module: Any, *given: Any, **more: Any) -> Any:
-    return module.config.compute(module, *given, **more)
-
-
-ALL_ATTENTION_FUNCTIONS.register(INTERFACE, _attend)
-
-
 @cache
 def _signature(layer_class: Any) -> inspect.Signature:
     return inspect.signature(layer_class.forward)
 
 
 def _is_known(named: Mapping[str, Any], hidden: Tensor) -> bool:
-    """Whether all that a layer is given is cut to one token, or is the same for all."""
-    others = {name for name, value in named.items() if isinstance(value, Tensor)} - {"hidden_states", "attention_mask", *PER_TOKEN}
+    """Whether all that a layer is given is cut to one token, or is the same for all, and nothing of it is kept."""
+    tensors = {name for name, value in named.items() if isinstance(value, Tensor)}
+    others = tensors - {"hidden_states", "attention_mask", "cache_position", *PER_TOKEN}
+    caches = [named.get(name) for name in ("past_key_values", "layer_past")]
     mask = named.get("attention_mask")
-    return (
-        hidden.ndim == 3 and not others - {"cache_position"} and (mask is None or (isinstance(mask, Tensor) and mask.ndim == 4))
-    )
-
-
-def _idle(name: str, module: nn.Module, hidden: Tensor) -> Tensor:  # noqa: ARG001
-    """Zeros in the place of outputs that nobody uses."""
-    plain: Any = module.get_base_layer() if hasattr(module, "get_base_layer") else module
-    return hidden.new_zeros(1).expand(*hidden.shape[:-1], len(rows_of(plain)))
+    cut = mask is None or (isinstance(mask, Tensor) and mask.ndim == 4)
+    return hidden.ndim == 3 and cut and not others and caches == [None, None]
 
 
 def _picked(value: Any, place: Place) -> Any:
     return tuple(pick(part, place) for part in value) if isinstance(value, tuple) else pick(value, place)
-
-
-def _is_causal(module: Any, more: Mapping[str, Any]) -> bool:
-    asked = more.get("is_causal")
-    return bool(getattr(module, "is_causal", True) if asked is None else asked)
-
-
-def _row(mask: Tensor | None, place: Place, keys: Tensor, causal: bool) -> Tensor | None:
-    """The mask of the read tokens' queries."""
-    if mask is not None:
-        return mask if mask.shape[2] == 1 else pick(mask.transpose(1, 2), place).transpose(1, 2)
-    if not causal or (isinstance(place, int) and place == -1):
-        return None
-    tokens = torch.arange(keys.shape[2], device=keys.device)
-    last = place.view(-1, 1, 1, 1) if isinstance(place, Tensor) else place
-    return (tokens <= last).expand(len(keys), 1, 1, -1)
 
 
 def _to_all(found: Any, tokens: int) -> Any:

@@ -25,6 +25,7 @@ from fairtune.core.seeding import (
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.methods.base import Batch, Method, Moment
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
@@ -84,6 +85,7 @@ class TrainingRun:
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
+        narrow_last_layer(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
         self.consistent = True
