@@ -10,7 +10,6 @@ from accelerate.state import AcceleratorState
 
 from fairtune.core.errors import RunFailure
 
-
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Numbers of `mallopt`'s settings, in GNU's C library."""
 LARGE, MOST = 1 << 30, (1 << 31) - 1
