@@ -6,10 +6,11 @@ that the answers stay the same to rounding; everywhere else the model stays as i
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache, wraps
+from functools import cache
 from typing import Any, Literal, cast
 
 import torch
@@ -130,11 +131,12 @@ class FirstTokenClassifier(SwappedClass):
 
 @cache
 def _at_first_token(base_class: Any) -> Any:
-    @wraps(base_class.forward)
     def forward(self: nn.Module, *given: Any, **more: Any) -> Any:
         with reading(self, 0, more if len(given) <= 2 else {"output_hidden_states": True}):
             return base_class.forward(self, *given, **more)
 
+    # Not by `wraps`: accelerate, when it unwraps a model, goes on to whatever a forward says that it wraps.
+    vars(forward)["__signature__"] = inspect.signature(base_class.forward)
     return FirstTokenClassifier.before(base_class, forward=forward)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,8 +22,6 @@ LARGE = 1 << 20
 """Elements of a table from which on it is worth it."""
 ROWS = "_touched_rows"
 """Attribute of a table's parameter with its `TouchedRows`."""
-OWN_REFERENCES = 2
-"""To a gradient that nobody else holds: the variable's, and that of the call which counts them."""
 
 
 @dataclass
@@ -109,7 +108,7 @@ def keep_gradient_memory(parameters: Iterable[nn.Parameter]) -> None:
     """Clear the gradients of tables and keep their memory; called after a step, before gradients are let go."""
     for parameter in parameters:
         rows, gradient = _touched(parameter), parameter.grad
-        if rows is not None and gradient is not None and sys.getrefcount(gradient) == OWN_REFERENCES:
+        if rows is not None and gradient is not None and sys.getrefcount(gradient) <= _own_references():
             known: TouchedRows = getattr(parameter, ROWS)
             gradient[rows] = 0
             known.spare, parameter.grad, known.rows = gradient, None, None
@@ -122,3 +121,12 @@ def _touched(parameter: nn.Parameter) -> Tensor | None:
         return None
     same = gradient.data_ptr() == known.place and gradient._version == known.version
     return known.rows if same else None
+
+
+@cache
+def _own_references() -> int:
+    """References to a gradient that nobody else holds; versions of torch differ in how many they keep themselves."""
+    parameter = nn.Parameter(torch.zeros(1))
+    parameter.sum().backward()  # type: ignore[no-untyped-call]
+    gradient = parameter.grad
+    return sys.getrefcount(gradient)
