@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
@@ -44,6 +45,7 @@ class Predictor:
         batch_tokens: int | None = None,
     ) -> None:
         self.network, self.tokenizer, self.max_length = network, tokenizer, max_length
+        narrow_last_layer(network)
         self.device = torch.device(device)
         self.half = _half(precision, self.device)
         self.batch_tokens = batch_tokens or TOKENS_PER_BATCH.get(self.device.type, MANY_TOKENS)

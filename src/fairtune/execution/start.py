@@ -17,6 +17,7 @@ from fairtune.models.attention_geometry import CheckpointFacts, describe_attenti
 from fairtune.models.declarations import Declarations, Digests
 from fairtune.models.flops import describe_costs
 from fairtune.models.init_card import digests_outside, make_init_card
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.model_parts import Batch
 from fairtune.models.sources import ModelSource
@@ -60,10 +61,12 @@ class Start:
         if not self.methods:
             card.require_untouched()
         card.require_declared(self.declared)
+        last_layer = narrow_last_layer(self.model)  # before costs are counted: as it trains
         measured = measure_pass(self.model, self.batch) if self.methods else self.before.measured
         return {
             **card.as_json(),
             "notes": list(self.notes),
+            "last_layer": last_layer.as_json(),
             "attention": describe_attention(self.model, self.before, measured),
             "costs": describe_costs(self.model, self.before.measured.flops, measured.flops),
         }
@@ -94,6 +97,7 @@ def build_start(
     uses = [parse_method_use(use) for use in settings["methods"]]
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
+    narrow_last_layer(model)
     with explain_failure(f"model '{source.name}': no text goes through it"):
         before = take_checkpoint_facts(model, batch)
     outside, declared = digests_outside(loaded), Declarations()

@@ -177,6 +177,17 @@ def freeze(model: nn.Module, blocks: set[int], parts: str) -> None:
             setattr(attention, attribute, SplitProjection(fused.module, fused.sizes, fused.groups, frozen))
 
 
+def fused_parts(attention: nn.Module, attribute: str) -> tuple[dict[str, int], int]:
+    """How the rows of an attention module's fused projection are arranged: of each part within a group, and the groups."""
+    layout = layout_of(attention)
+    assert layout is not None, "only of an attention module whose layout is known"
+    inner = _plain(getattr(attention, attribute))
+    fused = _Fused(
+        attribute, inner, layout.projections[attribute], _heads(attribute, attention, layout), layout.interleaved
+    )
+    return fused.sizes, fused.groups
+
+
 def _freeze(module: nn.Module) -> None:
     for parameter in module.parameters(recurse=isinstance(module, SplitProjection)):
         parameter.requires_grad_(False)

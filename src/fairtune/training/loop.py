@@ -25,12 +25,14 @@ from fairtune.core.seeding import (
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.methods.base import Batch, Method, Moment
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.batch_pass import BatchPass
 from fairtune.training.checkpoints import RunStates
+from fairtune.training.fast_embedding import keep_gradient_memory, use_fast_embedding
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
 from fairtune.training.objectives import Evaluation, Objective
@@ -84,8 +86,10 @@ class TrainingRun:
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
+        narrow_last_layer(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
+            use_fast_embedding(self.model)
         self.consistent = True
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None
@@ -153,6 +157,7 @@ class TrainingRun:
                 norm = gradient_norm(self._trainable)
                 self._require_finite(loss, norm)
                 step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
+                keep_gradient_memory(self._trainable)
                 self.optimizer.zero_grad(set_to_none=True)
         if now.step == 0 or largest < now.largest_batch:
             count_states(self)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method, ParamGroup
 from fairtune.settings.sections import Train
+from fairtune.training.fast_embedding import nonzero_gradients
 
 
 def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) -> list[ParamGroup]:
@@ -66,7 +67,7 @@ def warmup_steps(train: Train, total: int) -> int:
 
 def gradient_norm(parameters: Sequence[nn.Parameter]) -> Tensor:
     """The norm of all gradients together."""
-    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    return torch.nn.utils.get_total_norm(nonzero_gradients(parameters))
 
 
 def step_clipped(

@@ -30,7 +30,7 @@ Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Indices = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[np.int64]]
 WINDOW = 200
-"""Batches in a window that is sorted by length. Larger pads less; smaller mixes better."""
+"""Batches in a window that is sorted by length, at least, where an epoch has as many. Larger pads less; smaller mixes better."""
 MOST_CORRELATION, REDRAWS = 0.2, 20
 """Adjacent batches may correlate in length by this much; an order that exceeds it is drawn again."""
 
@@ -175,13 +175,13 @@ def _open(folder: Path, tokenizer: Any, mapped: bool = True) -> Encoded:
 
 
 def training_batches(lengths: Indices, batch_size: int, seed: int, epoch: int) -> list[Indices]:
-    """One epoch: shuffle the examples, sort within large windows, cut into batches, shuffle the batches."""
+    """One epoch: shuffle the examples, sort within large windows of about one size, cut into batches, shuffle the batches."""
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(lengths))
     batches: list[Indices] = []
-    span = WINDOW * batch_size
-    for start in range(0, len(order), span):
-        window = order[start : start + span]
+    count = -(-len(order) // batch_size)
+    for numbers in np.array_split(np.arange(count), max(1, count // WINDOW)):  # a small rest of its own would pad a lot
+        window = order[numbers[0] * batch_size : (numbers[-1] + 1) * batch_size]
         window = window[np.argsort(lengths[window], kind="stable")]
         batches.extend(window[i : i + batch_size] for i in range(0, len(window), batch_size))
     widths = np.array([lengths[batch].max() for batch in batches])
