@@ -9,13 +9,13 @@ from fairtune.analysis.looks import LOOKS, MOST
 from fairtune.analysis.results import Results, load_results
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of
+from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
-from fairtune.execution.timing.session import Record, time_arms
 from fairtune.ledger.folders import lock
 from fairtune.ledger.studies import read_study, require_writable, study_folder
 from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.monitor.terminal import make_monitor
-from fairtune.monitor.timing import make_timing_monitor
+from fairtune.monitor.timing_line import make_timing_monitor
 from fairtune.settings.sections import Timing
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fairtune.training.fast_embedding import (
+from fairtune.training.optimizer import gradient_norm, step_clipped
+from fairtune.training.table_gradients import (
     LARGE,
     ROWS,
     FastEmbedding,
@@ -17,7 +18,6 @@ from fairtune.training.fast_embedding import (
     nonzero_gradients,
     use_fast_embedding,
 )
-from fairtune.training.optimizer import gradient_norm, step_clipped
 
 WIDTH = 16
 

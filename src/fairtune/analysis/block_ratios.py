@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 EXACT = 60
 """Rounds up to which the distribution of the signed ranks is computed; beyond, a normal one does."""
-SPARE = 0.6
+SPARE = 0.3
 """Of the risk that an interval may have, the share that is used: rounds that follow each other are not wholly independent, and two
 copies of a model are not quite equally fast. So real A/A sessions keep what is promised; benchmarks/timing.py counts them."""
 MOST_ROUNDS = 1_000

@@ -32,7 +32,6 @@ from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.batch_pass import BatchPass
 from fairtune.training.checkpoints import RunStates
-from fairtune.training.fast_embedding import keep_gradient_memory, use_fast_embedding
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
 from fairtune.training.objectives import Evaluation, Objective
@@ -44,6 +43,7 @@ from fairtune.training.optimizer import (
     step_clipped,
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
+from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
 
 
 class TrainingRun:

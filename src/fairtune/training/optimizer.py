@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method, ParamGroup
 from fairtune.settings.sections import Train
-from fairtune.training.fast_embedding import nonzero_gradients
+from fairtune.training.table_gradients import nonzero_gradients
 
 
 def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) -> list[ParamGroup]:

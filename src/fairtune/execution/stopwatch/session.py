@@ -17,12 +17,12 @@ from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.folders import temporary_folder
 from fairtune.execution.executors.slots import find_devices, worker_environment
 from fairtune.execution.job import Job, make_job
-from fairtune.execution.timing.machine_watch import MachineWatch
+from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
 from fairtune.ledger.timings import AGAIN, FORMAT
 from fairtune.study.plan import Plan
 
-WORKER = (sys.executable, "-m", "fairtune.execution.timing.worker")
+WORKER = (sys.executable, "-m", "fairtune.execution.stopwatch.worker")
 FEWEST_ROUNDS = 8
 """Rounds that are measured however long they take: fewer say nothing."""
 END_SECONDS = 60.0

@@ -1,6 +1,6 @@
 """The process in which arms are timed: prepares them all, then steps them in turns until its standard input ends.
 
-Started as `python -m fairtune.execution.timing.worker DEVICE THREADS`; the first line of its input is the jobs, its output one
+Started as `python -m fairtune.execution.stopwatch.worker DEVICE THREADS`; the first line of its input is the jobs, its output one
 message a line. A round is a random order of the arms, forwards and then backwards (ABBA for two), so that slow drift cancels;
 every arm steps through the same batches, as its runs would.
 """
