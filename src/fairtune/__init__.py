@@ -9,7 +9,7 @@ from fairtune.core.version import __version__
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results, load_results
-    from fairtune.api import run_study
+    from fairtune.api import run_study, time_study
     from fairtune.classifier.text_classifier import TextClassifier
     from fairtune.core.errors import FairtuneError
     from fairtune.export.delta import export_delta
@@ -51,6 +51,7 @@ _HOMES = {
     "register_attention": "fairtune.models.attention_layouts",
     "restore_delta": "fairtune.export.restoration",
     "run_study": "fairtune.api",
+    "time_study": "fairtune.api",
     "weighted_cross_entropy": "fairtune.methods.weighted_ce.method",
 }
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "register_attention",
     "restore_delta",
     "run_study",
+    "time_study",
     "weighted_cross_entropy",
 ]
 

@@ -22,6 +22,7 @@ from fairtune.ledger.seals import (
     run_state,
 )
 from fairtune.ledger.studies import HISTORY, read_study, require_study, run_folders
+from fairtune.ledger.timings import read_sessions
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def _study_files(home: Path) -> Iterator[str]:
         except (OSError, ValueError) as error:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
             yield f"{file} {reason}."
+    yield from (f"{home / name}." for name in read_sessions(home)[1])
     if (home / EXAMPLES).exists() and about_examples(home / EXAMPLES) is None:
         yield f"{home / EXAMPLES} is not what was written; running the study again rewrites it."
 
