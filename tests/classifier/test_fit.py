@@ -37,8 +37,12 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_it_learns_and_tells_what_it_learned(fitted: TextClassifier) -> None:
-    assert fitted.score(OTHERS, OTHER_LABELS) > 0.6
+def test_it_learns(small_model: Path) -> None:
+    """From as many texts as every seed learns from; from 60 it would be luck."""
+    assert quick(small_model).fit(*make_texts(300)).score(OTHERS, OTHER_LABELS) > 0.9
+
+
+def test_it_tells_what_it_learned(fitted: TextClassifier) -> None:
     assert fitted.classes_.tolist() == ["neg", "pos"]
     assert fitted.n_features_in_ == 1
     assert not fitted.partial_
