@@ -1,6 +1,6 @@
-"""Language models: tokens per second, memory of the loss, and what frozen queries and keys save, each beside its peer.
+"""Language models: tokens per second, time and memory of the loss, each beside its peer.
 
-    python benchmarks/lm.py [--parts speed loss memory freeze] [--blocks 16]
+    python benchmarks/lm.py [--parts speed loss memory] [--blocks 16]
 
 speed: fairtune's loop, transformers' `Trainer` and a bare PyTorch loop train the same GPT-2 (preset gpt-mini: 256 wide, 4 layers,
     no dropout, fp32) from the same weights on the same batches with the same AdamW, clipping and cosine. Each lives in a process of
@@ -8,7 +8,6 @@ speed: fairtune's loop, transformers' `Trainer` and a bare PyTorch loop train th
     loop comes twice: as one writes it, and with fairtune's settings of the allocator and its one-kernel GELU.
 loss: forward and backward of `linear_cross_entropy` against `F.cross_entropy` on whole logits, in one process, in turns.
 memory: the most that either needs beyond its inputs, each in a fresh process.
-freeze: whole steps of that GPT-2 with trainable and with frozen queries and keys, beside the bound; see benchmarks/freeze.py.
 
 Ratios have 95 % intervals from resampling the blocks, in which all peers stay together. `--blocks 6` is for a first look: on two
 busy cores its part `speed` took 2 min 14 s. The first time a tokenizer is trained too.
@@ -17,7 +16,6 @@ busy cores its part `speed` took 2 min 14 s. The first time a tokenizer is train
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import math
 import os
@@ -28,11 +26,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from freeze import RESAMPLES, Trainee, compare, show
 from throughput import ask
+from turns import RESAMPLES, compare, show
 
 BATCH, LENGTH, VOCABULARY, RATE, WARMUP, CLIP, SEED = 8, 256, 8000, 1e-3, 4, 1.0, 0
 STEPS, UNTIMED, TEXT = 2, 2, 1_000_000
@@ -46,7 +43,7 @@ PEERS = {
 LOSSES = {2000: 256, 8000: 256, 50257: 512}
 """Width by vocabulary."""
 TOKENS = {"loss": 1024, "memory": 4 * 512}
-PARTS = ("speed", "loss", "memory", "freeze")
+PARTS = ("speed", "loss", "memory")
 
 
 # -- speed -------------------------------------------------------------------------------------------------------------
@@ -354,56 +351,6 @@ def _peak_resident() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-# -- frozen queries and keys -------------------------------------------------------------------------------------------
-
-
-class LanguageTrainee(Trainee):
-    """A step with the loss that fairtune's loop uses."""
-
-    def __post_init__(self) -> None:
-        from fairtune.training.language_head import language_head
-        from fairtune.training.token_losses import linear_cross_entropy
-
-        super().__post_init__()
-        head = language_head(self.model, self.batch)
-        assert head is not None
-
-        def answer(input_ids: Any, labels: Any) -> Any:
-            hidden, targets = head.hidden(input_ids=input_ids)[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
-            return SimpleNamespace(loss=linear_cross_entropy(hidden, head.weight, head.bias, targets))
-
-        self.model = answer
-
-
-def frozen(blocks: int) -> None:
-    import torch
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    from fairtune import orthogonalize_qk
-    from fairtune.models.presets import parse_preset, preset_config
-
-    settings = preset_config({**(parse_preset("gpt-mini") or {}), "vocab_size": VOCABULARY, "dropout": 0.0})
-    del settings["model_type"]
-    torch.manual_seed(0)
-    model = GPT2LMHeadModel(GPT2Config(**settings))
-    ids = torch.randint(0, VOCABULARY, (2, LENGTH))  # the tokens of benchmarks/freeze.py; short steps allow many blocks
-    blocks *= 2  # a bound of 3 % needs many
-    batch = {"input_ids": ids, "labels": ids}
-    changed = copy.deepcopy(model)
-    card = orthogonalize_qk(changed, init="keep", batch=batch)
-    bound, share = card.costs["speedup_bound"], 1 - card.parameters.trainable_share
-    print(
-        f"freeze: GPT-2 256 x 4, {ids.numel()} tokens per step, {100 * share:.1f} % of parameters frozen, bound {bound:.3f}x",
-        flush=True,
-    )
-    pair = LanguageTrainee(copy.deepcopy(model), batch)
-    baseline = LanguageTrainee(model, batch)
-    seconds = compare(baseline, LanguageTrainee(changed, batch), blocks, "freeze")
-    show("whole steps", seconds[..., 0], bound)
-    show("forward and backward", seconds[..., 1], bound)
-    show("A/A: two baselines", compare(baseline, pair, max(4, blocks // 2), "freeze, A/A")[..., 0], None)
-
-
 def measure(parts: list[str], blocks: int) -> None:
     import torch
 
@@ -428,18 +375,18 @@ def main() -> None:
         "--blocks",
         type=int,
         default=16,
-        help="of turns; the loss of the largest vocabulary has a quarter, freezing twice as many",
+        help="of turns; the loss of the largest vocabulary has a quarter",
     )
     parser.add_argument("--serve", choices=list(PEERS), help=argparse.SUPPRESS)
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--here", choices=["loss", "freeze"], help=argparse.SUPPRESS)
+    parser.add_argument("--here", choices=["loss"], help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:
         serve(chosen.serve, chosen.blocks)
     elif chosen.memory_of is not None:
         measure_memory(bool(chosen.memory_of))
     elif chosen.here:
-        {"loss": loss_alone, "freeze": frozen}[chosen.here](chosen.blocks)
+        loss_alone(chosen.blocks)
     else:
         measure(chosen.parts, chosen.blocks)
 

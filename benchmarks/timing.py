@@ -2,7 +2,7 @@
 
     python benchmarks/timing.py aa [--sessions 100] [--seconds 30]    how many A/A intervals hold 1
     python benchmarks/timing.py busy [--minutes 3] [--foreign 1]      half-widths beside foreign busy processes
-    python benchmarks/timing.py freeze [--minutes 8]                  frozen queries and keys against their bound
+    python benchmarks/timing.py freeze [--minutes 8]                  frozen queries and keys against their bound, and making them
 
 Every session is a real one, in a process of its own: MiniLM on movie reviews of 32 x 16 tokens, and for `freeze` also GPT-2 of
 512 x 6 on made text. `aa` prints a line per session, so that it can be left in the background (an hour for 100) and looked at.
@@ -107,6 +107,24 @@ def freeze(minutes: float) -> None:
             )
 
 
+def orthogonalise() -> None:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
+    from fairtune.methods.orthogonal_qk.method import OrthogonalQK
+
+    torch.manual_seed(0)
+    network = BertForSequenceClassification(BertConfig())
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        OrthogonalQK(OrthogonalQKConfig(init="headwise")).prepare(network)
+        seconds.append(time.perf_counter() - started)
+    middle, low, high = statistics.median(seconds), min(seconds), max(seconds)
+    print(f"orthogonalising bert-base (288 heads): {middle:.2f} s, median of 5 ({low:.2f} to {high:.2f})")
+
+
 @contextlib.contextmanager
 def foreign_work(count: int) -> Iterator[None]:
     """So many single-threaded processes that do nothing but compute."""
@@ -134,6 +152,7 @@ def main() -> None:
         busy(given.minutes or 3.0, given.foreign)
     else:
         freeze(given.minutes or 8.0)
+        orthogonalise()
 
 
 if __name__ == "__main__":
