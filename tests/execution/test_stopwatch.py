@@ -15,6 +15,8 @@ from fairtune.analysis.verification import verify_study
 from fairtune.api import timed_arms
 from fairtune.cli.app import app
 from fairtune.core.errors import FairtuneError
+from fairtune.execution.executors.memory_estimate import estimate_memory
+from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import make_jobs
 from fairtune.execution.stopwatch.worker import TimedArm, prepare_arms, rounds
 from fairtune.ledger.timings import AGAIN, read_sessions
@@ -87,6 +89,15 @@ def test_arms_bring_those_they_are_compared_with(plan: Plan) -> None:
     assert timed_arms(plan, ["frozen"]) == ["baseline", "frozen"]
     with pytest.raises(FairtuneError, match=r"no arm 'frozn'; its arms: baseline, frozen.*Did you mean 'frozen'"):
         timed_arms(plan, ["frozn"])
+
+
+def test_where_memory_is_short_arms_are_timed_in_groups_beside_those_they_are_compared_with(plan: Plan) -> None:
+    arms = ["baseline", "frozen", "other"]
+    a_run = estimate_memory(make_jobs(plan, arms, Path())["baseline"])
+    assert group_arms(plan, arms) == [arms], "a small model's arms all fit"
+    assert group_arms(plan, arms, room=6 * a_run) == [arms]
+    assert group_arms(plan, arms, room=4 * a_run) == [["baseline", "frozen"], ["baseline", "other"]]
+    assert group_arms(plan, arms, room=a_run) == [["baseline", "frozen"], ["baseline", "other"]], "no fewer than a pair"
 
 
 @pytest.mark.slow
