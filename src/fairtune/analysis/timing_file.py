@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -29,7 +30,7 @@ def study_timing_json(
         "plan": plan["plan"],
         "runs": {"note": RUNS_NOTE, "arms": {arm: _mean_times(found) for arm, found in runs.items() if found}},
         "comparison": None if timing is None else comparison_json(timing),
-        **({"note": NO_TIMING} if timing is None else {"conditions": timing.conditions.lines()}),
+        **({"note": NO_TIMING} if timing is None else {}),
     }
 
 
@@ -43,6 +44,7 @@ def comparison_json(timing: StudyTiming) -> dict[str, Any]:
         "rounds": timing.rounds,
         "seconds_measured": timing.seconds,
         "trusted": timing.trusted,
+        "conditions": asdict(timing.conditions),
         "a_a": {
             "ratio": timing.again.ratio,
             "ratio_interval": [timing.again.low, timing.again.high],
