@@ -21,6 +21,7 @@ from fairtune.export.delta import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.file_task import FileTask
@@ -122,6 +123,7 @@ def test_real_runs_come_back_with_the_scores_that_were_recorded(
         assert AutoTokenizer.from_pretrained(back)("a good film")["input_ids"]
         recorded = read_predictions(job.run.predictions, "test")
         assert recorded.ids == test.ids
+        narrow_last_layer(network)  # as runs compute it; the plain pass rounds otherwise
         scores = objective.evaluate(network, "test", torch.device("cpu"), [], lambda: None).arrays["scores"]
         assert np.array_equal(scores.view(np.int32), recorded.scores.view(np.int32)), "the same logits, bit for bit"
     assert shares["oelm-freeze"] < 0.95 < shares["baseline"]

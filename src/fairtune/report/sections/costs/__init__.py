@@ -37,7 +37,7 @@ UNTIMED = (
 
 
 @dataclass(frozen=True)
-class Costs:
+class TimeAndSize:
     """What the section has besides the rows.
 
     Args:
@@ -51,17 +51,17 @@ class Costs:
     own_notes: tuple[str, ...]
 
 
-def gather(evidence: Evidence) -> Costs:
+def gather(evidence: Evidence) -> TimeAndSize:
     timing = evidence.results.timing
     compared = [row.versus for row in evidence.rows if row.versus is not None]
-    return Costs(
+    return TimeAndSize(
         timing,
         (*timing_notes(timing), *bound_notes(compared)),
         own_time_notes(evidence.header, evidence.machine),
     )
 
 
-def markdown(found: Costs, report: ReportContent) -> Iterator[str]:
+def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
     yield from heading("Time and size")
     yield from table(TIME_HEADS, [_time_cells(row) for row in report.rows])
     yield ""
@@ -192,7 +192,7 @@ def bound_notes(comparisons: Iterable[Versus]) -> list[str]:
     return notes
 
 
-def as_json(found: Costs) -> dict[str, Any]:
+def as_json(found: TimeAndSize) -> dict[str, Any]:
     return {
         "timing_notes": [*found.notes, *found.own_notes],
         "timing": None if found.timing is None else comparison_json(found.timing),
