@@ -62,6 +62,8 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
                 aside / f"{split}.rows",
                 spec.kinds if split in kinds else None,
                 one.called,
+                hashed=spec.text,
+                placed=split == "train" and bool(shares),
             )
             for split, one in given.items()
         }
