@@ -106,10 +106,10 @@ class RowHasher:
     def add(self, batch: Any, start: int, size: int) -> None:
         """A batch that has just been written at this place of the file."""
         place = len(self._rows)
-        self._rows.append(len(batch))
-        if not self._begun and sum(self._rows) > FEW_ROWS:
+        if not self._begun and sum(self._rows) > FEW_ROWS:  # never the first batch, which has the file's head before it
             self._begun = True
             self._begin(batch.schema)
+        self._rows.append(len(batch))
         waiting = {one.waiting(): one for one in reversed(self._processes)}
         least = min(waiting, default=AHEAD)
         if least < AHEAD and waiting[least].give(place, start, size, len(batch) * self._bytes):
@@ -146,7 +146,7 @@ class RowHasher:
             }  # fmt: skip
             try:
                 answers.touch()
-                process = start_helper(__name__)
+                process = start_helper("fairtune.tasks.reading.row_hasher")
             except OSError:  # no room for more processes: fewer do it too
                 return
             self._processes.append(HashProcess(process, answers))
