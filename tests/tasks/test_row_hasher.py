@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +94,15 @@ def test_a_process_that_dies_costs_only_time(tmp_path: Path, monkeypatch: pytest
     if when == "after some":
         finish = row_hasher.HashProcess.finish
 
-        def killed(process: row_hasher.HashProcess) -> dict[int, bytes]:
+        def killed(process: row_hasher.HashProcess) -> Iterator[tuple[int, bytes]]:
             while process.waiting() == len(process.given):
                 time.sleep(0.01)
             process.process.kill()
             content = process.file.read_bytes()
             process.file.write_bytes(content[: process.given[0][1] + 100])  # as if in the middle of its second batch
-            found = finish(process)
+            found = list(finish(process))
             assert len(found) == 1 < len(process.given)
-            return found
+            return iter(found)
 
         monkeypatch.setattr(row_hasher.HashProcess, "finish", killed)
     found = hashes(read(file, "died"))

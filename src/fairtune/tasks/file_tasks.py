@@ -67,7 +67,8 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
             )
             for split, one in given.items()
         }
-        parts = {**rows, **by_hash(rows["train"], spec.text, shares)}
+        held_out = by_hash(rows.pop("train"), spec.text, shares)
+        parts = {"train": held_out.pop("train"), **rows, **held_out}
         names = read_labels(parts, spec.label, spec.labels)
         if not METRICS[spec.metric].fits(len(names)):
             raise DataError(

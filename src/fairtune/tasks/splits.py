@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
         return {"train": rows}
     if PLACE in rows.table.column_names:
         numbers = np.concatenate([batch.column(0).to_numpy() for batch in rows.arrow([PLACE])])
+        rows = replace(rows, table=rows.table.drop_columns(PLACE))
     else:
         numbers = np.concatenate([place_hashes(batch.columns) for batch in rows.arrow(text)])
     left = np.ones(len(numbers), dtype=np.bool_)

@@ -11,7 +11,7 @@ import base64
 import itertools
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -69,15 +69,10 @@ class HashProcess:
         self.given.append((place, (self.given[-1][1] if self.given else 0) + answer))
         return True
 
-    def finish(self) -> dict[int, bytes]:
+    def finish(self) -> Iterator[tuple[int, bytes]]:
         """The hashes of each batch that it did."""
         self.process.communicate()
-        content, found, first = self.file.read_bytes(), {}, 0
-        for place, end in self.given:
-            if end <= len(content):
-                found[place] = content[first:end]
-            first = end
-        return found
+        yield from _answers(self.file, self.given)
 
 
 class RowHasher:
@@ -92,7 +87,8 @@ class RowHasher:
     def __init__(self, file: Path, texts: Sequence[str], placed: bool) -> None:
         self._file, self._texts, self._placed = file, list(texts), placed
         self._rows: list[int] = []
-        self._found: dict[int, Hashes] = {}
+        self._own = file.with_name(f"{file.name}.own")
+        self._given: list[tuple[int, int]] = []
         self._processes: list[HashProcess] = []
         self._begun = False
 
@@ -114,23 +110,29 @@ class RowHasher:
         least = min(waiting, default=AHEAD)
         if least < AHEAD and waiting[least].give(place, start, size, len(batch) * self._bytes):
             return
-        self._found[place] = hash_batch(batch, self._texts, self._placed)
+        with self._own.open("ab") as own:  # a file here too: many small arrays would leave holes in memory
+            own.write(hash_batch(batch, self._texts, self._placed).tobytes())
+            self._given.append((place, own.tell()))
 
     def columns(self) -> dict[str, Any]:
         """The hashes as Arrow's columns, once the file is whole."""
         import pyarrow as pa
 
         ends = np.cumsum([0, *self._rows])
-        hashes = np.empty((self._bytes // 8, ends[-1]), dtype=np.uint64)
-        for one in self._processes:
-            for place, content in one.finish().items():
-                self._found[place] = np.frombuffer(content, dtype=np.uint64).reshape(len(hashes), -1)
+        hashes = [np.empty(ends[-1], dtype=np.uint64) for _ in range(self._bytes // 8)]
+
+        def fill(place: int, found: Hashes) -> None:
+            for column, part in zip(hashes, found, strict=True):
+                column[ends[place] : ends[place + 1]] = part
+
+        left = set(range(len(self._rows)))
+        done = [_answers(self._own, self._given), *(one.finish() for one in self._processes)]
+        for place, content in itertools.chain.from_iterable(done):
+            fill(place, np.frombuffer(content, dtype=np.uint64).reshape(len(hashes), -1))
+            left.remove(place)
         with pa.OSFile(str(self._file), "rb") as source, pa.ipc.open_file(source) as reader:
-            for place, (low, high) in enumerate(itertools.pairwise(ends)):
-                found = self._found.pop(place, None)
-                if found is None:
-                    found = hash_batch(reader.get_batch(place), self._texts, self._placed)
-                hashes[:, low:high] = found
+            for place in sorted(left):
+                fill(place, hash_batch(reader.get_batch(place), self._texts, self._placed))
         return hash_table(hashes)
 
     @property
@@ -156,6 +158,18 @@ class RowHasher:
                 process.stdin.flush()
             except OSError:
                 pass  # it is no more, which is seen when it is given something
+
+
+def _answers(file: Path, given: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    """The hashes in a file, by the place of their batch; one that is not there as a whole is left out."""
+    first = 0
+    with file.open("rb") as content:
+        for place, end in given:
+            found = content.read(end - first)
+            if len(found) < end - first:
+                return
+            yield place, found
+            first = end
 
 
 def _serve() -> None:

@@ -58,7 +58,7 @@ def hash_batch(batch: Any, texts: Sequence[str], placed: bool) -> Hashes:
     return np.stack(found)
 
 
-def hash_table(hashes: Hashes) -> dict[str, Any]:
+def hash_table(hashes: Sequence[Hashes]) -> dict[str, Any]:
     """The hashes as Arrow's columns."""
     import pyarrow as pa
 
