@@ -62,10 +62,13 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
                 aside / f"{split}.rows",
                 spec.kinds if split in kinds else None,
                 one.called,
+                hashed=spec.text,
+                placed=split == "train" and bool(shares),
             )
             for split, one in given.items()
         }
-        parts = {**rows, **by_hash(rows["train"], spec.text, shares)}
+        held_out = by_hash(rows.pop("train"), spec.text, shares)
+        parts = {"train": held_out.pop("train"), **rows, **held_out}
         names = read_labels(parts, spec.label, spec.labels)
         if not METRICS[spec.metric].fits(len(names)):
             raise DataError(

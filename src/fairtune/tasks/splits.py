@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
 from fairtune.tasks.reading.rows import (
     KIND,
     NUMBER,
@@ -20,11 +21,9 @@ from fairtune.tasks.reading.rows import (
     write_batches,
 )
 from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.text_hashes import PAIR_SEPARATOR, hash_columns, unit_hash, unit_hashes
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hash, unit_hashes
 
 MOST_CLASSES = 1000
-ASCII_SPACES = "".join(chr(code) for code in range(128) if chr(code).isspace())
-"""What Python takes for spaces around a text; Arrow has a list of its own."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,11 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     """Split rows by a hash of their text: fixed for ever, and equal texts always fall on the same side."""
     if not shares:
         return {"train": rows}
-    numbers = np.concatenate([unit_hashes(_alike(batch)) for batch in rows.arrow(text)])
+    if PLACE in rows.table.column_names:
+        numbers = np.concatenate([batch.column(0).to_numpy() for batch in rows.arrow([PLACE])])
+        rows = replace(rows, table=rows.table.drop_columns(PLACE))
+    else:
+        numbers = np.concatenate([place_hashes(batch.columns) for batch in rows.arrow(text)])
     left = np.ones(len(numbers), dtype=np.bool_)
     held_out = {}
     for name, share in shares.items():
@@ -55,22 +58,6 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
                 f"{rows.where}: too few rows ({len(rows)}) to hold out a {name} split; give it a file of its own."
             )
     return {name: rows.take(keep) for name, keep in parts.items()}
-
-
-def _alike(batch: Any) -> list[bytes]:
-    """The texts of each row, without case and the spaces around them, in UTF-8."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    columns = []
-    for column in batch.columns:
-        lowered = pc.ascii_lower(pc.utf8_trim(column, ASCII_SPACES)).cast(pa.large_binary()).to_pylist()
-        other = pc.invert(pc.fill_null(pc.string_is_ascii(column), False)).to_numpy(zero_copy_only=False)
-        for place in np.flatnonzero(other).tolist():
-            lowered[place] = str(column[place].as_py()).strip().lower().encode()
-        columns.append(lowered)
-    separator = PAIR_SEPARATOR.encode()
-    return columns[0] if len(columns) == 1 else [separator.join(texts) for texts in zip(*columns, strict=True)]
 
 
 def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -143,7 +130,8 @@ def make_split(rows: Rows, column: ExampleColumns, name: str, aside: Path, blank
         if not blank:
             rows.refuse_missing(text, "text")
     file = aside / f"{name}.arrow"
-    columns = [*column.text, column.label, NUMBER, *([KIND] if KIND in rows.table.column_names else [])]
+    there = [name for name in (EXACT, NORMAL, KIND) if name in rows.table.column_names]
+    columns = [*column.text, column.label, NUMBER, *there]
     write_batches(file, (_examples(rows, column, name, batch) for batch in rows.arrow(columns)))
     return Split(open_table(file))
 
@@ -153,21 +141,22 @@ def _examples(rows: Rows, column: ExampleColumns, name: str, batch: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts, (labels, numbers, *kinds) = batch.columns[: len(column.text)], batch.columns[len(column.text) :]
+    texts, (labels, numbers, *_) = batch.columns[: len(column.text)], batch.columns[len(column.text) :]
     for place, text in zip(column.text, texts, strict=True):
         if text.null_count:
             wrong = numbers[text.is_null().index(True).as_py()]
             raise DataError(f"{rows.where}: row {wrong}: column '{place}' holds nothing, not a text.")
     values = pa.array(list(column.numbers), labels.type)
     classes = pa.array(list(column.numbers.values()), pa.int64())
-    exact, normal = hash_columns([pc.cast(text, pa.large_binary()).to_pylist() for text in texts])
+    known = EXACT in batch.schema.names
+    exact, normal = (batch.column(EXACT), batch.column(NORMAL)) if known else map(pa.array, example_hashes(texts))
     fields = {
         "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(numbers, pa.string()), "-"),
         **dict(zip(TEXT_COLUMNS, (pc.cast(text, pa.large_string()) for text in texts), strict=False)),
         "label": classes.take(pc.index_in(labels, value_set=values)),
-        "exact": pa.array(exact),
-        "normal": pa.array(normal),
-        **({"kind": kinds[0]} if kinds else {}),
+        "exact": exact,
+        "normal": normal,
+        **({"kind": batch.column(KIND)} if KIND in batch.schema.names else {}),
     }
     return pa.record_batch(fields)
 

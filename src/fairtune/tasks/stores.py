@@ -130,7 +130,7 @@ class Mirror:
 
     def read(self, data: DataSet, split: str, texts: Sequence[str], label: str | None, aside: Path) -> Rows:
         file = self._file(data, split)
-        rows = read_rows(file, texts, label, aside / f"{data.folder.replace('/', '-')}-{split}.rows")
+        rows = read_rows(file, texts, label, aside / f"{data.folder.replace('/', '-')}-{split}.rows", hashed=texts)
         remember_rows(file, len(rows))
         return rows
 

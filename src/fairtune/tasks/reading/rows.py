@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.reading.row_batch import RowBatch, checked_texts, require_unicode
+from fairtune.tasks.reading.row_hasher import RowHasher
 from fairtune.tasks.reading.shards import shard_batches
 
 Indices = npt.NDArray[np.int64]
@@ -100,6 +101,8 @@ def collect(
     label: str | None,
     aside: Path,
     kind: str | None = None,
+    hashed: Sequence[str] = (),
+    placed: bool = False,
 ) -> Rows:
     """Write rows to a file as they come, and give them back mapped into memory.
 
@@ -108,6 +111,8 @@ def collect(
         label: the column with labels of any type.
         aside: the file to write.
         kind: the column that says of what kind a row is, or nothing.
+        hashed: the texts of an example, where the rows get columns with their hashes.
+        placed: also with that by which they are held out.
     """
     import pyarrow as pa
 
@@ -122,14 +127,22 @@ def collect(
                 columns[KIND] = _labels(where, some, kind, {})
             yield pa.record_batch({**columns, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
-    write_batches(aside, batches())
-    if not aside.stat().st_size:
-        raise DataError(f"{where}: the file has no rows.")
-    return Rows(where, open_table(aside), types)
+    with RowHasher(aside, hashed, placed) as hasher:
+        write_batches(aside, batches(), hasher.add if hashed else None)
+        if not aside.stat().st_size:
+            raise DataError(f"{where}: the file has no rows.")
+        table = open_table(aside)
+        for name, column in (hasher.columns() if hashed else {}).items():
+            table = table.append_column(name, column)
+    return Rows(where, table, types)
 
 
-def write_batches(file: Path, batches: Iterable[Any]) -> None:
-    """Record batches into an Arrow file, as they come."""
+def write_batches(file: Path, batches: Iterable[Any], written: Callable[[Any, int, int], None] | None = None) -> None:
+    """Record batches into an Arrow file, as they come.
+
+    Args:
+        written: called with each batch, the byte at which it is in the file, and its size there.
+    """
     import pyarrow as pa
 
     writer = None
@@ -137,7 +150,10 @@ def write_batches(file: Path, batches: Iterable[Any]) -> None:
         for batch in batches:
             if writer is None:
                 writer = pa.ipc.new_file(sink, batch.schema)
+            start = sink.tell()
             writer.write_batch(batch)
+            if written:
+                written(batch, start, sink.tell() - start)
         if writer is not None:
             writer.close()
 
@@ -230,6 +246,8 @@ def read_rows(
     aside: Path,
     kind: str | None = None,
     called: str | None = None,
+    hashed: Sequence[str] = (),
+    placed: bool = False,
 ) -> Rows:
     """The named columns of a file or a folder of shards.
 
@@ -237,6 +255,7 @@ def read_rows(
         aside: a file to write, which the rows are mapped from.
         kind: the column that says of what kind a row is.
         called: what messages call the file, where its name would tell a user nothing.
+        hashed, placed: which hashes the rows get, as for `collect`.
     """
     columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
-    return collect(called or path, shard_batches(path, columns), texts, label, aside, kind)
+    return collect(called or path, shard_batches(path, columns), texts, label, aside, kind, hashed, placed)

@@ -1,15 +1,8 @@
-"""A tokenizer that encodes batches: here, or in a process of its own, with Arrow batches going in and out through its pipes.
-
-The process is started as `python -m fairtune.tasks.tokens.encoder`. It ends with its input, so also when its parent is killed.
-"""
+"""A tokenizer that encodes batches: here, or in a process of its own, with Arrow batches going in and out through its pipes."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.pipes import own_pipes
+from fairtune.tasks.helper_process import end_helper, helper_pipes, start_helper
 
 
 @dataclass(frozen=True)
@@ -87,12 +80,7 @@ class EncoderProcess:
     def __init__(self, settings: str, columns: int) -> None:
         import pyarrow as pa
 
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "fairtune.tasks.tokens.encoder"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        self._process = start_helper("fairtune.tasks.tokens.encoder")
         self._schema = pa.schema([(str(place), pa.large_string()) for place in range(columns)])
         self._settings: str | None = settings
         self._writer: Any = None
@@ -129,8 +117,7 @@ class EncoderProcess:
         self._writer = pa.ipc.new_stream(self._stdin, self._schema)
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        end_helper(self._process)
 
 
 def _piece(batch: Any) -> Piece:
@@ -142,11 +129,9 @@ def _piece(batch: Any) -> Piece:
 
 def _serve() -> None:
     """Answer batch for batch until the input ends."""
-    pipes = own_pipes()
+    given, answers = helper_pipes()
     import pyarrow as pa
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    given, answers = os.fdopen(pipes[0], "rb"), os.fdopen(pipes[1], "wb")
     settings = EncoderSettings(**json.loads(given.readline()))
     encoder = Encoder(settings)
     fields = [("tokens", pa.large_list(pa.uint32()))] + (
