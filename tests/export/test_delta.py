@@ -24,6 +24,7 @@ from fairtune.ledger.predictions import read_predictions
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
+from fairtune.models.transformers_files import own_memory
 from fairtune.settings.file_task import FileTask
 from fairtune.study.plan import PROTOCOL, make_plan
 from fairtune.study.study_file import load_study
@@ -123,7 +124,8 @@ def test_real_runs_come_back_with_the_scores_that_were_recorded(
         assert AutoTokenizer.from_pretrained(back)("a good film")["input_ids"]
         recorded = read_predictions(job.run.predictions, "test")
         assert recorded.ids == test.ids
-        narrow_last_layer(network)  # as runs compute it; the plain pass rounds otherwise
+        own_memory(network)  # as runs compute it: in memory of their own,
+        assert narrow_last_layer(network).computed_for, "and the last layer for one token"
         scores = objective.evaluate(network, "test", torch.device("cpu"), [], lambda: None).arrays["scores"]
         assert np.array_equal(scores.view(np.int32), recorded.scores.view(np.int32)), "the same logits, bit for bit"
     assert shares["oelm-freeze"] < 0.95 < shares["baseline"]

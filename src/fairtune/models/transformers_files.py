@@ -108,7 +108,19 @@ def load_network(
         network, info = model_class.from_pretrained(
             str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
         )
+    own_memory(network)
     return network, info
+
+
+def own_memory(network: torch.nn.Module) -> None:
+    """Move weights out of the file that they are mapped from: where a file happens to put them must not decide how products round.
+
+    Shared weights stay shared. What torch allocates begins at a multiple of 64 bytes, for which kernels are quickest, too.
+    """
+    with torch.no_grad():
+        for tensor in (*network.parameters(), *network.buffers()):
+            if tensor.device.type == "cpu":
+                tensor.data = tensor.data.clone()
 
 
 def draw_network(model_class: Any, config: Any, what: str, **more: Any) -> PreTrainedModel:
