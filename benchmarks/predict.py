@@ -4,9 +4,11 @@
 
 The same model (MiniLM with a classification head), the same made texts, the same truncation; each side has a process of its own,
 so that neither gains by what the other changes. The sides take turns, and must give the same labels and probabilities (within
-1e-5). Beside the time of the clock stands that of the processor, which other programs on the machine disturb less. `pipeline, sorted` is the pipeline on texts that were sorted by their length in
-characters and put back in order, which its user would have to do. `--spread` is the standard deviation of the logarithm of a
-text's number of words: 0.25 are sentences of one kind, 0.8 are mixed lengths as in reviews or comments. Loading is not timed.
+1e-5). Beside the time of the clock stands that of the processor, which other programs on the machine disturb less.
+
+`pipeline, sorted` is the pipeline on texts that were sorted by their length in characters and put back in order, which its user
+would have to do. `--spread` is the standard deviation of the logarithm of a text's number of words: 0.25 are sentences of one
+kind, 0.8 are mixed lengths as in reviews or comments. Loading is not timed.
 """
 
 from __future__ import annotations
