@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -108,6 +109,7 @@ def compare(pipes: dict[str, Any], texts: list[str], rounds: int) -> None:
             if number == 0:
                 continue
             seconds[name].append((spent[0], spent[1]))
+            print(f"  round {number}: {name}: {spent[0]:.2f} s, {spent[1]:.2f} s of the processor", file=sys.stderr)
             wanted = found if wanted is None else wanted
             furthest = max(furthest, float(np.abs(found - wanted).max()))
             if furthest > 1e-5 or (found.argmax(-1) != wanted.argmax(-1)).any():
@@ -131,12 +133,13 @@ def main() -> None:
     options.add_argument("--texts", type=int, default=500)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--spread", type=float, nargs="+", default=[0.25, 0.8])
+    options.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     options.add_argument("--batch-tokens", type=int, help="padded tokens in a batch of fairtune's")
     given = options.parse_args()
     tokenizer = load_tokenizer(find_model("minilm").fetch())
     context = multiprocessing.get_context("spawn")
     pipes = {}
-    for name in SIDES:
+    for name in dict.fromkeys(("fairtune", *given.sides)):
         pipes[name], end = context.Pipe()
         context.Process(target=serve, args=(name, given.batch_tokens, end), daemon=True).start()
     print(
