@@ -114,3 +114,13 @@ def test_taking_rows_keeps_tokens_labels_and_ids_together() -> None:
     assert collate(some, np.array([0, 1]))["input_ids"].tolist() == [[200, 201, 202, 203, 204], [0, 1, 2, 9, 9]]
     assert some.types is not None
     assert some.types.tolist() == [0, 0, 1, 1, 1, 0, 1, 1]
+
+
+def test_few_examples_of_mixed_lengths_are_cut_where_it_costs_least() -> None:
+    lengths = np.array([200, 60, 58, 57, 20, 20, 19, 19, 18, 5, 5])
+    batches = evaluation_batches(lengths, 1024)
+    assert [sorted(lengths[b].tolist(), reverse=True) for b in batches] == [
+        [200],
+        [60, 58, 57],
+        [20, 20, 19, 19, 18, 5, 5],
+    ]

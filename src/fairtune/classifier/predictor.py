@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from fairtune.classifier.batch_threads import compute_batches
 from fairtune.core.errors import ModelError
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.model_parts import evaluating, require_rows
@@ -19,8 +21,11 @@ from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, eval
 from fairtune.tasks.tokens.encoder import Piece
 from fairtune.tasks.tokens.tokenization import BATCH, encoder
 from fairtune.training.classification import MANY_TOKENS, TOKENS_PER_BATCH
+from fairtune.training.device import keep_freed_memory
 
 Scores = npt.NDArray[np.float32]
+_one_at_a_time = threading.RLock()
+"""A network that computes its last layer for one token does so for one caller at a time."""
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -47,6 +52,8 @@ class Predictor:
         self.network, self.tokenizer, self.max_length = network, tokenizer, max_length
         narrow_last_layer(network)
         self.device = torch.device(device)
+        if self.device.type == "cpu":
+            keep_freed_memory()
         self.half = _half(precision, self.device)
         self.batch_tokens = batch_tokens or TOKENS_PER_BATCH.get(self.device.type, MANY_TOKENS)
         self._encoders: dict[bool, Callable[[Sequence[list[str]]], Piece]] = {}
@@ -77,12 +84,16 @@ class Predictor:
         data = self._encode(texts)
         batches = self._batches(data.lengths)
         found: Tensor | None = None
-        self.network.to(self.device)
-        with evaluating(self.network), torch.inference_mode(), self._precision():
-            for rows in batches:
-                logits = self.network(**self._batch(data, rows)).logits.float()
+
+        def compute(network: Any, rows: Indices) -> Tensor:
+            with torch.inference_mode(), self._precision():
+                logits: Tensor = network(**self._batch(data, rows)).logits.float()
+                return logits
+
+        with _one_at_a_time, evaluating(self.network.to(self.device)):
+            for rows, logits in zip(batches, compute_batches(self.network, compute, batches), strict=True):
                 if found is None:
-                    found = logits.new_empty((len(texts), logits.shape[-1]))
+                    found = torch.empty((len(texts), logits.shape[-1]), device=logits.device)
                 found[self._moved(torch.from_numpy(rows))] = logits
                 progress(rows)
         assert found is not None

@@ -128,7 +128,7 @@ def _reads_one(classifier: Any, layer: Any, asked: Mapping[str, Any]) -> bool:
         return False
     if layer.training and getattr(layer, "gradient_checkpointing", False):
         return False
-    return not any(_is_watched(module) for module in (*_around(classifier), *layer.modules()))
+    return not any(is_watched(module) for module in (*_around(classifier), *layer.modules()))
 
 
 def _around(classifier: nn.Module) -> Iterator[nn.Module]:
@@ -139,7 +139,7 @@ def _around(classifier: nn.Module) -> Iterator[nn.Module]:
         yield module
 
 
-def _is_watched(module: nn.Module) -> bool:
+def is_watched(module: nn.Module) -> bool:
     """Whether somebody looks at what goes through a module; transformers' own recorders look only when asked."""
     hooks = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
     return any(getattr(hook, "__name__", "") != "output_capturing_hook" for hook in hooks)
