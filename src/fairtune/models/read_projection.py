@@ -18,9 +18,12 @@ Place = int | Tensor
 
 
 def pick(states: Tensor, place: Place) -> Tensor:
-    """One token of each text, of [texts, tokens, ...]; a single text stands for all."""
+    """One token of each text, of [texts, tokens, ...]; a single text stands for all.
+
+    In memory of its own: of a view, torch multiplies by one kernel where the weight trains and by another where it is frozen.
+    """
     if isinstance(place, int):
-        return states[:, place : place + 1 or None]
+        return states[:, place : place + 1 or None].contiguous()
     if len(states) != len(place):
         states = states.expand(len(place), *states.shape[1:])
     return states[torch.arange(len(place), device=states.device), place].unsqueeze(1)
