@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fairtune.analysis.looks import LOOKS, MOST
 from fairtune.analysis.results import Results, load_results
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of
+from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
 from fairtune.ledger.folders import lock
@@ -55,7 +57,10 @@ def run_study(
     else:
         for _ in run_looks(loaded, folder, lambda: make_monitor(quiet=not progress), max_seeds, force):
             pass
-    time_if_wanted(plan, folder, progress)
+    try:
+        time_if_wanted(plan, folder, progress)
+    except FairtuneError as error:
+        warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return load_results(folder, loaded.study)
 
 
@@ -90,13 +95,11 @@ def time_plan(plan: Plan, runs: Path, timing: Timing, arms: Sequence[str] = (), 
     """Time some arms of a plan, or all, and keep the session; returns what all sessions on this machine show together."""
     require_writable(runs)
     home, planned, chosen = study_folder(runs, plan.study.study), plan.as_json(), timed_arms(plan, arms)
+    groups = group_arms(plan, chosen)
     monitor = make_timing_monitor(timing, quiet=not progress)
 
-    def judge(record: Record) -> StudyTiming | None:
-        return judge_times(planned, [record], chosen)
-
     def enough(record: Record) -> bool:
-        found = judge(record)
+        found = judge_times(planned, [record])
         if found is not None:
             monitor.precision = found.precision
         return found is not None and found.precision <= timing.precision
@@ -105,11 +108,12 @@ def time_plan(plan: Plan, runs: Path, timing: Timing, arms: Sequence[str] = (), 
         home / ".lock", f"study '{plan.study.study}' is being run by another process; time it when that is done."
     ):
         try:
-            record = time_arms(plan, chosen, 60 * timing.minutes, enough, monitor.show)
+            for group in groups:
+                record = time_arms(plan, group, 60 * timing.minutes / len(groups), enough, monitor.show)
+                write_session(home, {**record, "asked": timing.model_dump(mode="json")})
         finally:
             monitor.end()
-        write_session(home, {**record, "asked": timing.model_dump(mode="json")})
-    found = judge_times(planned, read_sessions(home)[0])
+    found = judge_times(planned, read_sessions(home)[0], chosen)
     assert found is not None, "a session was just written"
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ from tests.report.made_timing import made_session, time_ledger
 
 from fairtune.analysis.block_ratios import block_ratio, lowest_rank
 from fairtune.analysis.step_bounds import ClaimCheck
+from fairtune.analysis.timing_file import comparison_json
 from fairtune.analysis.timing_words import aa_sentence, effort_sentence, implausible_sentences, share_of_bound
 from fairtune.analysis.timings import StudyTiming, judge_times
-from fairtune.ledger.timings import FOLDER, read_sessions
+from fairtune.ledger.timings import FOLDER, read_sessions, write_session
+from fairtune.report.evidence import OTHER_WORK, arm_rows
 
 RIGHT = [330, 331, 329]
 ARMS = {
@@ -186,9 +189,52 @@ def test_rounds_that_were_taken_apart_give_parts_but_no_ratio(made: MadeLedger) 
     assert not found.processor
 
 
+def test_a_copied_session_counts_once(made: MadeLedger) -> None:
+    path = time_ledger(made, {"baseline": 0.5, "oelm": 0.5})
+    shutil.copy(path, path.with_name("again.json"))
+    assert (timing_of(made).sessions, timing_of(made).rounds) == (1, 20)
+
+
+def test_a_session_with_another_reference_does_not_count(made: MadeLedger) -> None:
+    """Its A/A is that of another arm."""
+    session = made_session({"oelm": 0.4, "baseline": 0.5})
+    assert judge_times(made.results().plan, [session]) is None
+
+
+def test_a_loose_measurement_shows_neither_a_change_nor_that_there_is_none(made: MadeLedger) -> None:
+    time_ledger(made, {"baseline": 0.5, "oelm": 0.49}, noise=0.2, rounds=12)
+    assert timing_of(made).ratios["oelm"].change is None
+    assert timing_of(made).change("oelm") is None
+
+
+def test_too_few_rounds_are_not_trusted(made: MadeLedger) -> None:
+    time_ledger(made, {"baseline": 0.5, "oelm": 0.4}, rounds=3)
+    assert not timing_of(made).trusted
+
+
+def test_a_long_precise_session_is_not_distrusted_for_a_third_of_a_percent(made: MadeLedger) -> None:
+    time_ledger(made, {"baseline": 0.5, "oelm": 0.45}, again=1.003, rounds=200, noise=0.001)
+    assert timing_of(made).trusted
+    assert "within 1 % of 1" in aa_sentence(timing_of(made))
+    assert timing_of(made).change("oelm") == pytest.approx(-0.1, abs=0.005)
+
+
+def test_runs_of_more_steps_are_compared_as_runs_and_their_steps_decide_nothing(made: MadeLedger) -> None:
+    """Half the batch is half a step's time and twice the steps."""
+    session = made_session({"baseline": 0.5, "oelm": 0.25})
+    session["arms"]["oelm"]["steps"] = 40
+    write_session(made.runs / STUDY, session)
+    block = comparison_json(timing_of(made))["arms"]["oelm"]
+    assert block["ratio"] == pytest.approx(0.5, abs=0.01)
+    assert block["speedup_ratio"] == pytest.approx(1, abs=0.01)
+    assert block["time_difference_seconds"] == pytest.approx(0, abs=0.1)
+    found = next(row.versus for row in arm_rows(made.results()) if row.arm == "oelm")
+    assert found is not None
+    assert (found.time_change, found.untold) == (None, OTHER_WORK)
+
+
 @pytest.mark.parametrize(
-    ("stated", "possible", "words"),
-    [(1.04, True, "Possible: "), (1.3, False, "4.2 times as much"), (0.9, True, "Possible: ")],
+    ("stated", "possible", "words"), [(1.04, True, "Possible: "), (1.3, False, "4.2 times as much")]
 )
 def test_a_stated_speed_up_is_possible_or_not(stated: float, possible: bool, words: str) -> None:
     found = ClaimCheck("a-model", "an-arm", stated, before=18.0, after=17.0, frozen=0.1, counted_on="its sizes")

@@ -112,7 +112,7 @@ def test_a_study_that_says_so_is_timed_once_its_runs_are_finished(
     timing = results.timing
     assert timing is not None
     assert list(timing.arms) == ["baseline", "frozen"]
-    assert timing.rounds >= 8
+    assert timing.rounds >= 12
     assert 0.2 < timing.ratios["frozen"].found.ratio < 5
     assert timing.again.n == timing.rounds
     (session,), damaged = read_sessions(runs / "toy")
@@ -141,6 +141,8 @@ def test_a_study_that_says_so_is_timed_once_its_runs_are_finished(
             "A saving of 30 % of the time is 1.43x",
         ),
         (["time", "--check", "1.3x", "--model", "minilm"], "--check needs --arm"),
+        (["time", "--check", "0.8x", "--model", "minilm", "--arm", "fgm"], "which is no speed-up"),
+        (["time", "--check", "2x", "--model", "minilm", "--arm", "oelm"], "--arm oelm: no method or named arm"),
         (["time", "x.yaml", "--check", "1.3x"], "leave the file out"),
         (["time", "x.yaml", "--model", "minilm"], "--model and --arm are for --check"),
         (["time", "x.yaml", "--minutes", "0"], "--minutes is 0"),

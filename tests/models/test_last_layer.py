@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -223,6 +224,32 @@ def test_who_wants_all_tokens_gets_them(name: str) -> None:
     assert calls(narrow) == before
     narrow.eval()(**batch)
     assert calls(narrow) == before + 1, "recorders that transformers left behind look only when asked"
+
+
+def test_whoever_hooks_what_comes_after_the_layer_sees_what_the_plain_model_has() -> None:
+    _, narrow = pair("bert")
+    batch, before = texts(), calls(narrow)
+    hooks = [
+        narrow.classifier.register_full_backward_hook(lambda *_: None),
+        base_model(narrow).pooler.register_forward_pre_hook(lambda *_: None),
+        torch.nn.modules.module.register_module_forward_hook(lambda *_: None),
+    ]
+    while hooks:
+        narrow(**batch)
+        assert calls(narrow) == before
+        hooks.pop().remove()
+    narrow(**batch)
+    assert calls(narrow) == before + 1
+
+
+def test_threads_that_share_a_model_get_their_own_answers() -> None:
+    _, narrow = pair("bert")
+    batch = {key: part for key, part in texts().items() if key != "labels"}
+    with torch.no_grad():
+        expected = narrow(**batch).logits
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: narrow(**batch).logits, range(40)))
+    assert all(torch.equal(one, expected) for one in found)
 
 
 def test_a_head_that_reads_all_tokens_is_left_alone_even_if_it_starts_at_zero() -> None:

@@ -72,7 +72,7 @@ def versus(
         (versus(NOT_INFERIOR, 0.0), "no: neither better nor clearly cheaper"),
         (
             versus(NOT_INFERIOR, untold=IMPLAUSIBLE, timed=0.2),
-            f"not shown: no worse, but {IMPLAUSIBLE}; time it again",
+            f"not shown: no worse, but {IMPLAUSIBLE}; time it longer",
         ),
         (
             versus(NOT_SEPARABLE, -0.5, "about 4 more seeds could settle it"),

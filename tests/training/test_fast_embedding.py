@@ -133,3 +133,17 @@ def test_the_state_dict_and_copies_are_as_before() -> None:
     keep_gradient_memory(fast.parameters())
     assert fast.state_dict().keys() == plain.state_dict().keys()
     torch.testing.assert_close(copy.deepcopy(fast)(tokens(1)), plain(tokens(1)))
+
+
+def test_a_gradient_that_somebody_put_in_its_place_is_theirs() -> None:
+    """Its memory may be that of the one before, which is gone: only what is held can be told from what is not."""
+    _, fast = pair()
+    fast(tokens(1)).pow(2).sum().backward()
+    (found,) = torch.autograd.grad(fast(tokens(2)).pow(2).sum(), [fast.table.weight])
+    fast.table.weight.grad = None
+    del found
+    fast.table.weight.grad = torch.ones_like(fast.table.weight)
+    (all_rows,) = nonzero_gradients([fast.table.weight])
+    assert len(all_rows) == len(fast.table.weight)
+    keep_gradient_memory([fast.table.weight])
+    assert fast.table.weight.grad is not None, "nothing is kept of it"

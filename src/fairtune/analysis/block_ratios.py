@@ -52,7 +52,9 @@ def block_ratio(ours: Sequence[float], theirs: Sequence[float], confidence: floa
     Args:
         ours, theirs: seconds of each round.
     """
-    logs = np.log(np.asarray(ours, dtype=float)) - np.log(np.asarray(theirs, dtype=float))
+    # a coarse clock may count nothing for a quick step
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a > 0 and b > 0]
+    logs = np.array([math.log(a / b) for a, b in pairs])
     if len(logs) > MOST_ROUNDS:
         logs = np.array([np.median(group) for group in np.array_split(logs, MOST_ROUNDS)])
     n = len(logs)
@@ -61,7 +63,7 @@ def block_ratio(ours: Sequence[float], theirs: Sequence[float], confidence: floa
     averages = _walsh_averages(logs)
     rank = lowest_rank(n, 1 - SPARE * (1 - confidence))
     low, high = (averages[rank - 1], averages[-rank]) if rank else (-math.inf, math.inf)
-    return BlockRatio(len(ours), math.exp(float(np.median(averages))), math.exp(low), math.exp(high))
+    return BlockRatio(len(pairs), math.exp(float(np.median(averages))), math.exp(low), math.exp(high))
 
 
 def _walsh_averages(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
-from fairtune.analysis.timings import StepRatio, StudyTiming
+from fairtune.analysis.timings import ArmTime, StepRatio, StudyTiming
 from fairtune.ledger.run_times import FIELDS, format_seconds
 
 RUNS_NOTE = (
@@ -61,27 +61,29 @@ def _arm_json(timing: StudyTiming, arm: str) -> dict[str, Any]:
         "parts": time.parts,
         "peak_memory_bytes": time.memory,
         "after_each_epoch": time.epoch_seconds,
-        **({} if found is None else _ratio_json(found, time.steps)),
+        "steps": time.steps,
+        **({} if found is None else _ratio_json(found, timing.arms)),
     }
 
 
-def _ratio_json(found: StepRatio, steps: int) -> dict[str, Any]:
+def _ratio_json(found: StepRatio, times: Mapping[str, ArmTime]) -> dict[str, Any]:
+    """Differences and speed-up are those of whole runs: steps, and what methods do after each epoch."""
     ratio, low, high = found.found.ratio, found.found.low, found.found.high
     gap, gap_low, gap_high = found.gap
+    (ours, theirs), (least, _), (most, _) = (found.run_seconds(end, times) for end in (ratio, low, high))
     return {
         "against": found.other,
         "n": found.found.n,
         "ratio": ratio,
         "ratio_interval": [low, high],
-        "time_difference_seconds": gap * steps,
-        "time_difference_seconds_interval": [gap_low * steps, gap_high * steps],
-        "time_difference_percent": 100 * (ratio - 1),
-        "time_difference_percent_interval": [100 * (low - 1), 100 * (high - 1)],
-        "speedup_ratio": 1 / ratio,
-        "speedup_ratio_interval": [1 / high if high else None, 1 / low if low else None],
+        "time_difference_seconds": ours - theirs,
+        "time_difference_seconds_interval": [least - theirs, most - theirs],
+        "time_difference_percent": 100 * (ours / theirs - 1),
+        "time_difference_percent_interval": [100 * (least / theirs - 1), 100 * (most / theirs - 1)],
+        "speedup_ratio": theirs / ours,
+        "speedup_ratio_interval": [theirs / most, theirs / least if least else None],
         "gap_per_step_seconds": gap,
         "gap_per_step_seconds_interval": [gap_low, gap_high],
-        "steps": steps,
         "bound_ratio": found.bound,
         "implausible": found.implausible,
         "clear_change": found.change,

@@ -22,7 +22,9 @@ def effort_sentence(timing: StudyTiming, wanted: float | None = None) -> str:
         "is drawn and "
         f"then reversed, on the same batches. Times are {clock}. The widest interval is ±{_percent(timing.precision)}"
     )
-    if wanted is not None:
+    if timing.interrupted:
+        text += "; it was stopped by hand"
+    elif wanted is not None:
         reached = timing.precision <= wanted
         text += f"; asked for was ±{_percent(wanted)}" + (
             "" if reached else ", which took more time than was allowed (--minutes)"
@@ -37,12 +39,12 @@ def aa_sentence(timing: StudyTiming) -> str:
     again = timing.again
     level = f"{again.ratio:.3f} ({confidence(timing.confidence)}: {again.low:.3f} to {again.high:.3f})"
     if timing.trusted:
-        return f"A/A: {timing.reference} against a second copy of itself in the same rounds: {level}. It holds 1, as it must."
+        near = "It holds 1, as it must." if again.holds_one else "That is within 1 % of 1, which is no change."
+        return f"A/A: {timing.reference} against a second copy of itself in the same rounds: {level}. {near}"
     return (
         f"A/A: {timing.reference} against a second copy of itself in the same rounds: {level}. It does not hold 1, so "
-        "something "
-        "besides the arms decides the times here, and nothing follows from them; 1 session in 20 does this by chance. Time it "
-        "again, on a quieter machine if you can: sessions count together."
+        "something besides the arms decides the times here, and nothing follows from them. Time it again, on a quieter machine if you "
+        "can: sessions count together."
     )
 
 
@@ -64,7 +66,13 @@ def share_of_bound(timing: StudyTiming) -> list[str]:
     """How much of what freezing can save is saved; the share itself only where the measurement can tell it."""
     found = []
     for one in timing.ratios.values():
-        if one.bound is None or one.reached is None or 1 - one.bound < CLEAR or one.change >= 0 or one.implausible:
+        if (
+            one.bound is None
+            or one.reached is None
+            or 1 - one.bound < CLEAR
+            or (one.change or 0) >= 0
+            or one.implausible
+        ):
             continue
         saving, ends = 1 - one.found.ratio, (1 - one.found.high, 1 - one.found.low)
         share = (

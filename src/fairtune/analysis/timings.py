@@ -6,6 +6,7 @@ long as its plan has the very runs that were timed.
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ from fairtune.ledger.timings import AGAIN
 
 CLEAR = 0.01
 """A smaller change of a step's time is none: two copies of one model differ by as much through where their memory lies."""
+NONE = 0.03
+"""An interval within so much of 1 shows that there is no change to speak of; a wider one that holds 1 shows nothing."""
 PARTS = ("data", "forward", "backward", "optimizer", "method")
 Session = Mapping[str, Any]
 
@@ -57,10 +60,16 @@ class StepRatio:
         return self.floor is not None and self.found.high < self.floor
 
     @property
-    def change(self) -> float:
-        """The change of a step's time as a share of it; 0 where none is clear."""
-        clear = not self.family.holds_one and abs(self.found.ratio - 1) >= CLEAR
-        return self.found.ratio - 1 if clear else 0.0
+    def change(self) -> float | None:
+        """The change of a step's time as a share: 0 where there is none to speak of, None where that is not known well enough."""
+        if not self.family.holds_one and abs(self.found.ratio - 1) >= CLEAR:
+            return self.found.ratio - 1
+        return 0.0 if abs(self.family.low - 1) <= NONE and abs(self.family.high - 1) <= NONE else None
+
+    def run_seconds(self, ratio: float, times: Mapping[str, ArmTime]) -> tuple[float, float]:
+        """What a run of the arm takes if a step takes `ratio` of the other's, and what a run of the other takes."""
+        ours, theirs = times[self.arm], times[self.other]
+        return ours.run_seconds(ratio * self.seconds), theirs.run_seconds(self.seconds)
 
     @property
     def reached(self) -> float | None:
@@ -88,6 +97,15 @@ class ArmTime:
     steps_per_epoch: int
     steps: int
 
+    def run_seconds(self, step: float) -> float:
+        """Seconds of training a run, if a step takes so long."""
+        return step * self.steps + self.epoch_seconds * (self.steps // max(1, self.steps_per_epoch))
+
+    def does_as(self, other: ArmTime) -> bool:
+        """Whether a run of it makes as many steps as the other's, and nothing to speak of besides."""
+        extra = (one.epoch_seconds > CLEAR * one.seconds * one.steps_per_epoch for one in (self, other))
+        return self.steps == other.steps and not any(extra)
+
 
 @dataclass(frozen=True)
 class StudyTiming:
@@ -112,6 +130,7 @@ class StudyTiming:
     elsewhere: int
     processor: bool
     conditions: Conditions
+    interrupted: bool
     _plan: Mapping[str, Any] = field(repr=False)
     _used: Sequence[Session] = field(repr=False)
 
@@ -123,8 +142,8 @@ class StudyTiming:
 
     @property
     def trusted(self) -> bool:
-        """Whether the reference was found as fast as itself; else nothing follows from the session."""
-        return self.again.holds_one
+        """Whether the reference was found as fast as itself, give or take what is no change; else nothing follows."""
+        return math.isfinite(self.again.high) and self.again.low <= 1 + CLEAR and self.again.high >= 1 - CLEAR
 
     @property
     def precision(self) -> float:
@@ -147,13 +166,15 @@ def judge_times(
         arms: to judge, as one family; None is all that were timed.
     """
     keys = _keys(plan)
-    known = [session for session in sessions if session["rounds"] and _is_of(session, keys)]
+    reference, confidence = str(plan["compare"]["to"]), float(plan["compare"]["confidence"])
+    known = [
+        one for one in _different(sessions) if one["rounds"] and one["reference"] == reference and _is_of(one, keys)
+    ]
     if not known:
         return None
     machine = _machine(known[-1])
     used = [session for session in known if _machine(session) == machine]
     clock = clock_of(used[-1])
-    reference, confidence = str(plan["compare"]["to"]), float(plan["compare"]["confidence"])
     timed = [arm for arm in plan["arms"] if any(_has(session, arm, keys) for session in used)]
     pairs = {arm: plan["arms"][arm]["primary"] for arm in timed if arms is None or arm in set(arms)}
     wanted = {arm: other for arm, other in pairs.items() if other in timed}
@@ -173,6 +194,7 @@ def judge_times(
         elsewhere=len(known) - len(used),
         processor=clock == "processor",
         conditions=describe_conditions(used),
+        interrupted=bool(used[-1].get("interrupted")),
         _plan=plan,
         _used=used,
     )
@@ -207,8 +229,14 @@ def _machine(session: Session) -> tuple[Any, ...]:
     """What must be the same for times to be comparable."""
     found = session["environment"]
     gpus = tuple(str(gpu.get("name")) for gpu in (found.get("load") or {}).get("gpus") or ())
-    packages = found.get("packages") or {}
-    return session["device"], session["threads"], found.get("cpu"), str(found.get("cores")), gpus, packages.get("torch")
+    versions = tuple((found.get("packages") or {}).get(name) for name in ("torch", "transformers"))
+    hardware = (session["device"], session["threads"], found.get("cpu"), str(found.get("cores")), gpus)
+    return *hardware, found.get("fairtune"), versions
+
+
+def _different(sessions: Sequence[Session]) -> list[Session]:
+    """Each session once, however often its file was copied."""
+    return list({json.dumps([one["time"], one["rounds"]]): one for one in sessions}.values())
 
 
 def _seconds(session: Session, arm: str, clock: str) -> Iterator[float]:

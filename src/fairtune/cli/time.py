@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.command import (
+    INTERRUPTED,
     AsJson,
     Force,
     Overrides,
@@ -16,9 +17,10 @@ from fairtune.cli.command import (
     Runs,
     console,
     print_json,
+    print_note,
     report_errors,
 )
-from fairtune.core.errors import FairtuneError
+from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.settings.sections import Timing
 
 File = Annotated[
@@ -86,7 +88,11 @@ def time(
 
     plan = make_plan(load_study(file, overrides or [], profile), force)
     chosen = [name.strip() for name in (arms or "").split(",") if name.strip()]
-    found = time_plan(plan, runs, wanted, chosen)
+    try:
+        found = time_plan(plan, runs, wanted, chosen)
+    except Stopped:
+        print_note("\nfairtune: stopped before enough was measured; nothing was kept.")
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(comparison_json(found))
         return
@@ -112,8 +118,12 @@ def _check(stated: str, model: str | None, arm: str | None, as_json: bool) -> No
         raise FairtuneError(f"--check needs {missing}: of what model, trained how, is the speed-up stated?")
     from fairtune.analysis.step_bounds import ClaimCheck
     from fairtune.cli.options import read_methods
+    from fairtune.study.problems import StudyError
 
-    methods = read_methods([arm])
+    try:
+        methods = read_methods([arm])
+    except StudyError as error:
+        raise FairtuneError(str(error).replace("--method ", "--arm ")) from None
     from fairtune.execution.claim_check import count_step
 
     counted = count_step(model, methods)
@@ -130,7 +140,9 @@ def _check(stated: str, model: str | None, arm: str | None, as_json: bool) -> No
 
 def _read_speedup(text: str) -> float:
     found = SPEEDUP.fullmatch(text.strip())
-    if found is None or not 0 < float(found[1]) <= 1000:
+    if found is not None and float(found[1]) <= 1:
+        raise FairtuneError(f"--check is {text!r}, which is no speed-up; give how many times as fast, such as 1.3x.")
+    if found is None or float(found[1]) > 1000:
         share = PERCENT.fullmatch(text.strip())
         hint = ""
         if share is not None and float(share[1]) < 100:

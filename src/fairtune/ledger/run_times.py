@@ -18,7 +18,7 @@ def run_times(result: Mapping[str, Any]) -> dict[str, Any] | None:
     return {
         "total_seconds": float(seconds["total"]),
         "total_formatted": format_seconds(float(seconds["total"])),
-        "per_epoch_avg": sum(epochs) / len(epochs) if epochs else training,
+        "per_epoch_avg": (training + float(seconds.get("epoch", 0.0))) / max(1, len(epochs)),
         "per_step_avg": training / steps,
         "validation_total": float(seconds.get("validation", 0.0)),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -172,3 +172,8 @@ class Method:
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:
         """Take up a saved state, after `prepare` and before the model's own weights are loaded into it."""
+
+
+def are_ours(methods: Iterable[Method]) -> bool:
+    """Whether all methods are this package's, of which it is known what they look at and write to."""
+    return all(type(method).__module__.startswith("fairtune.methods.") for method in methods)

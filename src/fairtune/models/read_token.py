@@ -9,10 +9,12 @@ where its architecture has them.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +26,7 @@ IMPLEMENTATIONS = ("sdpa", "eager")
 PER_TOKEN = ("position_embeddings", "position_ids")
 """What layers are given besides the states that has an entry for every token; masks are cut where attention is computed."""
 ASKED = ("output_hidden_states", "output_attentions", "output_router_logits", "use_cache")
+_guard, _locks = threading.Lock(), WeakKeyDictionary[nn.Module, "threading.RLock"]()
 LAYER = "_read_layer"
 """Attribute of a classifier: the name of the layer in it that is computed for one token."""
 
@@ -95,14 +98,21 @@ def reading(classifier: nn.Module, place: Place, asked: Mapping[str, Any]) -> It
         asked: what the classifier was called with.
     """
     layer = read_layer(classifier)
-    if layer is None or not _reads_one(cast(Any, classifier), layer, asked):
+    if layer is None:
         yield
         return
-    layer.place = place
-    try:
-        yield
-    finally:
-        layer.place = None
+    with _lock_of(classifier):  # the place is the layer's: a second thread waits, whatever it wants
+        layer.place = place if _reads_one(cast(Any, classifier), layer, asked) else None
+        try:
+            yield
+        finally:
+            layer.place = None
+
+
+def _lock_of(classifier: nn.Module) -> threading.RLock:
+    """A classifier's lock; not an attribute, since locks can be neither copied nor pickled."""
+    with _guard:
+        return _locks.setdefault(classifier, threading.RLock())
 
 
 def read_layer(classifier: nn.Module) -> ReadTokenLayer | None:
@@ -128,20 +138,39 @@ def _reads_one(classifier: Any, layer: Any, asked: Mapping[str, Any]) -> bool:
         return False
     if layer.training and getattr(layer, "gradient_checkpointing", False):
         return False
-    return not any(is_watched(module) for module in (*_around(classifier), *layer.modules()))
+    return not any(_global_hooks()) and not any(map(is_watched, _from_last_layer_on(classifier)))
 
 
-def _around(classifier: nn.Module) -> Iterator[nn.Module]:
-    """The modules in a classifier that hold its last layer."""
-    module = classifier
-    for name in vars(classifier)[LAYER].split(".")[:-1]:
-        module = module.get_submodule(name)
-        yield module
+def _from_last_layer_on(classifier: nn.Module) -> Iterator[nn.Module]:
+    """The last layer, what holds it and what comes after it: all but embeddings, earlier layers and the classifier itself."""
+    around, _, number = vars(classifier)[LAYER].rpartition(".")
+    earlier = tuple(f"{around}.{before}." for before in range(int(number)))
+    tokens = cast(Any, classifier).get_input_embeddings()
+    for name, module in classifier.named_modules():
+        if name and not f"{name}.".startswith(earlier) and "embed" not in name and module is not tokens:
+            yield module
+
+
+def _global_hooks() -> Iterator[Any]:
+    """What looks at all modules of the process."""
+    modules = torch.nn.modules.module
+    for name in (
+        "_global_forward_hooks",
+        "_global_forward_pre_hooks",
+        "_global_backward_hooks",
+        "_global_backward_pre_hooks",
+    ):
+        yield getattr(modules, name, None)
 
 
 def is_watched(module: nn.Module) -> bool:
     """Whether somebody looks at what goes through a module; transformers' own recorders look only when asked."""
-    hooks = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+    hooks = (
+        *module._forward_hooks.values(),
+        *module._forward_pre_hooks.values(),
+        *module._backward_hooks.values(),
+        *module._backward_pre_hooks.values(),
+    )
     return any(getattr(hook, "__name__", "") != "output_capturing_hook" for hook in hooks)
 
 

@@ -11,7 +11,7 @@ from fairtune.analysis.comparisons import left_out_method
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import Results
 from fairtune.analysis.sentences import comparison_text
-from fairtune.analysis.step_bounds import expected_ratio, lowest_ratio
+from fairtune.analysis.step_bounds import expected_ratio, lowest_ratio, same_work
 from fairtune.analysis.study_verdict import family_size, frame_of
 from fairtune.analysis.timings import StepRatio
 from fairtune.core.numbers import setting
@@ -35,6 +35,8 @@ PURPOSES = ("data", "step", "method", "epoch", "validation", "test", "checkpoint
 UNTIMED = "its time was not measured"
 FAILED_AA = "the timing experiment found the reference unlike itself"
 IMPLAUSIBLE = "it seems cheaper than its operations allow"
+OTHER_WORK = "its runs do other work than a number of equal steps, so that a step's time does not tell"
+LOOSE = "its time was measured too loosely to tell"
 """Why the change of a step's time cannot be told."""
 USED = {"train": "examples", "validation": "eval_examples", "test": "eval_examples"}
 
@@ -219,8 +221,13 @@ def _time_change(results: Results, found: Comparison, timed: StepRatio | None) -
         return None, FAILED_AA
     if timed.implausible:
         return None, IMPLAUSIBLE
+    times = results.timing.arms
+    same = same_work(results.settings(found.arm), results.settings(found.reference))
+    if not same or not times[found.arm].does_as(times[found.reference]):
+        return None, OTHER_WORK
     primary = results.timing.ratios.get(found.arm)
-    return (primary if primary is not None and primary.other == found.reference else timed).change, ""
+    change = (primary if primary is not None and primary.other == found.reference else timed).change
+    return change, "" if change is not None else LOOSE
 
 
 def _flops(results: Results, arm: str) -> float | None:

@@ -58,7 +58,7 @@ def _cells(found: StepRatio) -> list[str]:
         _interval(ratio, low, high, ".3f"),
         f"{100 * (1 - ratio):.1f}",
         f"{1 / ratio:.3f}x",
-        _interval(1000 * gap, 1000 * gap_low, 1000 * gap_high, "+.0f"),
+        _interval(1000 * gap, 1000 * gap_low, 1000 * gap_high, "+.3g"),
         DASH if found.bound is None else f"{found.bound:.3f}",
     ]
 

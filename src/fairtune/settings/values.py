@@ -114,8 +114,11 @@ def _margin(value: Any) -> Any:
 
 
 def _precision(value: Any) -> float:
-    found = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
-    share = float(found[1]) / 100 if found else value
+    share = value
+    if isinstance(value, str):
+        found = _SHARE.fullmatch(value.strip())
+        plain = re.fullmatch(_DECIMAL, value.strip())
+        share = float(found[1]) / 100 if found else float(value) if plain else None
     if isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= LARGEST_PRECISION:
         return float(share)
     raise PydanticCustomError("precision", "not a precision")

@@ -24,7 +24,7 @@ from fairtune.core.seeding import (
 )
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
-from fairtune.methods.base import Batch, Method, Moment
+from fairtune.methods.base import Batch, Method, Moment, are_ours
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
@@ -86,10 +86,12 @@ class TrainingRun:
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
-        narrow_last_layer(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
-            use_fast_embedding(self.model)
+        if are_ours(methods):  # others' may look at any token, and write to any gradient
+            narrow_last_layer(self.model)
+            if self.device.type == "cpu":
+                use_fast_embedding(self.model)
         self.consistent = True
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None

@@ -30,13 +30,13 @@ class TouchedRows:
 
     Args:
         rows: which are not 0; None if there is no gradient yet.
-        place: where the gradient is in memory.
+        storage: the gradient's memory, held so that no other tensor can be found in its place.
         version: how often it had been written to.
         spare: memory that is all 0, for the next one.
     """
 
     rows: Tensor | None = None
-    place: int = 0
+    storage: Any = None
     version: int = 0
     spare: Tensor | None = None
 
@@ -71,7 +71,7 @@ class _Lookup(torch.autograd.Function):
         whole.index_add_(0, rows, gradient.reshape(-1, gradient.shape[-1]).to(whole.dtype))
         if ctx.padding is not None:
             whole[ctx.padding] = 0
-        known.rows, known.place, known.version = rows, whole.data_ptr(), whole._version
+        known.rows, known.storage, known.version = rows, whole.untyped_storage(), whole._version
         return whole, None, None
 
 
@@ -111,7 +111,7 @@ def keep_gradient_memory(parameters: Iterable[nn.Parameter]) -> None:
         if rows is not None and gradient is not None and sys.getrefcount(gradient) <= _own_references():
             known: TouchedRows = getattr(parameter, ROWS)
             gradient[rows] = 0
-            known.spare, parameter.grad, known.rows = gradient, None, None
+            known.spare, parameter.grad, known.rows, known.storage = gradient, None, None, None
 
 
 def _touched(parameter: nn.Parameter) -> Tensor | None:
@@ -119,7 +119,8 @@ def _touched(parameter: nn.Parameter) -> Tensor | None:
     known, gradient = getattr(parameter, ROWS, None), parameter.grad
     if known is None or gradient is None or known.rows is None:
         return None
-    same = gradient.data_ptr() == known.place and gradient._version == known.version
+    held = known.storage is not None and gradient.untyped_storage().data_ptr() == known.storage.data_ptr()
+    same = held and gradient._version == known.version
     return known.rows if same else None
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +26,7 @@ from fairtune.ledger.timings import AGAIN, FORMAT
 from fairtune.study.plan import Plan
 
 WORKER = (sys.executable, "-m", "fairtune.execution.stopwatch.worker")
-FEWEST_ROUNDS = 8
+FEWEST_ROUNDS = 12
 """Rounds that are measured however long they take: fewer say nothing."""
 END_SECONDS = 60.0
 Record = dict[str, Any]
@@ -57,16 +60,15 @@ def time_arms(
         )  # fmt: skip
         try:
             with MachineWatch(process.pid) as watch:
+                record["samples"] = watch.samples  # the list itself, which grows
                 _follow(process, jobs, record, seconds, enough, tell)
-                record["samples"] = watch.samples
         except KeyboardInterrupt:
             if len(record["rounds"]) < FEWEST_ROUNDS:
                 raise Stopped from None
             record["interrupted"] = True
         finally:
-            process.kill()
-            process.wait()
-        if "failed" in record or not record["rounds"]:
+            _kill(process)
+        if len(record["rounds"]) < FEWEST_ROUNDS or "failed" in record:
             log.seek(0)
             raise FairtuneError(_reason(record.get("failed"), log.read()))
     return record
@@ -164,12 +166,22 @@ def _next(inbox: queue.SimpleQueue[str | None], closed_at: float | None) -> str 
                 return None
 
 
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End it, with what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
 def _reason(said: str | None, log: str) -> str:
     if said is not None:
         memory = "memory" in said and " All arms are held at once; time fewer with --arms."
         return f"{said}{memory or ''}"
     last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "it said nothing")
     return (
-        f"the process that was timed ended before it had measured anything ({last}). All arms are held in memory at once: if there "
+        f"the process that was timed ended before it had measured enough ({last}). All arms are held in memory at once: if there "
         "is too little of it, time fewer with --arms."
     )

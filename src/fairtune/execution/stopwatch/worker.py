@@ -145,7 +145,10 @@ def rounds(arms: Sequence[TimedArm], ended: threading.Event) -> Any:
         found: dict[str, list[dict[str, float]]] = {arm.name: [] for arm in arms}
         for arm in [*order, *reversed(order)]:
             arm.run.clock.splits = apart or arm.run.device.type == "cpu"
-            found[arm.name].append(arm.turn(steps))
+            try:
+                found[arm.name].append(arm.turn(steps))
+            except RunFailure as failure:
+                raise RunFailure(f"arm {arm.name} cannot be timed: {failure}") from None
         yield {"warm": warm, "apart": apart, "steps": steps, "order": [arm.name for arm in order], "turns": found}
         if number == 0:
             quickest = min(turn[WALL] for turns in found.values() for turn in turns)

@@ -21,7 +21,7 @@ from fairtune.analysis.arm_pairs import SETTINGS
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence, low_to_high, ratio
 from fairtune.report.content import Header, Versus
-from fairtune.report.evidence import UNTIMED
+from fairtune.report.evidence import OTHER_WORK, UNTIMED
 from fairtune.settings.scales import relative, scale_of
 
 FEWEST = 2
@@ -54,8 +54,9 @@ def _answer(versus: Versus) -> str:
         return f"yes, {_at(change)}" if change is not None else f"yes, but {versus.untold or UNTIMED}"
     if versus.word in (NOT_INFERIOR, EQUIVALENT):
         if change is None:
-            advice = TO_TIME if versus.timed is None else "time it again"
-            return f"not shown: no worse, but {versus.untold or UNTIMED}; {advice}"
+            advice = TO_TIME if versus.timed is None else "time it longer"
+            advice = "" if versus.untold == OTHER_WORK else f"; {advice}"
+            return f"not shown: no worse, but {versus.untold or UNTIMED}{advice}"
         if change >= 0:
             return "no: neither better nor clearly cheaper"
         return f"yes, saves {_percent(change)} of a step's time"

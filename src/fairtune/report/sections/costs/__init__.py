@@ -17,6 +17,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
+from fairtune.ledger.timings import read_sessions
 from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, RunSpread, Versus
 from fairtune.report.machine import Machine
 from fairtune.report.section import ReportSection
@@ -56,7 +57,7 @@ def gather(evidence: Evidence) -> TimeAndSize:
     compared = [row.versus for row in evidence.rows if row.versus is not None]
     return TimeAndSize(
         timing,
-        (*timing_notes(timing), *bound_notes(compared)),
+        (*timing_notes(timing), *_lost(evidence), *bound_notes(compared)),
         own_time_notes(evidence.header, evidence.machine),
     )
 
@@ -148,6 +149,11 @@ def timing_notes(timing: StudyTiming | None) -> list[str]:
         *epochs,
         *timing.conditions.lines(),
     ]
+
+
+def _lost(evidence: Evidence) -> list[str]:
+    """Sessions that are not what was written, so that nobody drops one unseen."""
+    return [f"A timing session is left out: {name}." for name in read_sessions(evidence.results.folder)[1]]
 
 
 def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
