@@ -135,6 +135,28 @@ def test_the_state_dict_and_copies_are_as_before() -> None:
     torch.testing.assert_close(copy.deepcopy(fast)(tokens(1)), plain(tokens(1)))
 
 
+def test_writing_unseen_is_noticed_where_somebody_may() -> None:
+    _, fast = pair()
+    use_fast_embedding(fast, wary=True)
+    known = getattr(fast.table.weight, ROWS)
+    known.wary = True
+    fast(tokens(1)).pow(2).sum().backward()
+    assert len(nonzero_gradients([fast.table.weight])[0]) < 100
+    assert fast.table.weight.grad is not None
+    fast.table.weight.grad.data.add_(1.0)
+    assert len(nonzero_gradients([fast.table.weight])[0]) == len(fast.table.weight)
+
+
+def test_a_penalty_on_the_gradient_can_be_differentiated() -> None:
+    plain, fast = pair()
+    found = []
+    for model in (plain, fast):
+        (gradient,) = torch.autograd.grad(model(tokens(1)).pow(2).sum(), [model.table.weight], create_graph=True)
+        gradient.pow(2).sum().backward()
+        found.append(model.head.weight.grad)
+    torch.testing.assert_close(*found)
+
+
 def test_a_gradient_that_somebody_put_in_its_place_is_theirs() -> None:
     """Its memory may be that of the one before, which is gone: only what is held can be told from what is not."""
     _, fast = pair()

@@ -43,8 +43,8 @@ def aa_sentence(timing: StudyTiming) -> str:
         return f"A/A: {timing.reference} against a second copy of itself in the same rounds: {level}. {near}"
     return (
         f"A/A: {timing.reference} against a second copy of itself in the same rounds: {level}. It does not hold 1, so "
-        "something besides the arms decides the times here, and nothing follows from them. Time it again, on a quieter machine if you "
-        "can: sessions count together."
+        "something besides the arms decides the times here, and nothing follows from them. Time it again, on a quieter machine if "
+        "you can: sessions count together."
     )
 
 

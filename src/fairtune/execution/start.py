@@ -11,20 +11,18 @@ from torch import nn
 
 from fairtune.core.errors import ModelError
 from fairtune.core.seeding import derive, seed_all
-from fairtune.methods.base import Method, are_ours
+from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention_geometry import CheckpointFacts, describe_attention, measure_pass, take_checkpoint_facts
 from fairtune.models.declarations import Declarations, Digests
 from fairtune.models.flops import describe_costs
 from fairtune.models.init_card import digests_outside, make_init_card
-from fairtune.models.last_layer import LastLayer, narrow_last_layer
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.model_parts import Batch
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import explain_failure
-
-FOREIGN = "a method from elsewhere may look at all of its tokens"
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,7 @@ class Start:
         if not self.methods:
             card.require_untouched()
         card.require_declared(self.declared)
-        last_layer = LastLayer("every token", FOREIGN)
-        if are_ours(self.methods):
-            last_layer = narrow_last_layer(self.model)  # before costs are counted: as it trains
+        last_layer = narrow_last_layer(self.model)  # before costs are counted: as it trains
         measured = measure_pass(self.model, self.batch) if self.methods else self.before.measured
         return {
             **card.as_json(),
@@ -101,8 +97,7 @@ def build_start(
     uses = [parse_method_use(use) for use in settings["methods"]]
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
-    if are_ours(methods):
-        narrow_last_layer(model)
+    narrow_last_layer(model)
     with explain_failure(f"model '{source.name}': no text goes through it"):
         before = take_checkpoint_facts(model, batch)
     outside, declared = digests_outside(loaded), Declarations()

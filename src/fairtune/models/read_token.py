@@ -145,14 +145,13 @@ def _from_last_layer_on(classifier: nn.Module) -> Iterator[nn.Module]:
     """The last layer, what holds it and what comes after it: all but embeddings, earlier layers and the classifier itself."""
     around, _, number = vars(classifier)[LAYER].rpartition(".")
     earlier = tuple(f"{around}.{before}." for before in range(int(number)))
-    tokens = cast(Any, classifier).get_input_embeddings()
     for name, module in classifier.named_modules():
-        if name and not f"{name}.".startswith(earlier) and "embed" not in name and module is not tokens:
+        if name and not f"{name}.".startswith(earlier) and "embed" not in name and not isinstance(module, nn.Embedding):
             yield module
 
 
 def _global_hooks() -> Iterator[Any]:
-    """What looks at all modules of the process."""
+    """What looks at all modules of the process, besides torch's own counters."""
     modules = torch.nn.modules.module
     for name in (
         "_global_forward_hooks",
@@ -160,7 +159,8 @@ def _global_hooks() -> Iterator[Any]:
         "_global_backward_hooks",
         "_global_backward_pre_hooks",
     ):
-        yield getattr(modules, name, None)
+        hooks = getattr(modules, name, None) or {}
+        yield from (hook for hook in hooks.values() if not str(getattr(hook, "__module__", "")).startswith("torch."))
 
 
 def is_watched(module: nn.Module) -> bool:

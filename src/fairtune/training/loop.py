@@ -86,12 +86,10 @@ class TrainingRun:
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
+        narrow_last_layer(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
-        if are_ours(methods):  # others' may look at any token, and write to any gradient
-            narrow_last_layer(self.model)
-            if self.device.type == "cpu":
-                use_fast_embedding(self.model)
+            use_fast_embedding(self.model, wary=not are_ours(methods))
         self.consistent = True
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 LARGE = 1 << 20
 """Elements of a table from which on it is worth it."""
@@ -33,12 +32,14 @@ class TouchedRows:
         storage: the gradient's memory, held so that no other tensor can be found in its place.
         version: how often it had been written to.
         spare: memory that is all 0, for the next one.
+        wary: somebody may write to the gradient unseen (`p.grad.data.add_`), so that other rows are looked at, too.
     """
 
     rows: Tensor | None = None
     storage: Any = None
     version: int = 0
     spare: Tensor | None = None
+    wary: bool = False
 
 
 class FastEmbedding(nn.Embedding):
@@ -60,9 +61,12 @@ class _Lookup(torch.autograd.Function):
         return nn.functional.embedding(tokens, weight)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (tokens,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody wants the gradient's own gradient, as a penalty on it does
+            padding = -1 if ctx.padding is None else ctx.padding
+            rows = len(ctx.weight)
+            return torch.ops.aten.embedding_dense_backward(gradient, tokens, rows, padding, False), None, None
         known: TouchedRows = getattr(ctx.weight, ROWS)
         whole, known.spare = known.spare, None  # what is still held would be copied
         if whole is None:
@@ -75,8 +79,12 @@ class _Lookup(torch.autograd.Function):
         return whole, None, None
 
 
-def use_fast_embedding(model: nn.Module) -> None:
-    """Let the large tables of a model that nothing else uses keep their gradient's memory; all else stays as it is."""
+def use_fast_embedding(model: nn.Module, wary: bool = False) -> None:
+    """Let the large tables of a model that nothing else uses keep their gradient's memory; all else stays as it is.
+
+    Args:
+        wary: somebody may write to gradients in ways that torch does not count.
+    """
     owners: dict[int, int] = {}
     for module in model.modules():
         for parameter in module.parameters(recurse=False):
@@ -91,7 +99,7 @@ def use_fast_embedding(model: nn.Module) -> None:
             continue
         if module.weight.numel() >= LARGE and module.weight.requires_grad and owners[id(module.weight)] == 1:
             module.__class__ = FastEmbedding
-            setattr(module.weight, ROWS, TouchedRows())
+            setattr(module.weight, ROWS, TouchedRows(wary=wary))
 
 
 def nonzero_gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
@@ -121,6 +129,8 @@ def _touched(parameter: nn.Parameter) -> Tensor | None:
         return None
     held = known.storage is not None and gradient.untyped_storage().data_ptr() == known.storage.data_ptr()
     same = held and gradient._version == known.version
+    if same and known.wary:
+        same = int(torch.count_nonzero(gradient)) == int(torch.count_nonzero(gradient[torch.unique(known.rows)]))
     return known.rows if same else None
 
 
