@@ -45,9 +45,12 @@ def gpt2_study(folder: Path) -> dict[str, Any]:
         (folder / f"{split}.txt").write_text(text, encoding="utf-8")
     return {
         "study": "timing-gpt2",
-        "task": {split: str(folder / f"{split}.txt") for split in ("train", "validation", "test")},
+        "task": {
+            "kind": "language_model",
+            **{split: str(folder / f"{split}.txt") for split in ("train", "validation", "test")},
+        },
         "model": "gpt-medium-512",
-        "tokenizer": {"train": "bpe", "vocab_size": 2000},
+        "tokenizer": {"train": 2000},
         "train": {"batch_size": 8, "max_length": 64, "steps": 200, "lr": 1e-4},
         "seeds": 1,
         "arms": {"baseline": {}, "freeze-pretrained": {}},
