@@ -44,7 +44,7 @@ def summarise_arm(
         sample: what one of the runs scored.
     """
     found, seed_variance = _moments(values)
-    if found.sd is None or sample.drawn < 1:
+    if found.sd is None or sample.drawn < 1 or sample.most_freedom < 1:
         return found
     total = max(variance, seed_variance, sample.least_variance)
     if not math.isfinite(total):
@@ -164,6 +164,9 @@ def paired_difference(
     sample = ours[0]
     if sample.drawn < 1:
         trouble = f"the test split has one {sample.unit} only; two or more are needed"
+        return no_difference(n, confidence, difference, trouble)
+    if sample.most_freedom < 1:
+        trouble = f"{title_of(metric)} takes two test {sample.unit}s of each class, and there are fewer"
         return no_difference(n, confidence, difference, trouble)
     seed_variance = float(np.var(by_seed, ddof=1)) / n
     total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)

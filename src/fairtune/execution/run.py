@@ -220,7 +220,7 @@ def _objective(
     words = load_tokenizer(tokenizer)
     data = encode_task(task, words, train.longest, train.sizes, check_stop)
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples)
-    return Classification(data, task.metric, task.labels, texts), task.labels
+    return Classification(data, planned["metric"], task.labels, texts), task.labels
 
 
 def _require_same(fingerprint: str, planned: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from fairtune.report.content import (
 )
 from fairtune.report.init_cards import CardSummary, read_card
 from fairtune.report.machine import describe_machine
-from fairtune.settings.metrics import metrics_of_kind, title_of
+from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
 
 PURPOSES = ("data", "step", "method", "epoch", "validation", "test", "checkpoint", "total")
 
@@ -127,7 +127,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     shared = _shared_seeds(results, comparison)
     text = results.kind == "language_model"
     of_kind = metrics_of_kind(results.kind)
-    known = [name for name in of_kind if all(name in run.metrics for run in finished)]
+    shown = [name for name in of_kind if METRICS[name].from_scores is None or name in results.registration.beside]
+    known = [name for name in shown if all(name in run.metrics for run in finished)]
     parameters = finished[0].result["parameters"] if finished else None
     return ArmRow(
         arm=arm,
@@ -138,7 +139,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         final=results.summary(arm, which="final", seeds=shared) if text else None,
         steps_to_target=results.steps_to_target(arm) if text else None,
         tokens_per_second=results.tokens_per_second(arm) if text else None,
-        scores={run.seed: run.metrics[results.metric] for run in finished},
+        scores={run.seed: run.metrics.get(results.metric, math.nan) for run in finished},
         versus=_versus(results, comparison) if comparison else None,
         raw=_versus(results, raw) if raw else None,
         timed=results.timing.arms.get(arm) if results.timing else None,

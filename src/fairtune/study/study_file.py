@@ -19,6 +19,7 @@ from fairtune.study.checks import (
     reference_problems,
     size_problems,
 )
+from fairtune.study.metric_checks import metric_problems
 from fairtune.study.plain_data import faults
 from fairtune.study.problems import (
     MOST_SHOWN,
@@ -104,6 +105,7 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
             *size_problems(study, origins),
             *conflict_problems(study, origins),
             *kind_problems(study, origins),
+            *metric_problems(study, origins),
             *model_problems(study, origins),
         ]
     if problems:
