@@ -116,7 +116,7 @@ def arm_rows(results: Results) -> tuple[ArmRow, ...]:
 def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
     """Arms of several methods against those that lack one of them, with that method."""
     return tuple(
-        (_versus(results, c), left_out_method(results.methods(c.arm), results.methods(c.reference)))
+        (versus_of(results, c), left_out_method(results.methods(c.arm), results.methods(c.reference)))
         for c in results.left_out
     )
 
@@ -124,7 +124,7 @@ def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
 def _arm_row(results: Results, arm: str) -> ArmRow:
     finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
     raw = next((c for c in results.raw_differences if c.arm == arm), None)
-    shared = _shared_seeds(results, comparison)
+    shared = shared_seeds(results, comparison)
     text = results.kind == "language_model"
     of_kind = metrics_of_kind(results.kind)
     shown = [name for name in of_kind if METRICS[name].from_scores is None or name in results.registration.beside]
@@ -140,8 +140,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         steps_to_target=results.steps_to_target(arm) if text else None,
         tokens_per_second=results.tokens_per_second(arm) if text else None,
         scores={run.seed: run.metrics.get(results.metric, math.nan) for run in finished},
-        versus=_versus(results, comparison) if comparison else None,
-        raw=_versus(results, raw) if raw else None,
+        versus=versus_of(results, comparison) if comparison else None,
+        raw=versus_of(results, raw) if raw else None,
         timed=results.timing.arms.get(arm) if results.timing else None,
         step_seconds=spread_of(run.result["step_seconds"]["median"] for run in finished),
         seconds=_seconds(finished),
@@ -156,7 +156,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     )
 
 
-def _versus(results: Results, found: Comparison) -> Versus:
+def versus_of(results: Results, found: Comparison) -> Versus:
+    """A comparison as sections show it."""
     ours, theirs = results.settings(found.arm), results.settings(found.reference)
     timed = results.timing.between(found.arm, found.reference) if results.timing else None
     change, untold = _time_change(results, found, timed)
@@ -199,7 +200,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
     )
 
 
-def _shared_seeds(results: Results, found: Comparison | None) -> set[int] | None:
+def shared_seeds(results: Results, found: Comparison | None) -> set[int] | None:
     """Seeds of a comparison, so that means and differences which stand together are of the same runs; None is all."""
     if found is None or not found.found.n:
         return None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
 Weighted = Callable[[Floats], Floats]
 """From weights [draws, examples] to figures [draws]; NaN of a draw that has no two classes to tell apart."""
 
@@ -62,8 +63,8 @@ class ScoredExamples:
         if self.classes == 2:
             with np.errstate(invalid="ignore"):
                 return np.asarray(scores[:, number] - scores[:, 1 - number])
-        others = np.delete(scores, number, axis=1)
-        highest = others.max(axis=1)
+        others = np.sort(np.delete(scores, number, axis=1), axis=1)  # equal odds are then equal to the last bit
+        highest = others[:, -1]
         top = np.where(np.isfinite(highest), highest, 0.0)
         with np.errstate(divide="ignore"):
             return np.asarray(scores[:, number] - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
@@ -71,31 +72,30 @@ class ScoredExamples:
 
 @dataclass(frozen=True)
 class _Ranking:
-    """Examples from the highest score down.
+    """Examples of a class and all others, each from the highest score down, and how the two lie among each other.
 
     Args:
-        starts: where each group of equal scores begins; None where no two are equal.
-        hits: which of them, in this order, are of the class.
+        hits, misses: which examples are of the class, and which are not.
+        above, level: of each other example, how many of the class are ranked above it, and how many above it or beside it.
+        taken_hits, taken_misses: of each example of the class, how many of either are ranked above it or beside it.
     """
 
-    order: npt.NDArray[np.intp]
-    starts: npt.NDArray[np.intp] | None
-    hits: Floats
-
-    def counted(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Weights by group of equal scores, [draws, groups]: of the class, and of all."""
-        both = weights[:, self.order]
-        hits = both * self.hits
-        if self.starts is None:
-            return hits, both
-        return np.add.reduceat(hits, self.starts, axis=1), np.add.reduceat(both, self.starts, axis=1)
+    hits: Places
+    misses: Places
+    above: Places
+    level: Places
+    taken_hits: Places
+    taken_misses: Places
 
 
 def _rank(values: Floats, members: npt.NDArray[np.bool_]) -> _Ranking:
     order = np.argsort(-values, kind="stable")
-    ranked = values[order]
-    starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
-    return _Ranking(order, None if len(starts) == len(order) else starts, members[order].astype(np.float64))
+    hits, misses = order[members[order]], order[~members[order]]
+    up, other = -values[hits], -values[misses]
+    above, level = (np.searchsorted(up, other, side=side) for side in ("left", "right"))
+    return _Ranking(
+        hits, misses, above, level, np.searchsorted(up, up, side="right"), np.searchsorted(other, up, side="right")
+    )
 
 
 def _rankings(examples: ScoredExamples) -> Iterator[_Ranking]:
@@ -107,16 +107,18 @@ def _rankings(examples: ScoredExamples) -> Iterator[_Ranking]:
         yield _rank(examples.log_odds(number), examples.labels == number)
 
 
-def _macro(examples: ScoredExamples, figure: Callable[[Floats, Floats], Floats]) -> Weighted:
-    """The mean over rankings of a figure of `_Ranking.counted`; of a draw, over the classes that it holds."""
+def _macro(examples: ScoredExamples, figure: Callable[[_Ranking, Floats], Floats]) -> Weighted:
+    """The mean over rankings of a figure of weights [examples, draws]; of a draw, over the classes that it holds."""
 
     def compute(weights: Floats) -> Floats:
-        total, defined = np.zeros(len(weights)), np.zeros(len(weights))
-        rows = max(1, AT_ONCE // max(1, weights.shape[1]))
+        draws, units = weights.shape
+        columns = np.ascontiguousarray(weights.T)  # rows are then moved and added up as a whole
+        total, defined = np.zeros(draws), np.zeros(draws)
+        size = max(1, AT_ONCE // max(1, units))
         for ranking in _rankings(examples) if examples.are_numbers else ():
-            for start in range(0, len(weights), rows):
-                part = slice(start, start + rows)
-                found = figure(*ranking.counted(weights[part]))
+            for start in range(0, draws, size):
+                part = slice(start, start + size)
+                found = figure(ranking, columns[:, part])
                 known = ~np.isnan(found)
                 total[part] += np.where(known, found, 0.0)
                 defined[part] += known
@@ -126,6 +128,18 @@ def _macro(examples: ScoredExamples, figure: Callable[[Floats, Floats], Floats])
     return compute
 
 
+def _running(weights: Floats, places: Places) -> tuple[Floats, Floats]:
+    """Weights of some examples, and their sums [0 to all of them, draws]."""
+    own = np.take(weights, places, axis=0)
+    sums = np.zeros((len(places) + 1, weights.shape[1]))
+    np.cumsum(own, axis=0, out=sums[1:])
+    return own, sums
+
+
+def _sum_of_products(a: Floats, b: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->j", a, b))
+
+
 def _divide(above: Floats, below: Floats, defined: npt.NDArray[np.bool_]) -> Floats:
     return np.asarray(np.divide(above, below, out=np.full(len(below), np.nan), where=defined))
 
@@ -133,13 +147,14 @@ def _divide(above: Floats, below: Floats, defined: npt.NDArray[np.bool_]) -> Flo
 def roc_auc(examples: ScoredExamples) -> Weighted:
     """How often an example of the class is ranked above one that is not; equal scores count half."""
 
-    def area(hits: Floats, both: Floats) -> Floats:
-        above = np.cumsum(hits, axis=1)
-        all_hits = above[:, -1].copy()
-        misses = both - hits
-        above -= hits / 2
-        pairs = all_hits * misses.sum(axis=1)
-        return _divide((misses * above).sum(axis=1), pairs, pairs > 0)
+    def area(ranking: _Ranking, weights: Floats) -> Floats:
+        _, sums = _running(weights, ranking.hits)
+        misses = np.take(weights, ranking.misses, axis=0)
+        won = _sum_of_products(misses, np.take(sums, ranking.above, axis=0))
+        if (ranking.above != ranking.level).any():
+            won = (won + _sum_of_products(misses, np.take(sums, ranking.level, axis=0))) / 2
+        pairs = sums[-1] * misses.sum(axis=0)
+        return _divide(won, pairs, pairs > 0)
 
     return _macro(examples, area)
 
@@ -147,12 +162,13 @@ def roc_auc(examples: ScoredExamples) -> Weighted:
 def average_precision(examples: ScoredExamples) -> Weighted:
     """Precision at every score down to which examples are called the class, weighted by the recall that it adds."""
 
-    def area(hits: Floats, both: Floats) -> Floats:
-        above, taken = np.cumsum(hits, axis=1), np.cumsum(both, axis=1)
-        all_hits = above[:, -1].copy()
-        precision = np.divide(above, taken, out=np.zeros_like(above), where=taken > 0)
-        defined = (all_hits > 0) & (taken[:, -1] > all_hits)
-        return _divide((hits * precision).sum(axis=1), all_hits, defined)
+    def area(ranking: _Ranking, weights: Floats) -> Floats:
+        hits, sums = _running(weights, ranking.hits)
+        _, others = _running(weights, ranking.misses)
+        right = np.take(sums, ranking.taken_hits, axis=0)
+        taken = right + np.take(others, ranking.taken_misses, axis=0)
+        np.divide(right, taken, out=right, where=taken > 0)  # where nothing is taken, nothing is right
+        return _divide(_sum_of_products(hits, right), sums[-1], (sums[-1] > 0) & (others[-1] > 0))
 
     return _macro(examples, area)
 
@@ -181,7 +197,7 @@ def calibration_error(examples: ScoredExamples) -> Weighted:
         return lambda weights: np.full(len(weights), np.nan)
     confidence = np.exp(examples.log_probabilities.max(axis=1))
     right = examples.scores.argmax(axis=1) == examples.labels
-    bins = np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     gaps = np.zeros((len(bins), BINS))
     gaps[np.arange(len(bins)), bins] = right - confidence
     return lambda weights: np.asarray(np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1))

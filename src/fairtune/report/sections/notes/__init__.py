@@ -43,6 +43,8 @@ def _examples_notes(header: Header) -> Iterator[str]:
         "n is the number of finished runs, one per seed. Figures are recomputed from stored predictions on the test "
         f"split ({header.rows.get('test', 0):,} examples); the best checkpoint was selected on the validation split."
     )
+    if scale_of(header.metric).lower_is_better:
+        yield f"A lower {header.metric_title} is better: a difference above zero is a loss of quality."
 
 
 def _text_notes(header: Header, text: TextFacts) -> Iterator[str]:
