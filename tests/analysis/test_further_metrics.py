@@ -212,6 +212,10 @@ def test_lines_are_picked_on_validation_and_used_on_test(tmp_path: Path) -> None
     assert run.metrics["f1"] == METRICS["f1"].of_predictions(LABELS, predicted_classes(run.test.scores, run.line), 2)
     assert run.metrics["roc_auc"] == half.finished("sharper")[0].metrics["roc_auc"], "no line touches it"
     assert run.half_metrics == half.finished("sharper")[0].metrics
+    assert half.at("validation").table().equals(picked.table()), "the same without a plan that says so"
+    assert picked.at("half").table().equals(half.table())
+    with pytest.raises(FairtuneError, match="threshold: found 'best'; allowed: half, and validation for two classes"):
+        half.at("best")
     word = next(one.verdict.word for one in picked.comparisons if one.arm == "sharper")
     assert word == "better"
     assert "by F1, not at one half." in str(picked.verdict())

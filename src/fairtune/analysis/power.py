@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fairtune.analysis.looks import MOST, nominal_level
+from fairtune.analysis.resampling import SATTERTHWAITE
 from fairtune.analysis.statistics import PairedDifference, freedom
 
 Floats = npt.NDArray[np.float64]
@@ -49,11 +50,13 @@ class Noise:
         one_seed: variance of the difference of a single seed.
         examples: variance that stays however many seeds there are.
         most_freedom: degrees of freedom that the number of units allows.
+        freedom_power: see `statistics.freedom`.
     """
 
     one_seed: float
     examples: float
     most_freedom: float = math.inf
+    freedom_power: float = SATTERTHWAITE
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,10 @@ class Outlook:
 def measured_noise(found: PairedDifference) -> Noise:
     """Noise as one comparison shows it."""
     return Noise(
-        found.seed_variance * found.n, max(0.0, found.total_variance - found.seed_variance), found.most_freedom
+        found.seed_variance * found.n,
+        max(0.0, found.total_variance - found.seed_variance),
+        found.most_freedom,
+        found.freedom_power,
     )
 
 
@@ -199,7 +205,8 @@ def _needed(noise: Noise, n: int, level: float) -> Floats:
     """How large a difference must be found to be, for each variance of seeds that might be estimated."""
     guesses = noise.one_seed / n * _spread(n)
     totals = guesses + noise.examples
-    df = [freedom(n, guess, total, noise.most_freedom) for guess, total in zip(guesses, totals, strict=True)]
+    limits = (noise.most_freedom, noise.freedom_power)
+    df = [freedom(n, guess, total, *limits) for guess, total in zip(guesses, totals, strict=True)]
     return np.asarray(-special.stdtrit(df, level / 2) * np.sqrt(totals))
 
 

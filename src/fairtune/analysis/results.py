@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from fairtune.analysis.arm_pairs import Comparison, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
-from fairtune.analysis.decision_lines import LinePolicy, line_metric
+from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals, scored
@@ -247,13 +247,25 @@ class Results:
             raise FairtuneError(
                 f"metric: found {shown(metric)}; allowed for this study: {one_of(allowed)}.{nearest(metric, allowed)}"
             )
-        found = copy(self)
-        for name in OF_METRIC:
-            found.__dict__.pop(name, None)
+        share = isinstance(self.registration.compare.get("margin"), str)
+        found = self._changed(OF_METRIC, {} if share else {"margin": None})
         found._other_metric = metric
-        compare = self.registration.compare
-        if not isinstance(compare.get("margin"), str):
-            found.__dict__["registration"] = replace(self.registration, compare={**compare, "margin": None})
+        return found
+
+    def at(self, threshold: str) -> Results:
+        """These results with two classes told apart elsewhere, whatever was planned: at `half`, or as `validation` has it."""
+        if threshold not in (HALF, VALIDATION) or (threshold == VALIDATION and len(self.plan["task"]["labels"]) != 2):
+            raise FairtuneError(f"threshold: found {shown(threshold)}; allowed: half, and validation for two classes.")
+        found = self._changed((*OF_METRIC, "runs", "_planned", "_finished"), {"threshold": threshold})
+        found._known_variances = {}
+        return found
+
+    def _changed(self, parts: Sequence[str], compare: Mapping[str, Any]) -> Results:
+        """The same results, some parts of which are to be worked out anew by another rule of comparison."""
+        found, registration = copy(self), self.registration
+        for name in parts:
+            found.__dict__.pop(name, None)
+        found.__dict__["registration"] = replace(registration, compare={**registration.compare, **compare})
         return found
 
     @cached_property

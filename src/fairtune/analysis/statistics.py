@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from fairtune.analysis.resampling import Scored, bootstrap_variance
+from fairtune.analysis.resampling import SATTERTHWAITE, Scored, bootstrap_variance
 from fairtune.settings.metrics import METRICS, title_of
 
 
@@ -49,7 +49,8 @@ def summarise_arm(
     total = max(variance, seed_variance, sample.least_variance)
     if not math.isfinite(total):
         return found
-    width = _quantile(confidence, freedom(found.n, seed_variance, total, sample.most_freedom)) * math.sqrt(total)
+    df = freedom(found.n, seed_variance, total, sample.most_freedom, sample.freedom_power)
+    width = _quantile(confidence, df) * math.sqrt(total)
     low, high = _bounded(found.mean, width, bounds, sample.units)
     return replace(found, low=low, high=high)
 
@@ -98,6 +99,7 @@ class PairedDifference:
         by_seed: the difference of each seed.
         limits: that no difference of this metric can be beyond.
         units: test examples or documents there are.
+        freedom_power: see `freedom`.
     """
 
     n: int
@@ -115,6 +117,7 @@ class PairedDifference:
     by_seed: tuple[float, ...] = ()
     limits: tuple[float, float] = (-math.inf, math.inf)
     units: int | None = None
+    freedom_power: float = SATTERTHWAITE
 
     def interval(self, risk: float) -> tuple[float | None, float | None]:
         """Its interval at another risk, such as one that a family of comparisons shares."""
@@ -175,21 +178,23 @@ def paired_difference(
     bounds = METRICS[metric].bounds
     span = bounds[1] - bounds[0]
     limits = (-math.inf, math.inf) if METRICS[metric].ratios or math.isinf(span) else (-span, span)
-    found = _tested(by_seed, seed_variance, total, confidence, sample.unit, sample.most_freedom, limits)
+    limited = (sample.most_freedom, sample.freedom_power)
+    found = _tested(by_seed, seed_variance, total, confidence, sample.unit, limited, limits)
     return replace(found, units=sample.units)
 
 
 def _tested(
-    by_seed: Sequence[float], seed_variance: float, total: float, confidence: float, unit: str, most: float,
-    limits: tuple[float, float],
+    by_seed: Sequence[float], seed_variance: float, total: float, confidence: float, unit: str,
+    limited: tuple[float, float], limits: tuple[float, float],
 ) -> PairedDifference:  # fmt: skip
     n, difference = len(by_seed), float(np.mean(by_seed))
-    df = freedom(n, seed_variance, total, most)
+    most, power = limited
+    df = freedom(n, seed_variance, total, most, power)
     low, high = _clipped(difference, _quantile(confidence, df) * math.sqrt(total), limits)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
     return PairedDifference(
         n, difference, low, high, p, seed_variance, total, df, confidence, unit, most,
-        by_seed=tuple(by_seed), limits=limits,
+        by_seed=tuple(by_seed), limits=limits, freedom_power=power,
     )  # fmt: skip
 
 
@@ -203,7 +208,8 @@ def with_counted(found: PairedDifference, others: Sequence[float]) -> PairedDiff
     by_seed = [*found.by_seed, *others]
     seed_variance = float(np.var(by_seed, ddof=1)) / len(by_seed)
     total = seed_variance + max(0.0, found.total_variance - found.seed_variance)
-    counted = _tested(by_seed, seed_variance, total, found.confidence, found.unit, found.most_freedom, found.limits)
+    limited = (found.most_freedom, found.freedom_power)
+    counted = _tested(by_seed, seed_variance, total, found.confidence, found.unit, limited, found.limits)
     return replace(counted, units=found.units)
 
 
@@ -211,15 +217,20 @@ def _clipped(middle: float, half: float, limits: tuple[float, float]) -> tuple[f
     return max(limits[0], middle - half), min(limits[1], middle + half)
 
 
-def freedom(n: int, seed_variance: float, total_variance: float, most: float = math.inf) -> float:
+def freedom(
+    n: int, seed_variance: float, total_variance: float, most: float = math.inf, power: float = SATTERTHWAITE
+) -> float:
     """Degrees of freedom of the total variance (Satterthwaite): few where seeds dominate, more where examples do.
 
     Capped at four times those of the seeds, since a few seeds that agree by chance must not look like many; and two seeds
     say next to nothing about how much seeds matter, so there is no bonus for them at all.
+
+    Args:
+        power: of the ratio of variances by which they grow; Satterthwaite's would be right if the variance of seeds were known.
     """
     if n == 2:
         return 1.0
-    return min(most, (n - 1) * (min(4.0, (total_variance / seed_variance) ** 2) if seed_variance > 0 else 4.0))
+    return min(most, (n - 1) * (min(4.0, (total_variance / seed_variance) ** power) if seed_variance > 0 else 4.0))
 
 
 @lru_cache(maxsize=256)  # a report asks for the same few again and again
