@@ -156,7 +156,7 @@ def _figures(figures: list[dict[str, Any]]) -> list[str]:
     mixed = any(scale.plain for scale in scales)
     rows = [
         [
-            scale.heading if mixed else scale.title,
+            scale.heading if scale.plain else scale.title,
             scale.value(row["value"]),
             f"{scale.value(row['low'])} to {scale.value(row['high'])}",
             f"{row['n']:,}",
