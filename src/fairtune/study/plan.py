@@ -16,6 +16,7 @@ from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
+from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -103,6 +104,11 @@ class Plan:
     def model(self) -> ModelSource:
         """The model of the arm that the others are compared to; nearly always that of all."""
         return self.models[self.study.compare.to]
+
+    @property
+    def trained(self) -> list[str]:
+        """The arms whose runs take optimizer steps: all but those that are fitted at once."""
+        return [arm for arm in self.study.arms if not is_simple({"learner": self.arms[arm].learner})]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
