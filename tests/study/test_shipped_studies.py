@@ -19,6 +19,7 @@ def tuned(study: Study) -> list[str]:
     """The arms that are fine-tuned."""
     return [arm for arm in study.arms if study.learner(arm) is None]
 
+
 STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
 
 
