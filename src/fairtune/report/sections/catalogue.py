@@ -6,6 +6,7 @@ from typing import Any
 
 from fairtune.report.section import ReportSection
 from fairtune.report.sections import (
+    baselines,
     comparisons,
     costs,
     curves,
@@ -31,6 +32,7 @@ SECTIONS: list[ReportSection[Any]] = [
     further_metrics.SECTION,
     decision_line.SECTION,
     comparisons.SECTION,
+    baselines.SECTION,
     data.SECTION,
     curves.SECTION,
     mistakes.SECTION,
