@@ -69,6 +69,36 @@ def test_says_what_was_learned_how_well_and_how_to_go_on(trained: tuple[Path, An
     assert "On test.csv, after training." in card.partition("## Test")[2]
 
 
+def test_simple_baselines_stand_beside_it_and_in_its_card(trained: tuple[Path, Any, Any]) -> None:
+    folder, said, answer = trained
+    assert re.search(r"tfidf +\d+\.\d+ \[", said.stdout)
+    assert re.search(r"linear-probe +\d+\.\d+ \[", said.stdout)
+    assert [row["name"] for row in answer["baselines"]["rows"]] == [
+        "this classifier",
+        "majority",
+        "tfidf",
+        "linear-probe",
+    ]
+    assert answer["baselines"]["n"] == 30
+    assert answer["baselines"]["sentence"] in " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+    assert TextClassifier.load(folder)._provenance.baselines is not None
+
+
+def test_quick_is_a_probe_that_predicts(base: Path, tmp_path: Path) -> None:
+    file = table(tmp_path / "train.csv", 40)
+    words = (file, "--model", base, "--text", "title", "--label", "kind", "-o", tmp_path / "quick", "--device", "cpu")
+    said = call(*words, "--quick", "--no-baselines")
+    assert said.exit_code == 0, said.output
+    assert "+ linear-probe" in said.stdout
+    assert "tfidf" not in said.stdout
+    answered = CliRunner().invoke(app, ["predict", str(tmp_path / "quick"), str(file), "-o", str(tmp_path / "out.csv")])
+    assert answered.exit_code == 0, answered.output
+    assert (tmp_path / "out.csv").read_text().startswith("title,kind,predicted,confidence")
+    refused = call(*words, "--quick", "--epochs", 3)
+    assert refused.exit_code == 2
+    assert "--epochs: --quick leaves the model as it is, so there is no training to set; remove one." in refused.output
+
+
 def test_json_has_the_same_and_the_worst_mistakes(trained: tuple[Path, Any, Any]) -> None:
     folder, _, answer = trained
     assert answer["counts"]["train"] == {"neg": 24, "pos": 24}

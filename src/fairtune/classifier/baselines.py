@@ -6,7 +6,7 @@ A fine-tuned model that does not beat them is not worth its cost, and whoever tr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,23 +79,24 @@ def baselines_of(
     held_out = HeldOut(
         "validation" if test is None else test[0], split, classifier.predictor_.logits(list(split.texts))
     )
-    names = [name for name in NAMES if name != settings.head]
     return compare_baselines(
         data, held_out, settings.model, classifier.max_length_, settings.metric, settings.seed,
-        str(classifier.predictor_.device), names,
+        str(classifier.predictor_.device), settings.head,
     )  # fmt: skip
 
 
 def compare_baselines(
     data: Data, held_out: HeldOut, model: str, max_length: int, metric: str, seed: int, device: str,
-    names: Sequence[str] = NAMES,
+    head: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """A table of simple learners beside a classifier, as plain data, with a sentence that says what it shows.
 
     Args:
         data: what the classifier was trained and selected on; the learners choose their settings on the same validation rows.
         model: that the classifier started from.
+        head: of a classifier that is a simple learner itself.
     """
+    names = [name for name in NAMES if name != head]
     train, validation = _chosen_on(data, seed)
     own, classes = _row(OWN, held_out, held_out.scores, metric), len(data.classes.values)
     rows, notes = [own], []
@@ -112,7 +113,10 @@ def compare_baselines(
         row = _row(name, held_out, scores, metric) | _gain(held_out, scores, metric)
         rows.append({**row, "chosen": dict(learner.choice.setting), "seconds": time.perf_counter() - began})
     found = {"data": held_out.data, "n": len(held_out.split), "metric": metric, "rows": rows, "notes": notes}
-    return {**found, "sentence": _sentence(found)}
+    return {
+        **found,
+        "sentence": _sentence(found, "train longer or on more rows" if head is None else "fine-tune the model"),
+    }
 
 
 def _chosen_on(data: Data, seed: int) -> tuple[Split, Split]:
@@ -175,8 +179,12 @@ def _weighted(labels: Labels, scores: Scores, metric: str) -> Callable[[Any], An
     return lambda weights: METRICS[metric].formula(own.totals(weights))
 
 
-def _sentence(found: dict[str, Any]) -> str:
-    """What the table says of the classifier, against the best of the others."""
+def _sentence(found: dict[str, Any], instead: str) -> str:
+    """What the table says of the classifier, against the best of the others.
+
+    Args:
+        instead: what may help where it is no better than they are.
+    """
     others = [row for row in found["rows"][1:] if row["gain"] is not None]
     if not others:
         return "None of them can be scored on these rows."
@@ -184,9 +192,7 @@ def _sentence(found: dict[str, Any]) -> str:
     figures = f"{scale.value(found['rows'][0]['value'])} against {scale.value(best['value'])}"
     what = f"{scale.title} {figures}, n = {found['n']:,}"
     if best["gain"] <= 0:
-        return (
-            f"It does not beat {best['name']} ({what}), which takes seconds: use that, or train longer or on more rows."
-        )
+        return f"It does not beat {best['name']} ({what}), which takes seconds: use that, or {instead}."
     if best["gain_low"] <= 0:
         return f"It is not shown to beat {best['name']} ({what}), which takes seconds: more rows to test on would tell."
     if best["name"] == "majority":
