@@ -246,7 +246,7 @@ class Results:
         """
         if metric == self.metric:
             return self
-        allowed = [name for name in metrics_of_kind(self.kind) if METRICS[name].fits(len(self.plan["task"]["labels"]))]
+        allowed = [name for name in metrics_of_kind(self.kind) if METRICS[name].fits(self._classes)]
         if metric not in allowed:
             raise FairtuneError(
                 f"metric: found {shown(metric)}; allowed for this study: {one_of(allowed)}.{nearest(metric, allowed)}"
@@ -258,11 +258,15 @@ class Results:
 
     def at(self, threshold: str) -> Results:
         """These results with two classes told apart elsewhere, whatever was planned: at `half`, or as `validation` has it."""
-        if threshold not in (HALF, VALIDATION) or (threshold == VALIDATION and len(self.plan["task"]["labels"]) != 2):
+        if threshold not in (HALF, VALIDATION) or (threshold == VALIDATION and self._classes != 2):
             raise FairtuneError(f"threshold: found {shown(threshold)}; allowed: half, and validation for two classes.")
         found = self._changed((*OF_METRIC, "runs", "_planned", "_finished"), {"threshold": threshold})
         found._known_variances = {}
         return found
+
+    @property
+    def _classes(self) -> int:
+        return len(self.plan["task"].get("labels") or ())
 
     def _changed(self, parts: Sequence[str], compare: Mapping[str, Any]) -> Results:
         """The same results, some parts of which are to be worked out anew by another rule of comparison."""

@@ -26,6 +26,7 @@ from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
+from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
 REFERENCE = "reference"
@@ -201,8 +202,8 @@ def judge_study(study: JudgedStudy) -> StudyVerdict:
 
 
 def further_metrics(study: JudgedStudy) -> list[str]:
-    """The metrics that stand beside the study's own, which a later plan may have made one of them."""
-    return [metric for metric in study.registration.beside if metric != study.metric]
+    """The metrics that stand beside the study's own, which a later plan may have made one of them; those that are known here."""
+    return [metric for metric in study.registration.beside if metric != study.metric and metric in METRICS]
 
 
 def _further(study: JudgedStudy, metric: str) -> FurtherVerdicts:
