@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairtune.methods.config import MethodUse
@@ -18,16 +18,28 @@ from fairtune.models.sources import ModelSource
 from fairtune.study.schema import Study
 
 
+TUNED = "tuned"
+"""The value, in comparisons, of a setting that every arm chose by trials of its own."""
+
+
 @dataclass(frozen=True)
 class ArmSettings:
     """An arm as far as its control depends on it.
 
     Args:
         settings: of its training; and its model, in a study that has several: a setting like any other in which arms may differ.
+            One that is tuned is just that: every arm had the same choice, so whatever it chose makes no difference between arms.
+        tuned: the values of those.
     """
 
     settings: Mapping[str, Any]
     methods: Sequence[MethodUse]
+    tuned: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The settings that its runs have."""
+        return {**self.settings, **self.tuned}
 
 
 def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, ArmSettings]:
@@ -42,8 +54,15 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
     found = {}
     for arm in study.arms:
         own = {"model": labels[models[arm].identity]} if len(labels) > 1 else {}
-        found[arm] = ArmSettings({**own, **study.settings(arm).model_dump(mode="json")}, study.methods(arm))
+        found[arm] = settings_of(study, arm, own)
     return found
+
+
+def settings_of(study: Study, arm: str, own: Mapping[str, Any]) -> ArmSettings:
+    """An arm's settings, with what it has besides."""
+    train = study.settings(arm).model_dump(mode="json")
+    tuned = {name: train[name] for name in study.tune.shared} if study.tune is not None else {}
+    return ArmSettings({**own, **train, **dict.fromkeys(tuned, TUNED)}, study.methods(arm), tuned)
 
 
 def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from fairtune.study.audit import (
 from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.schema import Study
+from fairtune.study.trials import Trial, Tuned, trial_study, tuned_study
 from fairtune.tasks import TaskFacts
 
 PROTOCOL = 4
@@ -80,6 +81,8 @@ class Plan:
         added: the controls that were added, each with its line of a study file.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         plugins: that a method or the task of some run comes from.
+        tuned: how settings were chosen; None where they are as given, or still to be chosen.
+        trials: what each arm tries, in a plan of trials.
     """
 
     study: Study
@@ -98,6 +101,8 @@ class Plan:
     cautions: tuple[Caution, ...] = ()
     copy: str | None = None
     added: dict[str, str] = field(default_factory=dict)
+    tuned: Tuned | None = None
+    trials: dict[str, Trial] = field(default_factory=dict)
 
     @property
     def model(self) -> ModelSource:
@@ -126,14 +131,22 @@ class Plan:
             "cautions": [caution.as_json() for caution in self.cautions],
             "lengths": list(self.lengths),
             **({"added": dict(self.added)} if self.added else {}),
+            **({"tuning": self._tuning_json()} if self.tuned else {}),
             **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
+
+    def _tuning_json(self) -> dict[str, Any]:
+        assert self.tuned is not None, "asked only where it was tuned"
+        assert self.study.tune is not None, "asked only where it was tuned"
+        methods = {arm: [use.name for use in self.study.methods(arm)] for arm in self.study.arms}
+        return self.tuned.as_json(self.study.tune, methods)
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
         uses = self.study.methods(arm)
         return {
             "methods": [use.as_json() for use in uses],
-            "train": dict(self.arms[arm].settings),
+            "train": self.arms[arm].values,
+            **({"trial": self.trials[arm].as_json()} if arm in self.trials else {}),
             "control": self.controls[arm],
             "primary": self.primaries[arm],
             **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
@@ -142,11 +155,12 @@ class Plan:
         }
 
 
-def make_plan(study: Study, force: bool = False) -> Plan:
+def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1.
 
     Args:
         force: plan it although it would be refused; its cautions then say so.
+        tuned: the settings that trials chose, of a study that has `tune`; without, its runs have them as given.
 
     Raises:
         RefusedPlan: its results would be worthless.
@@ -155,31 +169,94 @@ def make_plan(study: Study, force: bool = False) -> Plan:
     missing = missing_controls(study)
     lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
     added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
-    study, copy = with_copy(with_controls(study, missing if study.controls else {}))
+    study = with_controls(study, missing if study.controls else {})
+    if tuned is not None:
+        study = tuned_study(study, tuned.choices)
+    study, copy = with_copy(study)
     inputs = find_inputs(study)
     study, task, reference = inputs.study, inputs.task, inputs.study.compare.to
     arms = arm_settings(study, inputs.models)
     controls = {arm: reference if arm == copy else found for arm, found in find_controls(arms, reference).items()}
     primaries = find_primaries(controls, reference)
     cautions = require_allowed(find_cautions(inputs, arms, primaries, lines, copy), force)
+    settings = _run_settings(inputs, copy)
+    chosen = {} if tuned is None or study.tune is None else {"tuning": tuned.plan}
+    plan_hash = _hash(
+        {
+            "runs": [[arm, seed, found] for (arm, seed), found in settings.items()],
+            "order": study.order,
+            "compare": _compared(study),
+            **chosen,
+        }
+    )
+    return Plan(
+        study,
+        task,
+        inputs.models,
+        _planned_runs(inputs, settings, plan_hash),
+        arms,
+        find_differences(arms, reference, lines),
+        controls,
+        plan_hash,
+        inputs.notes,
+        inputs.lengths,
+        inputs.tokenizer,
+        _all_plugins(study),
+        primaries,
+        cautions,
+        copy,
+        added,
+        tuned,
+    )
+
+
+def trained_study(study: Study) -> Study:
+    """The study with the controls that it asks for: those arms are tuned like all others."""
+    return with_controls(study, missing_controls(study) if study.controls else {})
+
+
+def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
+    """The plan of trials: a study of its own, whose runs are scored on validation alone."""
+    inputs = find_inputs(trial_study(study, trials))
+    alone: dict[str, str | None] = dict.fromkeys(inputs.study.arms)
+    settings = {key: {**found, "trial": True} for key, found in _run_settings(inputs).items()}
+    plan_hash = _hash({"trials": [[arm, seed, found] for (arm, seed), found in settings.items()]})
+    return Plan(
+        inputs.study,
+        inputs.task,
+        inputs.models,
+        _planned_runs(inputs, settings, plan_hash),
+        arm_settings(inputs.study, inputs.models),
+        (),
+        alone,
+        plan_hash,
+        tokenizer=inputs.tokenizer,
+        plugins=_all_plugins(inputs.study),
+        primaries=alone,
+        trials={trial.name: trial for trial in trials},
+    )
+
+
+def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:
+    """What decides each run, by arm and seed."""
+    study = inputs.study
     shared = {arm: _settings(inputs, arm) for arm in study.arms}
     others = copy_seeds(study.seeds) if copy else {}
-    keys = {
+    return {
         (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed}
         for arm in study.arms
         for seed in study.seeds
     }
-    plan_hash = _hash(
-        {
-            "runs": [[arm, seed, settings] for (arm, seed), settings in keys.items()],
-            "order": study.order,
-            "compare": _compared(study),
-        }
-    )
+
+
+def _planned_runs(
+    inputs: PlanInputs, found: Mapping[tuple[str, int], dict[str, Any]], plan_hash: str
+) -> tuple[PlannedRun, ...]:
+    study, task = inputs.study, inputs.task
     steps = {arm: study.settings(arm).total_steps(inputs.examples[arm]) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings, model = keys[arm, seed], inputs.models[arm]
+        settings, model = found[arm, seed], inputs.models[arm]
         key = _hash(settings)
         tokenizer = f"|tokenizer:{inputs.tokenizer.identity[:8]}" if inputs.tokenizer else ""
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
@@ -188,24 +265,11 @@ def make_plan(study: Study, force: bool = False) -> Plan:
             f"|model:{model.name}@{model.identity[:8]}{tokenizer}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
-    return Plan(
-        study,
-        task,
-        inputs.models,
-        tuple(runs),
-        arms,
-        find_differences(arms, reference, lines),
-        controls,
-        plan_hash,
-        inputs.notes,
-        inputs.lengths,
-        inputs.tokenizer,
-        tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
-        primaries,
-        cautions,
-        copy,
-        added,
-    )
+    return tuple(runs)
+
+
+def _all_plugins(study: Study) -> tuple[Plugin, ...]:
+    return tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm)))
 
 
 def _compared(study: Study) -> dict[str, Any]:
