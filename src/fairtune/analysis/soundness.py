@@ -17,6 +17,7 @@ from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
+from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
@@ -39,6 +40,8 @@ class CheckedResults(StudyFacts, Protocol):
 
     @property
     def collapses(self) -> dict[str, Collapses]: ...
+    @property
+    def tuning(self) -> StudyTuning | None: ...
     def summary(self, arm: str, metric: str | None = None) -> Summary: ...
 
 
@@ -48,6 +51,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
     found = [
         *_not_learned(results),  # first: where this holds, nothing else matters
         *_registration(results.registration),
+        *tuning_cautions(results.tuning),
         *planned,
         *_collapses(results),
         *_short_budgets(results),

@@ -20,6 +20,7 @@ from fairtune.analysis.sentences import (
 )
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
+from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
 
@@ -105,6 +106,8 @@ class JudgedStudy(StudyFacts, Protocol):
     def study(self) -> str: ...
     @property
     def margin(self) -> float | None: ...
+    @property
+    def tuning(self) -> StudyTuning | None: ...
     @property
     def comparisons(self) -> list[Comparison]: ...
     @property
@@ -211,7 +214,8 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
     arms = "1 arm" if len(study.arms) == 1 else f"{len(study.arms)} arms"
     counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
-    yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
+    settings = f"settings {study.tuning}" if study.tuning is not None else "settings as given"
+    yield f"{counts}; {settings}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
     looks = max((c.looks for c in study.comparisons), key=len, default=())
     if looks:
         planned = "as planned" if found.planned_looks else "and seeds were added afterwards"

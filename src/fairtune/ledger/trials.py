@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fairtune.core.errors import LedgerError
-from fairtune.ledger.folders import RunFolder
+from fairtune.core.files import read_sealed
 from fairtune.ledger.seals import FAILED, FINISHED, run_state
-from fairtune.ledger.studies import TRIALS, read_study, run_folder, run_folders
+from fairtune.ledger.studies import TRIALS, run_folder, run_folders
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,16 @@ def trials_name(study: str) -> str:
     return f"{study}/{TRIALS}"
 
 
-def read_trials(runs: Path, study: str) -> list[TrialScores]:
-    """The trials of the newest plan of trials, in its order; none where there is no such plan."""
+def read_trials(runs: Path, study: str, plan: str) -> list[TrialScores] | None:
+    """The trials of one of a study's plans of trials, in its order; None where that plan is not on record, or damaged.
+
+    Args:
+        plan: its hash, as the plan of the reported runs names it.
+    """
     try:
-        return score_trials(runs, read_study(runs / trials_name(study)))
-    except LedgerError:
-        return []
+        return score_trials(runs, read_sealed(runs / trials_name(study) / "plans" / f"{plan}.json"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def score_trials(runs: Path, plan: dict[str, Any]) -> list[TrialScores]:
@@ -91,7 +95,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], k
     )
 
 
-def other_trials(runs: Path, study: str) -> list[RunFolder]:
-    """Runs of trials on disk that the newest plan of trials does not have: of an earlier space or budget."""
-    known = {trial.name for trial in read_trials(runs, study)}
-    return [folder for folder in run_folders(runs / trials_name(study)) if folder.arm not in known]
+def count_others(runs: Path, study: str, trials: Iterable[TrialScores]) -> int:
+    """Runs of trials on disk that are none of these: of an earlier space or budget."""
+    known = {trial.name for trial in trials}
+    return sum(folder.arm not in known for folder in run_folders(runs / trials_name(study)) if folder.result.is_file())

@@ -101,6 +101,7 @@ SpaceValues = Annotated[
 TuningSeeds = Annotated[
     tuple[int, ...],
     PlainValidator(_tuning_seeds),
+    PlainSerializer(list),
     WithJsonSchema(
         {
             "anyOf": [

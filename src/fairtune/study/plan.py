@@ -30,7 +30,7 @@ from fairtune.study.audit import (
 from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.schema import Study
-from fairtune.study.trials import Trial, Tuned, trial_study, tuned_study
+from fairtune.study.trials import Trial, Tuned, count_trials, find_trials, trial_study, tuned_study
 from fairtune.tasks import TaskFacts
 
 PROTOCOL = 4
@@ -235,6 +235,37 @@ def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
         primaries=alone,
         trials={trial.name: trial for trial in trials},
     )
+
+
+@dataclass(frozen=True)
+class TuningCost:
+    """What the trials of a study will take.
+
+    Args:
+        trials: of each arm, borrowed ones not counted.
+        runs: of all trials.
+        steps: optimizer steps of all trials of each arm.
+    """
+
+    trials: dict[str, int]
+    runs: int
+    steps: dict[str, int]
+
+
+def find_tuning_cost(plan: Plan) -> TuningCost | None:
+    """What the trials of a plan's study will take; None where it has none. Borrowed trials, at most one per rival, come on top."""
+    study = trained_study(plan.study)
+    if study.tune is None:
+        return None
+    counts = count_trials(study)
+    first = make_trial_plan(study, find_trials(study, plan.task.metric, {}))
+    steps: dict[str, int] = {}
+    for arm, (_, budgets) in counts.items():
+        trials = {name: trial for name, trial in first.trials.items() if trial.arm == arm}
+        spent = sum(run.steps for run in first.runs if run.arm in trials)
+        steps[arm] = round(spent * budgets / sum(trial.share for trial in trials.values()))
+    trials_of = {arm: count for arm, (count, _) in counts.items()}
+    return TuningCost(trials_of, sum(trials_of.values()) * len(study.tune.seeds), steps)
 
 
 def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:

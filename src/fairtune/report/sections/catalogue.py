@@ -21,12 +21,14 @@ from fairtune.report.sections import (
     signatures,
     start,
     trouble,
+    tuning,
 )
 
 SECTIONS: list[ReportSection[Any]] = [
     findings.SECTION,
     results.SECTION,
     comparisons.SECTION,
+    tuning.SECTION,
     data.SECTION,
     curves.SECTION,
     mistakes.SECTION,
