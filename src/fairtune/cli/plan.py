@@ -80,8 +80,12 @@ def plan(
         workers = "1 worker" if costs.workers == 1 else f"{costs.workers} workers side by side"
         console().print(f"  all {len(found.runs)} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
         if tuning:
-            spent = sum(steps * costs.seconds_per_step.get(arm, 0) for arm, steps in tuning.steps.items()) / costs.workers
-            console().print(f"  the steps of all {tuning.runs} runs of trials before them: about {spent / 60:.1f} minutes more")
+            spent = (
+                sum(steps * costs.seconds_per_step.get(arm, 0) for arm, steps in tuning.steps.items()) / costs.workers
+            )
+            console().print(
+                f"  the steps of all {tuning.runs} runs of trials before them: about {spent / 60:.1f} minutes more"
+            )
     else:
         console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
 

@@ -100,7 +100,9 @@ def _plan(study: Study, runs: Path, force: bool) -> Plan:
     assert plan.tuned is not None, "it was tuned"
     for arm, choice in plan.tuned.choices.items():
         chosen = ", ".join(f"{name} {setting(value)}" for name, value in choice.point.items())
-        print_note(f"fairtune: {arm}: {chosen or 'as given'}, the best of {plan.tuned.trials[arm]} trials on validation.")
+        print_note(
+            f"fairtune: {arm}: {chosen or 'as given'}, the best of {plan.tuned.trials[arm]} trials on validation."
+        )
     return plan
 
 

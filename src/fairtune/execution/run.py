@@ -210,7 +210,9 @@ def _objective(
 ) -> tuple[Objective, tuple[str, ...]]:
     """What is learned, and the labels that are told apart, of which a language model has none."""
     planned, trial = job.plan["settings"]["task"], is_trial(job)
-    splits = [split for split in SPLITS if split != "test" or not trial]  # what trials choose, the test split must not know
+    splits = [
+        split for split in SPLITS if split != "test" or not trial
+    ]  # what trials choose, the test split must not know
     if planned.get("kind") == TEXT:
         text = TextTask(load_corpus(job.task["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
         _require_same(text.fingerprint, planned)

@@ -77,8 +77,8 @@ def _outcome(study: Study, metric: str, plan: Plan, trials: list[Trial], scores:
         best = best_trial([trial for trial in trials if trial.arm == arm], metric, scores)
         if best is None:
             raise FairtuneError(
-                f"arm '{arm}': a run of every trial failed, so there is nothing to choose; `fairtune status {plan.study.study}` says "
-                "why. Change `tune.space`, or set `tune=null` for the settings as given."
+                f"arm '{arm}': a run of every trial failed, so there is nothing to choose; `fairtune status {plan.study.study}` "
+                "says why. Change `tune.space`, or set `tune=null` for the settings as given."
             )
         choices[arm] = Choice(best.name, best.point)
     return Tuned(plan.hash, choices, dict(Counter(trial.arm for trial in trials)), len(plan.runs))

@@ -8,17 +8,19 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Wi
 from pydantic_core import PydanticCustomError
 
 from fairtune.settings.sections import Train, optional_fields
-from fairtune.settings.values import LARGEST_SEED, MOST_SEEDS, LONGEST_TEXT, Number, Section, Whole
+from fairtune.settings.values import LARGEST_SEED, LONGEST_TEXT, MOST_SEEDS, Number, Section, Whole
 
 FIRST_SEED = 2_000_000
 """Trials that are given a number of seeds count them from here, far from any that a study reports."""
 MOST_TRIALS, MOST_VALUES, MOST_FIELDS = 10_000, 1_000, 50
 DATA = ("examples", "eval_examples", "tokens")
 """Settings that decide what is learned from, which no arm may choose for itself."""
-Sampler = Literal["random", "grid", "qmc", "tpe", "gp", "cmaes"]
-OPTUNA = ("qmc", "tpe", "gp", "cmaes")
+FIXED = ("betas", "precision")
+"""Settings that are not a single value, or not a matter of training."""
+Sampler = Literal["random", "grid", "qmc", "tpe", "gp"]
+OPTUNA = ("qmc", "tpe", "gp")
 """Samplers that are Optuna's; all but the first draw each trial of an arm from what the trials before it scored."""
-ADAPTIVE = ("tpe", "gp", "cmaes")
+ADAPTIVE = ("tpe", "gp")
 
 
 class Range(Section):
@@ -66,9 +68,9 @@ def _tuning_seeds(value: Any) -> tuple[int, ...]:
 
     if whole(value, 1, MOST_SEEDS):
         return tuple(range(FIRST_SEED, FIRST_SEED + value))
-    if isinstance(value, list | tuple) and 1 <= len(value) <= MOST_SEEDS and len(set(value)) == len(value):
-        if all(whole(seed, 0, LARGEST_SEED) for seed in value):
-            return tuple(value)
+    listed = isinstance(value, list | tuple) and 1 <= len(value) <= MOST_SEEDS
+    if listed and all(whole(seed, 0, LARGEST_SEED) for seed in value) and len(set(value)) == len(value):
+        return tuple(value)
     raise PydanticCustomError("seeds", "not a count of seeds, nor a list of different seeds")
 
 
@@ -143,18 +145,19 @@ class Tune(Section):
     )
     sampler: Sampler = Field(
         "random",
-        description="How trials are drawn. random: from the space; grid: all of it; qmc, tpe, gp and cmaes are Optuna's (`pip install "
+        description="How trials are drawn. random: from the space; grid: all of it; qmc, tpe and gp are Optuna's (`pip install "
         "'fairtune[optuna]'`), of which all but qmc draw each trial of an arm by how its earlier ones scored.",
     )
-    budget: Budget = Field(  # type: ignore[valid-type]
-        Budget(), description="Any field of `train`, for trials alone, so that they cost less: examples, epochs, steps ..."
+    budget: Budget = Field(
+        Budget(),
+        description="Any field of `train`, for trials alone, so that they cost less: examples, epochs, steps ...",
     )
     halving: Whole | None = Field(
         None,
         ge=2,
         le=100,
-        description="Begin with a part of the budget, and go on with the best 1 of so many, until the whole budget is used: successive "
-        "halving, the same for all arms. null gives every trial the whole budget.",
+        description="Begin with a part of the budget, and go on with the best 1 of so many, until the whole budget is used: "
+        "successive halving, the same for all arms. null gives every trial the whole budget.",
     )
     borrow: bool = Field(
         False, strict=True, description="Let every arm also try the best settings of each of the others."
@@ -167,9 +170,11 @@ class Tune(Section):
 
     def own(self, methods: tuple[str, ...]) -> dict[str, Values | Range]:
         """The part of the space that only arms with these methods have."""
-        return {name: values for name, values in self.space.items() if "." in name and name.partition(".")[0] in methods}
+        return {
+            name: values for name, values in self.space.items() if "." in name and name.partition(".")[0] in methods
+        }
 
     @property
     def cheaper(self) -> dict[str, Any]:
         """What trials train with instead."""
-        return dict(self.budget.model_dump(exclude_unset=True))  # type: ignore[attr-defined]
+        return dict(self.budget.model_dump(exclude_unset=True))

@@ -17,7 +17,6 @@ from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
 from fairtune.study.schema import Study
 
-
 TUNED = "tuned"
 """The value, in comparisons, of a setting that every arm chose by trials of its own."""
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from fairtune.core.errors import FairtuneError
 from fairtune.settings.tune import Range, Tune
-from fairtune.study.search_space import DIGITS, Point, Space
+from fairtune.study.search_space import Point, Space, rounded
 
 if TYPE_CHECKING:
     from fairtune.study.trials import Scores, Trial
 
-MISSING = "sampler: {sampler} is one of Optuna's, which is not installed; `pip install 'fairtune[optuna]'`, or use `sampler: random`."
+MISSING = (
+    "tune.sampler: {sampler} is one of Optuna's, which is not installed; `pip install 'fairtune[optuna]'`, or use "
+    "`sampler: random`."
+)
 
 
 def draw_evenly(space: Space, count: int, seed: str) -> list[Point]:
@@ -59,7 +62,7 @@ def _ask(study: Any, space: Space) -> tuple[Any, Point]:
     for name, values in space.items():
         if isinstance(values, Range):
             drawn = asked.suggest_float(name, values.low, values.high, log=values.log)
-            point[name] = min(max(float(f"{drawn:.{DIGITS}g}"), values.low), values.high)
+            point[name] = rounded(drawn, values)
         else:
             point[name] = values[asked.suggest_categorical(name, list(range(len(values))))]
     return asked, point
@@ -72,7 +75,6 @@ def _study(sampler: str, seed: str, lower_is_better: bool) -> Any:
         "qmc": lambda: optuna.samplers.QMCSampler(scramble=True, seed=number, warn_independent_sampling=False),
         "tpe": lambda: optuna.samplers.TPESampler(seed=number),
         "gp": lambda: optuna.samplers.GPSampler(seed=number, deterministic_objective=False),
-        "cmaes": lambda: optuna.samplers.CmaEsSampler(seed=number, warn_independent_sampling=False),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some of its samplers are marked as experimental
@@ -83,6 +85,6 @@ def _optuna(sampler: str) -> Any:
     try:
         import optuna
     except ImportError:
-        raise FairtuneError(f"tune.{MISSING.format(sampler=sampler)}") from None
+        raise FairtuneError(MISSING.format(sampler=sampler)) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

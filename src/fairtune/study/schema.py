@@ -132,8 +132,8 @@ class Study(Section):
     )
     tune: Tune | None = Field(
         None,
-        description="Choose settings for every arm by the same number of trials over the same space, on validation, before the runs "
-        "that are reported; null takes them as given.",
+        description="Choose settings for every arm by the same number of trials over the same space, on validation, before the "
+        "runs that are reported; null takes them as given.",
     )
     order: Literal["crossover", "sequential", "random"] = Field(
         "crossover",

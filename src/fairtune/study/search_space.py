@@ -20,7 +20,7 @@ from fairtune.core.errors import nearest, one_of, shown
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use, registered
 from fairtune.settings.sections import UNUSED, Train
-from fairtune.settings.tune import DATA, OPTUNA, Range, Tune, Values
+from fairtune.settings.tune import DATA, FIXED, OPTUNA, Range, Tune, Values
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import MOST_RUNS
 from fairtune.study.problems import Origins, Problem, dotted
@@ -55,7 +55,7 @@ def tune_problems(study: Study, origins: Origins) -> list[Problem]:
 
 def tunable_fields(kind: str) -> list[str]:
     """The fields of `train` that a space may hold for a kind of task."""
-    return [name for name in Train.model_fields if name not in DATA and name not in UNUSED[kind]]
+    return [name for name in Train.model_fields if name not in (*DATA, *FIXED) and name not in UNUSED[kind]]
 
 
 def _space_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
@@ -67,14 +67,22 @@ def _space_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
         method, dot, field = name.partition(".")
         if not dot:
             if name in DATA:
-                yield path, "decides what is learned from, which is the same for all arms; it can stand in `tune.budget`"
+                yield (
+                    path,
+                    "decides what is learned from, which is the same for all arms; it can stand in `tune.budget`",
+                )
             elif name not in fields:
                 hint = f" A method's own field is METHOD.FIELD.{nearest(name, fields)}"
                 yield path, f"unknown field; allowed: {one_of(fields)}.{hint}"
             else:
-                yield from ((path, reason) for reason in _value_problems(values, lambda value, name=name: _train(name, value)))
+                yield from (
+                    (path, reason) for reason in _value_problems(values, lambda value, name=name: _train(name, value))
+                )
         elif method not in registered():
-            yield path, f"unknown method '{method}'; allowed: {one_of(list(registered()))}.{nearest(method, list(registered()))}"
+            yield (
+                path,
+                f"unknown method '{method}'; allowed: {one_of(list(registered()))}.{nearest(method, list(registered()))}",
+            )
         elif field not in registered()[method].config.model_fields:
             known = list(registered()[method].config.model_fields)
             yield path, f"'{method}' has no field '{field}'; allowed: {one_of(known)}.{nearest(field, known)}"
@@ -83,7 +91,10 @@ def _space_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
             yield path, f"no arm of the study has the method '{method}', so there is nothing to choose{others}"
         else:
             use = used[method]
-            yield from ((path, reason) for reason in _value_problems(values, lambda value, use=use, field=field: with_field(use, field, value)))
+            yield from (
+                (path, reason)
+                for reason in _value_problems(values, lambda value, use=use, field=field: with_field(use, field, value))
+            )
 
 
 def _value_problems(values: Values | Range, read: Any) -> Iterator[str]:
@@ -113,12 +124,18 @@ def _size_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
         if size is None:
             yield ("tune", "sampler"), "a range has no grid; list its values, or use `sampler: random`"
         elif size > tune.trials:
-            yield ("tune", "trials"), f"the grid has {size:,} points, trials is {tune.trials:,}; raise it, or use `sampler: random`"
+            yield (
+                ("tune", "trials"),
+                f"the grid has {size:,} points, trials is {tune.trials:,}; raise it, or use `sampler: random`",
+            )
     count = len(study.arms) * tune.trials * len(tune.seeds)
     if count > MOST_RUNS:
         yield ("tune", "trials"), f"{count:,} runs of trials; a study has at most {MOST_RUNS:,}"
     if tune.sampler in OPTUNA and tune.halving is not None:
-        yield ("tune", "halving"), f"needs all trials drawn beforehand; use `sampler: random` instead of {tune.sampler}, or leave it out"
+        yield (
+            ("tune", "halving"),
+            f"needs all trials drawn beforehand; use `sampler: random` instead of {tune.sampler}, or leave it out",
+        )
 
 
 def _budget_problems(tune: Tune) -> Iterator[tuple[Path, str]]:
@@ -137,7 +154,7 @@ def space_size(space: Space) -> int | None:
 def draw_points(tune: Tune, methods: Sequence[str]) -> list[Point]:
     """The points that an arm with these methods tries: shared fields as every arm, its methods' own beside them.
 
-    Every arm gets the same number of them, unless nothing but methods' own fields is tuned.
+    Every arm gets the same number of them, unless nothing but methods' own fields is tuned, or a whole grid.
     """
     if tune.sampler == "qmc":
         from fairtune.study.optuna_sampler import draw_evenly
@@ -148,8 +165,8 @@ def draw_points(tune: Tune, methods: Sequence[str]) -> list[Point]:
     own = tune.own(tuple(methods))
     if not own:
         return shared
-    if not tune.shared:
-        return _draw(own, tune.trials, _seed(tune, "own", sorted(own)))
+    if not tune.shared or tune.sampler == "grid":
+        return _draw({**tune.shared, **own}, tune.trials, _seed(tune, "own", sorted(own)))
     values = {name: _spread(part, len(shared), _seed(tune, "own", name)) for name, part in own.items()}
     return [{**point, **{name: values[name][place] for name in own}} for place, point in enumerate(shared)]
 
@@ -184,11 +201,14 @@ def draw_value(values: Values | Range, share: float) -> Any:
     """The value at a share of the way through."""
     if not isinstance(values, Range):
         return values[min(len(values) - 1, int(share * len(values)))]
-    if values.log:
-        found = values.low * (values.high / values.low) ** share
-    else:
-        found = values.low + (values.high - values.low) * share
-    return min(max(float(f"{found:.{DIGITS}g}"), values.low), values.high)
+    span = values.high / values.low if values.log else values.high - values.low
+    found = values.low * span**share if values.log else values.low + span * share
+    return rounded(found, values)
+
+
+def rounded(value: float, values: Range) -> float:
+    """A drawn number in digits that say something, inside its range."""
+    return min(max(float(f"{value:.{DIGITS}g}"), values.low), values.high)
 
 
 def _seed(tune: Tune, *words: Any) -> str:

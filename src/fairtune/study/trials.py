@@ -85,7 +85,7 @@ class Tuned:
         """
         return {
             **tune.model_dump(mode="json", exclude={"budget"}),
-            "budget": {name: value for name, value in tune.budget.model_dump(mode="json", exclude_unset=True).items()},  # type: ignore[attr-defined]
+            "budget": tune.budget.model_dump(mode="json", exclude_unset=True),
             "plan": self.plan,
             "fields": list(tune.shared),
             "runs": self.runs,
@@ -248,7 +248,5 @@ def trial_study(study: Study, trials: Sequence[Trial]) -> Study:
 
 def tuned_study(study: Study, choices: Mapping[str, Choice]) -> Study:
     """The study with the chosen settings in its arms."""
-    arms = {
-        name: arm_with(arm, choices[name].point) if name in choices else arm for name, arm in study.arms.items()
-    }
+    arms = {name: arm_with(arm, choices[name].point) if name in choices else arm for name, arm in study.arms.items()}
     return study.model_copy(update={"arms": arms})

@@ -18,9 +18,9 @@ from fairtune.settings.scales import Scale, scale_of
 
 HEADS = ("arm", "settings", "validation", "by seed", "")
 CURVE = (
-    "The best of several trials is flattered by luck, here as anywhere: compare arms by the test scores above, and use this to see "
-    "whether an arm would also be ahead with fewer trials. The expectation is over every choice of so many of the arm's trials; the "
-    "interval covers 95 % of draws of trials and of their seeds."
+    "The best of several trials is flattered by luck, here as anywhere: compare arms by the test scores above, and use this to "
+    "see whether an arm would also be ahead with fewer trials. The expectation is over every choice of so many of the arm's trials; "
+    "the interval covers 95 % of draws of trials and of their seeds."
 )
 
 
@@ -38,8 +38,8 @@ def notes_of(tuning: StudyTuning) -> tuple[str, ...]:
     seeds = ", ".join(map(str, tuning.seeds))
     budget = f"; trials train with {point_text(tuning.budget)}" if tuning.budget else ""
     found = [
-        f"{str(tuning).capitalize()}, in {tuning.runs} runs. {drawn}; each ran with seeds {seeds}, which are used for nothing else, "
-        f"and none was scored on the test split{budget}.",
+        f"{str(tuning).capitalize()}, in {tuning.runs} runs. {drawn}; each ran with seeds {seeds}, which are used for nothing "
+        f"else, and none was scored on the test split{budget}.",
     ]
     if tuning.halving is not None:
         found.append(
@@ -89,7 +89,13 @@ def markdown(tuning: StudyTuning, report: ReportContent) -> Iterator[str]:
         yield plain(note)
         yield ""
     rows = [
-        [plain(arm.arm), plain(point_text(trial.point)), score_text(trial, scale), seeds_text(trial, scale), mark_text(arm, trial)]
+        [
+            plain(arm.arm),
+            plain(point_text(trial.point)),
+            score_text(trial, scale),
+            seeds_text(trial, scale),
+            mark_text(arm, trial),
+        ]
         for arm in tuning.arms.values()
         for trial in arm.trials
     ]

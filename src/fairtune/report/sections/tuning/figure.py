@@ -29,7 +29,15 @@ def best_of_svg(metric: str, arms: Sequence[str], curves: Sequence[tuple[str, Se
         for arm, curve in curves:
             style = arm_style(arms.index(arm) if arm in arms else len(arms))
             k = [point.trials for point in curve]
-            axes.plot(k, [scale.factor * p.expected for p in curve], marker="o", markersize=3, linewidth=1.6, label=arm, **style)
+            axes.plot(
+                k,
+                [scale.factor * p.expected for p in curve],
+                marker="o",
+                markersize=3,
+                linewidth=1.6,
+                label=arm,
+                **style,
+            )
             if len(curves) <= FEW:
                 low, high = [scale.factor * p.low for p in curve], [scale.factor * p.high for p in curve]
                 axes.fill_between(k, low, high, color=style["color"], alpha=0.12, linewidth=0)
@@ -38,5 +46,7 @@ def best_of_svg(metric: str, arms: Sequence[str], curves: Sequence[tuple[str, Se
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
         handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(handles)), frameon=False, labelcolor=INK)
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=min(3, len(handles)), frameon=False, labelcolor=INK
+        )
         return svg_text(figure, "tuning", "Expected validation score by number of trials")
