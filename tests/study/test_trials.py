@@ -13,7 +13,7 @@ from fairtune.study.search_space import draw_points
 from fairtune.study.study_file import load_study
 from fairtune.study.trials import (
     BORROWED,
-    Choice,
+    ChosenSettings,
     Trial,
     best_trial,
     count_trials,
@@ -125,7 +125,7 @@ def test_a_failed_trial_is_never_chosen_and_lower_is_better_where_it_is() -> Non
 
 def test_chosen_settings_replace_those_of_the_arm_and_of_its_method() -> None:
     study = study_with({"space": {"lr": RATES, "focal.gamma": [1, 5]}, "trials": 4})
-    found = tuned_study(study, {"focal": Choice("focal+x", {"lr": 3e-4, "focal.gamma": 5})})
+    found = tuned_study(study, {"focal": ChosenSettings("focal+x", {"lr": 3e-4, "focal.gamma": 5})})
     assert found.settings("focal").lr == 3e-4
     assert found.methods("focal")[0].config.gamma == 5
     assert found.settings("baseline").lr == 2e-5

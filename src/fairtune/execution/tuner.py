@@ -11,7 +11,7 @@ from fairtune.execution.study_run import Monitor, run_plan
 from fairtune.ledger.trials import score_trials
 from fairtune.study.plan import Plan, make_trial_plan, trained_study
 from fairtune.study.schema import Study
-from fairtune.study.trials import Choice, Scores, Trial, Tuned, best_trial, find_trials, tuned_arms
+from fairtune.study.trials import ChosenSettings, Scores, Trial, Tuned, best_trial, find_trials, tuned_arms
 
 
 def tune_study(study: Study, metric: str, runs: Path, make: Callable[[], Monitor]) -> Tuned:
@@ -80,5 +80,5 @@ def _outcome(study: Study, metric: str, plan: Plan, trials: list[Trial], scores:
                 f"arm '{arm}': a run of every trial failed, so there is nothing to choose; `fairtune status {plan.study.study}` "
                 "says why. Change `tune.space`, or set `tune=null` for the settings as given."
             )
-        choices[arm] = Choice(best.name, best.point)
+        choices[arm] = ChosenSettings(best.name, best.point)
     return Tuned(plan.hash, choices, dict(Counter(trial.arm for trial in trials)), len(plan.runs))

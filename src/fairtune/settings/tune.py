@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
@@ -20,6 +21,8 @@ FIXED = ("betas", "precision")
 Sampler = Literal["random", "grid", "qmc", "tpe", "gp"]
 OPTUNA = ("qmc", "tpe", "gp")
 """Samplers that are Optuna's; all but the first draw each trial of an arm from what the trials before it scored."""
+DIGITS = 3
+"""Significant digits of a value that is drawn from a range: more say nothing."""
 ADAPTIVE = ("tpe", "gp")
 
 
@@ -30,9 +33,16 @@ class Range(Section):
     high: Number = Field(description="The largest value.")
     log: bool = Field(False, strict=True, description="Draw evenly by ratio, as learning rates are.")
 
+    def rounded(self, value: float) -> float:
+        """A drawn number in digits that say something, inside the range."""
+        return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+
 
 Value = bool | int | float | str | None
 Values = tuple[Value, ...]
+Space = Mapping[str, Values | Range]
+Point = dict[str, Any]
+"""A value for each of some fields."""
 
 
 def _values(value: Any) -> Values | Range:

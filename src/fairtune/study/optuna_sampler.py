@@ -5,14 +5,10 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtune.core.errors import FairtuneError
-from fairtune.settings.tune import Range, Tune
-from fairtune.study.search_space import Point, Space, rounded
-
-if TYPE_CHECKING:
-    from fairtune.study.trials import Scores, Trial
+from fairtune.settings.tune import Point, Range, Space, Tune
 
 MISSING = (
     "tune.sampler: {sampler} is one of Optuna's, which is not installed; `pip install 'fairtune[optuna]'`, or use "
@@ -32,27 +28,30 @@ def draw_evenly(space: Space, count: int, seed: str) -> list[Point]:
 
 
 def propose_points(
-    tune: Tune, methods: Sequence[str], make: Callable[[Point], Trial], scores: Scores, lower_is_better: bool
-) -> list[Trial]:
-    """An arm's trials so far and the next: each drawn by what those before it scored, all over again each time.
+    tune: Tune, methods: Sequence[str], score: Callable[[Point], float | None], lower_is_better: bool
+) -> list[Point]:
+    """An arm's points so far and the next: each drawn by what those before it scored, all over again each time.
 
     All arms begin with the same points, since they draw from the same seed.
+
+    Args:
+        score: of a point that was tried; None of one that failed. Raises `KeyError` of one that was not.
     """
     space = {**tune.shared, **tune.own(tuple(methods))}
     study = _study(tune.sampler, f"{tune.trials}", lower_is_better)
-    found: list[Trial] = []
+    found: list[Point] = []
     for _ in range(tune.trials):
         asked, point = _ask(study, space)
-        trial = make(point)
-        if trial not in found:
-            found.append(trial)
-        if trial.name not in scores:
+        if point not in found:
+            found.append(point)
+        try:
+            value = score(point)
+        except KeyError:
             break
-        score = scores[trial.name]
-        if score is None:
+        if value is None:
             study.tell(asked, state=_optuna(tune.sampler).trial.TrialState.FAIL)
         else:
-            study.tell(asked, score)
+            study.tell(asked, value)
     return found
 
 
@@ -62,7 +61,7 @@ def _ask(study: Any, space: Space) -> tuple[Any, Point]:
     for name, values in space.items():
         if isinstance(values, Range):
             drawn = asked.suggest_float(name, values.low, values.high, log=values.log)
-            point[name] = rounded(drawn, values)
+            point[name] = values.rounded(drawn)
         else:
             point[name] = values[asked.suggest_categorical(name, list(range(len(values))))]
     return asked, point

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,18 +20,13 @@ from fairtune.core.errors import nearest, one_of, shown
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use, registered
 from fairtune.settings.sections import UNUSED, Train
-from fairtune.settings.tune import DATA, FIXED, OPTUNA, Range, Tune, Values
+from fairtune.settings.tune import DATA, FIXED, OPTUNA, Point, Range, Space, Tune, Values
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import MOST_RUNS
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.corpora import is_text
-
-Point = dict[str, Any]
-Space = Mapping[str, Values | Range]
-DIGITS = 3
-"""Significant digits of a value that is drawn from a range: more say nothing."""
 
 
 def tune_problems(study: Study, origins: Origins) -> list[Problem]:
@@ -203,12 +198,7 @@ def draw_value(values: Values | Range, share: float) -> Any:
         return values[min(len(values) - 1, int(share * len(values)))]
     span = values.high / values.low if values.log else values.high - values.low
     found = values.low * span**share if values.log else values.low + span * share
-    return rounded(found, values)
-
-
-def rounded(value: float, values: Range) -> float:
-    """A drawn number in digits that say something, inside its range."""
-    return min(max(float(f"{value:.{DIGITS}g}"), values.low), values.high)
+    return values.rounded(found)
 
 
 def _seed(tune: Tune, *words: Any) -> str:

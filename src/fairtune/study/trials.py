@@ -15,10 +15,10 @@ from typing import Any
 
 from fairtune.ledger.trials import trials_name
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.tune import ADAPTIVE, Tune
+from fairtune.settings.tune import ADAPTIVE, Point, Tune
 from fairtune.settings.values import LONGEST_NAME
 from fairtune.study.schema import Arm, Study
-from fairtune.study.search_space import Point, draw_points, with_field
+from fairtune.study.search_space import draw_points, with_field
 
 DRAWN, BORROWED = "drawn", "borrowed"
 Scores = Mapping[str, float | None]
@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSettings:
     """The settings that an arm ends with, and the trial that they were."""
 
     trial: str
@@ -73,7 +73,7 @@ class Tuned:
     """
 
     plan: str
-    choices: dict[str, Choice]
+    choices: dict[str, ChosenSettings]
     trials: dict[str, int]
     runs: int
 
@@ -139,9 +139,10 @@ def _arm_trials(study: Study, arm: str, metric: str, scores: Scores) -> list[Tri
         from fairtune.study.optuna_sampler import propose_points
 
         budget = _budget(study, arm, 1)
-        return propose_points(
-            tune, methods, lambda point: Trial(arm, point, budget), scores, METRICS[metric].lower_is_better
+        proposed = propose_points(
+            tune, methods, lambda point: scores[Trial(arm, point, budget).name], METRICS[metric].lower_is_better
         )
+        return [Trial(arm, point, budget) for point in proposed]
     points = draw_points(tune, methods)
     found: list[Trial] = []
     for share, count in _rounds(tune, len(points)):
@@ -246,7 +247,7 @@ def trial_study(study: Study, trials: Sequence[Trial]) -> Study:
     )
 
 
-def tuned_study(study: Study, choices: Mapping[str, Choice]) -> Study:
+def tuned_study(study: Study, choices: Mapping[str, ChosenSettings]) -> Study:
     """The study with the chosen settings in its arms."""
     arms = {name: arm_with(arm, choices[name].point) if name in choices else arm for name, arm in study.arms.items()}
     return study.model_copy(update={"arms": arms})

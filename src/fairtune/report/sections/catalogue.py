@@ -20,15 +20,15 @@ from fairtune.report.sections import (
     samples,
     signatures,
     start,
+    trials,
     trouble,
-    tuning,
 )
 
 SECTIONS: list[ReportSection[Any]] = [
     findings.SECTION,
     results.SECTION,
     comparisons.SECTION,
-    tuning.SECTION,
+    trials.SECTION,
     data.SECTION,
     curves.SECTION,
     mistakes.SECTION,

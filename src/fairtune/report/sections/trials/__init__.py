@@ -120,7 +120,7 @@ def names(tuning: StudyTuning, report: ReportContent) -> dict[str, Any]:
     scale = scale_of(report.header.metric)
     curves = tuple((arm.arm, arm.curve) for arm in tuning.arms.values() if len(arm.curve) > 1)
     places = tuple(row.arm for row in report.rows)
-    figure = kept_figure("tuning.figure:best_of_svg", report.header.metric, places, curves) if curves else None
+    figure = kept_figure("trials.figure:best_of_svg", report.header.metric, places, curves) if curves else None
     return {
         "notes": notes_of(tuning),
         "figure": Markup(figure) if figure else None,
@@ -132,4 +132,4 @@ def names(tuning: StudyTuning, report: ReportContent) -> dict[str, Any]:
     }
 
 
-SECTION = ReportSection(__name__, gather, markdown, names=names)
+SECTION = ReportSection(__name__, gather, markdown, names=names, json=lambda tuning: {"tuning": tuning})
