@@ -15,6 +15,7 @@ from typing import Any
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
+from fairtune.settings.learners import Learner
 from fairtune.study.schema import Study
 
 TUNED = "tuned"
@@ -27,12 +28,16 @@ class ArmSettings:
 
     Args:
         settings: of its training; and its model, in a study that has several: a setting like any other in which arms may differ.
-            One that is tuned is just that: every arm had the same choice, so whatever it chose makes no difference between arms.
-        tuned: the values of those.
+            One that is tuned is just that: every arm had the same choice, so what it chose makes no difference. Of a
+            learner, those that mean anything to it.
+        learner: what it learns with, where it is not fine-tuned. Such an arm is a whole other way: it has no control and is none,
+            and settings are no difference from it.
+        tuned: the values of settings that are tuned.
     """
 
     settings: Mapping[str, Any]
     methods: Sequence[MethodUse]
+    learner: str | None = None
     tuned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -47,21 +52,34 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
     Args:
         models: what each arm starts from. The same one may go by two names, and two by the same.
     """
-    names = {model.identity: model.name for model in models.values()}
+    names = {model.identity: model.name for arm, model in models.items() if study.uses_model(arm)}
     counts = Counter(names.values())
     labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
     found = {}
     for arm in study.arms:
-        own = {"model": labels[models[arm].identity]} if len(labels) > 1 else {}
+        own = {"model": labels[models[arm].identity]} if len(labels) > 1 and study.uses_model(arm) else {}
         found[arm] = settings_of(study, arm, own)
     return found
 
 
-def settings_of(study: Study, arm: str, own: Mapping[str, Any]) -> ArmSettings:
-    """An arm's settings, with what it has besides."""
-    train = study.settings(arm).model_dump(mode="json")
-    tuned = {name: train[name] for name in study.tune.shared} if study.tune is not None else {}
-    return ArmSettings({**own, **train, **dict.fromkeys(tuned, TUNED)}, study.methods(arm), tuned)
+def settings_of(study: Study, arm: str, own: Mapping[str, Any], whole: bool = False) -> ArmSettings:
+    """An arm's settings, with what it has besides.
+
+    Args:
+        whole: of a learner too, also those that mean nothing to it.
+    """
+    learner, train = study.learner(arm), study.settings(arm).model_dump(mode="json")
+    if learner is not None and not whole:
+        train = {name: value for name, value in train.items() if learner.uses(name)}
+    shared = study.tune.shared if study.tune is not None and is_tuned(learner) else ()
+    tuned = {name: train[name] for name in shared}
+    settings = {**own, **train, **dict.fromkeys(tuned, TUNED)}
+    return ArmSettings(settings, study.methods(arm), learner.name if learner else None, tuned)
+
+
+def is_tuned(learner: Learner | None) -> bool:
+    """Whether an arm that learns so gets trials; simple baselines choose for themselves, on validation too."""
+    return learner is None or learner.trained
 
 
 def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, str | None]:
@@ -74,7 +92,7 @@ def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, 
 
 def _control(arms: Mapping[str, ArmSettings], arm: str, reference: str) -> str | None:
     own = arms[arm]
-    alike = [a for a in arms if a != arm and arms[a].settings == own.settings]
+    alike = [a for a in arms if a != arm and arms[a].settings == own.settings and not arms[a].learner]
     alike.sort(key=lambda a: a != reference)  # the reference first: what is compared with it needs no second comparison
     idle = [a for a in alike if arms[a].methods and is_control(arms[a].methods, own.methods)]
     if idle:
@@ -91,8 +109,12 @@ def find_primaries(controls: Mapping[str, str | None], reference: str) -> dict[s
 
 def find_unmatched(arms: Mapping[str, ArmSettings], reference: str) -> tuple[str, ...]:
     """The arms whose methods and settings cannot be told apart: they have no control, nor the reference's settings."""
-    controls, base = find_controls(arms, reference), arms[reference].settings
-    return tuple(arm for arm, own in arms.items() if own.methods and not controls[arm] and own.settings != base)
+    controls, base = find_controls(arms, reference), arms[reference]
+    return tuple(
+        arm
+        for arm, own in arms.items()
+        if own.methods and not controls[arm] and (own.settings != base.settings or base.learner)
+    )
 
 
 @dataclass(frozen=True)
@@ -132,9 +154,13 @@ def find_differences(
     Args:
         missing: of arms without a control, the line of a study file that would add one.
     """
+    if arms[reference].learner:
+        return ()
     controls, base = find_controls(arms, reference), arms[reference].settings
     found = []
     for arm, own in arms.items():
+        if own.learner:
+            continue
         control = controls[arm] if own.methods else arm
         changed = [setting for setting, value in own.settings.items() if value != base[setting]]
         found += [

@@ -16,6 +16,7 @@ from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
+from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -109,6 +110,11 @@ class Plan:
         """The model of the arm that the others are compared to; nearly always that of all."""
         return self.models[self.study.compare.to]
 
+    @property
+    def trained(self) -> list[str]:
+        """The arms whose runs take optimizer steps: all but those that are fitted at once."""
+        return [arm for arm in self.study.arms if not is_simple({"learner": self.arms[arm].learner})]
+
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
         return {
@@ -145,6 +151,7 @@ class Plan:
         uses = self.study.methods(arm)
         return {
             "methods": [use.as_json() for use in uses],
+            **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
             "train": self.arms[arm].values,
             **({"trial": self.trials[arm].as_json()} if arm in self.trials else {}),
             "control": self.controls[arm],
@@ -284,16 +291,15 @@ def _planned_runs(
     inputs: PlanInputs, found: Mapping[tuple[str, int], dict[str, Any]], plan_hash: str
 ) -> tuple[PlannedRun, ...]:
     study, task = inputs.study, inputs.task
-    steps = {arm: study.settings(arm).total_steps(inputs.examples[arm]) for arm in study.arms}
+    steps = {arm: _steps(inputs, arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings, model = found[arm, seed], inputs.models[arm]
+        settings = found[arm, seed]
         key = _hash(settings)
-        tokenizer = f"|tokenizer:{inputs.tokenizer.identity[:8]}" if inputs.tokenizer else ""
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"|model:{model.name}@{model.identity[:8]}{tokenizer}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+            f"{_learned(inputs, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
     return tuple(runs)
@@ -312,22 +318,44 @@ def _compared(study: Study) -> dict[str, Any]:
 def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     """What decides the runs of an arm, with a place for the seed."""
     study, task, model, tokenizer = inputs.study, inputs.task, inputs.models[arm], inputs.tokenizer
-    train = study.settings(arm)
+    train, learner, uses_model = study.settings(arm), study.learner(arm), study.uses_model(arm)
     unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
+    if learner is not None:
+        unused |= {name for name in type(train).model_fields if not learner.uses(name)}
     kind = {"kind": TEXT} if task.kind == TEXT else {}
     settings = {
         "protocol": PROTOCOL,
         "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric, **kind},
-        "model": {"name": model.name, "identity": model.identity},
+        **({"model": {"name": model.name, "identity": model.identity}} if uses_model else {}),
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
+        **({"learner": learner.identity()} if learner else {}),
         "seed": None,
     }
-    if tokenizer is not None:
+    if tokenizer is not None and uses_model:
         settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
     if plugins := _plugins(study, arm):
         settings["plugins"] = [plugin.identity() for plugin in plugins]
     return settings
+
+
+def _steps(inputs: PlanInputs, arm: str) -> int:
+    """Optimizer steps of an arm's runs; none where it is fitted at once."""
+    learner = inputs.study.learner(arm)
+    if learner is not None and not learner.trained:
+        return 0
+    return inputs.study.settings(arm).total_steps(inputs.examples[arm])
+
+
+def _learned(inputs: PlanInputs, arm: str) -> str:
+    """What an arm learns with, as signatures have it."""
+    learner, model, tokenizer = inputs.study.learner(arm), inputs.models[arm], inputs.tokenizer
+    found = f"|learner:{learner.name}.{learner.version}" if learner else ""
+    if inputs.study.uses_model(arm):
+        found += f"|model:{model.name}@{model.identity[:8]}" + (
+            f"|tokenizer:{tokenizer.identity[:8]}" if tokenizer else ""
+        )
+    return found
 
 
 def _plugins(study: Study, arm: str) -> list[Plugin]:

@@ -17,6 +17,7 @@ from fairtune.ledger.trials import trials_name
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.tune import ADAPTIVE, Point, Tune
 from fairtune.settings.values import LONGEST_NAME
+from fairtune.study.audit import is_tuned
 from fairtune.study.schema import Arm, Study
 from fairtune.study.search_space import draw_points, with_field
 
@@ -103,7 +104,7 @@ class Tuned:
 
 def tuned_arms(study: Study) -> list[str]:
     """The arms that are tuned: all that are trained; simple baselines choose for themselves, on validation too."""
-    return list(study.arms)
+    return [arm for arm in study.arms if is_tuned(study.learner(arm))]
 
 
 def find_trials(study: Study, metric: str, scores: Scores) -> list[Trial]:

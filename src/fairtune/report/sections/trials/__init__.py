@@ -19,7 +19,7 @@ from fairtune.settings.scales import Scale, scale_of
 HEADS = ("arm", "settings", "validation", "by seed", "")
 CURVE = (
     "The best of several trials is flattered by luck, here as anywhere: compare arms by the test scores above, and use this to "
-    "see whether an arm would also be ahead with fewer trials. The expectation is over every choice of so many of the arm's trials; "
+    "see whether an arm would also be ahead with fewer trials. The expectation is over every choice of so many of the trials; "
     "the interval covers 95 % of draws of trials and of their seeds."
 )
 

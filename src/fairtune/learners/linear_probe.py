@@ -1,0 +1,79 @@
+"""The linear probe: logistic regression on what a frozen encoder makes of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.learners.base import (
+    Arrays,
+    CheckStop,
+    ChosenSetting,
+    FittedLearner,
+    Inputs,
+    LabelledInputs,
+    Scores,
+    choose,
+)
+from fairtune.learners.logistic import LinearHead, try_strengths
+
+STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+class LinearProbe(FittedLearner):
+    """A linear head on the directions of an encoder's vectors: the scaling by which it was fitted is folded into it."""
+
+    name = "linear-probe"
+
+    def __init__(self, classes: int, choice: ChosenSetting, head: LinearHead, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(classes, choice, notes)
+        self.head = head
+
+    @property
+    def features(self) -> int:
+        return int(self.head.weight.shape[1])
+
+    def scores(self, inputs: Inputs) -> Scores:
+        return self.head.scores(unit_rows(inputs))
+
+    def arrays(self) -> Arrays:
+        return {"weight": self.head.weight, "bias": self.head.bias}
+
+    @classmethod
+    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
+        return cls(classes, choice, LinearHead(arrays["weight"], arrays["bias"]))
+
+
+def fit_linear_probe(
+    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
+) -> LinearProbe:
+    """Fit a head for each strength on the training examples; the best on validation is kept as it is."""
+    features = unit_rows(train.inputs)
+    mean = features.mean(axis=0)
+    # one scale for all: a dimension that hardly varies, as some of MiniLM's do, would be blown up to noise by its own
+    spread = float(np.sqrt(((features - mean) ** 2).mean())) or 1.0
+    held_out = (unit_rows(validation.inputs) - mean) / spread, validation.labels
+    found = try_strengths((features - mean) / spread, train.labels, held_out, classes, STRENGTHS, metric, check_stop)
+    best = choose([trial for trial, _ in found], metric)
+    head = next(head for trial, head in found if trial is best)
+    plain = LinearHead(head.weight / spread, head.bias - (head.weight / spread) @ mean)
+    return LinearProbe(
+        classes, ChosenSetting(best.setting, tuple(trial for trial, _ in found)), plain, unfinished(head)
+    )
+
+
+def unit_rows(features: Any) -> npt.NDArray[np.float64]:
+    """Vectors scaled to length 1, as sentence encoders are compared; one of length 0 stays."""
+    rows = np.asarray(features, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths == 0, 1, lengths))
+
+
+def unfinished(head: LinearHead) -> tuple[str, ...]:
+    """What to tell of a fit that was cut short."""
+    return (
+        () if head.converged else ("its logistic regression did not converge; the score is that of the last iteration",)
+    )
