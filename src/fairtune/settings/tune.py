@@ -21,6 +21,8 @@ FIXED = ("betas", "precision")
 Sampler = Literal["random", "grid", "qmc", "tpe", "gp"]
 OPTUNA = ("qmc", "tpe", "gp")
 """Samplers that are Optuna's; all but the first draw each trial of an arm from what the trials before it scored."""
+LARGEST = 1e38
+END = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 DIGITS = 3
 """Significant digits of a value that is drawn from a range: more say nothing."""
 ADAPTIVE = ("tpe", "gp")
@@ -29,8 +31,8 @@ ADAPTIVE = ("tpe", "gp")
 class Range(Section):
     """All numbers between two, in a space."""
 
-    low: Number = Field(description="The smallest value.")
-    high: Number = Field(description="The largest value.")
+    low: Number = Field(ge=-LARGEST, le=LARGEST, description="The smallest value.")
+    high: Number = Field(ge=-LARGEST, le=LARGEST, description="The largest value.")
     log: bool = Field(False, strict=True, description="Draw evenly by ratio, as learning rates are.")
 
     def rounded(self, value: float) -> float:
@@ -101,7 +103,7 @@ SpaceValues = Annotated[
                 },
                 {
                     "type": "object",
-                    "properties": {"low": {"type": "number"}, "high": {"type": "number"}, "log": {"type": "boolean"}},
+                    "properties": {"low": END, "high": END, "log": {"type": "boolean"}},
                     "required": ["low", "high"],
                     "additionalProperties": False,
                     "title": "a range {low: 1e-5, high: 1e-3, log: true}, low below high and above 0 where log",
