@@ -4,6 +4,7 @@
     python benchmarks/fairness.py more-seeds [--studies 400]   "k more seeds": settled after k?
     python benchmarks/fairness.py power [--studies 200]        power on paper against simulated studies
     python benchmarks/fairness.py dropped [--studies 1000]     a null that loses its worst 30 % of runs
+    python benchmarks/fairness.py tuned [--studies 1000]       settings chosen by trials, with and without matched controls
 
 Studies are those of benchmarks/simulated.py: 1,000 test examples, an accuracy of 85 %, one point of luck by seed, unless said
 otherwise. Verdicts are the product's own at 95 %. Each prints its seed and number of studies; same seed, same table.
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from fairtune.analysis.looks import EXTENSION, LOOKS, MOST, overall_p
@@ -275,7 +277,52 @@ def _lose_worst(generator: np.random.Generator, scores: list[float]) -> list[flo
     return [None if place in worst else score for place, score in enumerate(scores)]
 
 
-PARTS = {"looks": (looks, 1000), "more-seeds": (more_seeds, 400), "power": (power, 200), "dropped": (dropped, 1000)}
+# --- tuned: each arm chooses among four settings by a few trials; are verdicts about the method, or about the choice?
+
+SETTINGS = {"one clearly best": (-5, -1, 0, -2), "two alike": (-1, 0, 0, -1), "best at another": (-5, -1, 0, -2)}
+SHIFTED = {"best at another": (-5, -2, 0, 2)}
+"""Points that each setting is below the best one; and what the method makes of them where that is not the same for all."""
+
+
+def tuned(studies: int, seed: int) -> None:
+    print("% of studies with a verdict on tuned arms: alone, and where it must hold beside the matched control too")
+    print(f"{'settings':>18} {'gain':>5} {'trial seeds':>11} {'seeds':>5} {'differ':>7} {'alone':>7} {'both':>7}")
+    for (name, truth), gain, tries, n in itertools.product(SETTINGS.items(), (0, 2, 4), (1, 2), (5, 10)):
+        generator, counts = np.random.default_rng([seed, len(name), gain, tries, n]), Counter[str]()
+        rates = [np.array(truth) / 100, np.array(SHIFTED.get(name, truth)) / 100 + gain / 100]
+        if name in SHIFTED and gain:
+            continue
+        for _ in range(studies):
+            difficulty = generator.standard_normal(1000, dtype=np.float32)
+            theirs, ours = (_choose(generator, own, tries) for own in rates)
+            world = World()
+            arm = world.arm(generator, difficulty, n, rates[1][ours])
+            partner = world.arm(generator, difficulty, n, rates[0][theirs])
+            alone = compare(arm, partner)
+            said = alone.p is not None and alone.p < RISK
+            counts["differ"] += ours != theirs
+            counts["alone"] += said
+            if said and ours != theirs:
+                beside = compare(arm, world.arm(generator, difficulty, n, rates[0][ours]))
+                said = beside.p is not None and beside.p < RISK and beside.difference * alone.difference > 0
+            counts["both"] += said
+        shares = "".join(f" {100 * counts[key] / studies:7.1f}" for key in ("differ", "alone", "both"))
+        print(f"{name:>18} {gain:5} {tries:11} {n:5}{shares}", flush=True)
+
+
+def _choose(generator: np.random.Generator, rates: npt.NDArray[np.float64], tries: int) -> int:
+    """The setting with the best mean score of its trials, each with a point of luck by seed and that of 400 examples."""
+    luck = math.hypot(0.01, math.sqrt(0.85 * 0.15 / 400) / 2)  # most of the examples' luck is shared by all trials
+    return int((rates[:, None] + luck * generator.standard_normal((len(rates), tries))).mean(axis=1).argmax())
+
+
+PARTS = {
+    "looks": (looks, 1000),
+    "more-seeds": (more_seeds, 400),
+    "power": (power, 200),
+    "dropped": (dropped, 1000),
+    "tuned": (tuned, 1000),
+}
 
 
 def main() -> None:

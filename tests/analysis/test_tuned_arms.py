@@ -106,3 +106,28 @@ def test_a_point_is_told_in_a_line() -> None:
         == "lr 0.0001, focal.gamma 2, schedule cosine"
     )
     assert point_text({}) == "as given"
+
+
+@pytest.mark.parametrize(("right", "word"), [([343, 341, 345], "not shown"), ([300, 298, 303], "better")])
+def test_a_verdict_must_hold_beside_the_partner_with_the_same_settings(
+    tmp_path: Path, right: list[int], word: str
+) -> None:
+    """The arm beats its partner as that was tuned; it must also beat the partner with the rate that the arm chose."""
+    arms = {
+        "baseline": ArmSpec([300, 302, 299]),
+        "focal": ArmSpec([343, 344, 342], methods=[{"focal": {}}]),
+        "baseline-lr-1e-3": ArmSpec(right, lr=1e-3),
+    }
+    made = make_study(tmp_path, arms)
+    study = read_json(tmp_path / STUDY / "study.json") or {}
+    study["arms"]["focal"]["matched"] = "baseline-lr-1e-3"
+    study["arms"]["baseline-lr-1e-3"]["matches"] = ["focal"]
+    write_sealed(tmp_path / STUDY / "study.json", study)
+    results = made.results()
+    (found,) = [one for one in results.comparisons if one.arm == "focal"]
+    assert found.verdict.word == word
+    text = " ".join(results.verdict().findings[1].cautions)
+    assert "It chose other settings than baseline; beside baseline-lr-1e-3, which has the same: " in text
+    control = results.comparison("baseline-lr-1e-3")
+    assert control is not None
+    assert control.role == "descriptive"

@@ -20,7 +20,9 @@ from fairtune.core.files import read_json, write_sealed
 from fairtune.execution import study_run
 from fairtune.ledger.predictions import read_predictions
 from fairtune.ledger.studies import run_folders, study_names
+from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
+from fairtune.study.trials import ChosenSettings, Tuned
 from tests.conftest import InProcessExecutor, performing_here
 from tests.execution.made_runs import study_of
 
@@ -164,3 +166,21 @@ def _planned(file: Path, folder: Path, *words: str) -> str:
     done = CliRunner().invoke(app, ["plan", str(file), "--runs", str(folder / "runs"), *words])
     assert done.exit_code == 0, done.output
     return " ".join(done.output.split())
+
+
+def test_where_choices_differ_the_partner_is_run_with_the_other_choice_too(tiny_model: Path, tiny_task: Any) -> None:
+    source = planted(tiny_model, tiny_task) | {
+        "arms": {"baseline": {}, "focal": {"methods": ["focal"]}, "fgm": {"methods": ["fgm"]}}
+    }
+    choices = {
+        arm: ChosenSettings(f"{arm}+x", {"lr": rate})
+        for arm, rate in (("baseline", SLOW), ("focal", FAST), ("fgm", FAST))
+    }
+    plan = make_plan(load_study(source), tuned=Tuned("tttt", choices, dict.fromkeys(choices, 2), 6))
+    assert plan.matched == {"focal": "baseline-lr-4e-3", "fgm": "baseline-lr-4e-3"}
+    assert plan.study.settings("baseline-lr-4e-3").lr == FAST
+    assert not plan.study.methods("baseline-lr-4e-3")
+    assert [plan.primaries[arm] for arm in plan.study.arms] == [None, "baseline", "baseline", "baseline"]
+    assert plan.as_json()["arms"]["baseline-lr-4e-3"]["matches"] == ["focal", "fgm"]
+    alike = {arm: ChosenSettings(f"{arm}+x", {"lr": FAST}) for arm in choices}
+    assert not make_plan(load_study(source), tuned=Tuned("tttt", alike, dict.fromkeys(choices, 2), 6)).matched

@@ -44,6 +44,7 @@ class Comparison:
         missing: runs of either arm that ended without a score.
         without_collapsed: the same without the seeds in which a run of either did not learn; None where all did.
         looks: seeds at which verdicts could be taken before.
+        matched: the same against the other arm with the settings that ours chose; None where both chose the same, or as given.
     """
 
     arm: str
@@ -61,6 +62,7 @@ class Comparison:
     without_collapsed: tuple[PairedDifference, Verdict] | None = None
     ratios: bool = False
     looks: tuple[int, ...] = ()
+    matched: Comparison | None = None
 
     def shown(self, value: float | None) -> float | None:
         """A value of the compared scale as a difference in the metric's unit."""

@@ -283,6 +283,8 @@ class Results:
     def settings(self, arm: str) -> dict[str, Any]:
         """What an arm has besides its methods; what every arm chose by trials of its own is `tuned`, and differs between none."""
         tuned = (self.plan.get("tuning") or {}).get("fields", ())
+        if self.plan["arms"][arm].get("matches"):
+            tuned = ()  # these are another arm's choice
         return {**self.plan["arms"][arm]["train"], **dict.fromkeys(tuned, "tuned")}
 
     def methods(self, arm: str) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from fairtune.analysis.sentences import (
     collapse_text,
     comparison_text,
     improvement_text,
+    matched_text,
     raw_text,
     reference_text,
     share_text,
@@ -172,6 +173,7 @@ def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Compariso
     cautions = (
         copy,
         about_text(found),
+        matched_text(frame, found),
         *_learned(study, found.arm),
         *_lost(study, found.arm),
         _few(study, found),

@@ -33,7 +33,7 @@ def with_copy(study: Study) -> tuple[Study, str | None]:
     if not study.aa:
         return study, None
     reference = study.compare.to
-    name = _free_name(f"{reference[: LONGEST_NAME - len(COPY) - 1]}-{COPY}", study.arms)
+    name = free_name(f"{reference[: LONGEST_NAME - len(COPY) - 1]}-{COPY}", study.arms)
     return study.model_copy(update={"arms": {**study.arms, name: study.arms[reference]}}), name
 
 
@@ -53,7 +53,7 @@ def missing_controls(study: Study) -> dict[str, str]:
     for arm in find_unmatched(raw, study.compare.to):
         alike = [found[other] for other in found if raw[other].settings == raw[arm].settings]
         changed = _changed(raw[arm].settings, raw[study.compare.to].settings)
-        found[arm] = alike[0] if alike else _free_name(_name(arm, changed), [*study.arms, *found.values()])
+        found[arm] = alike[0] if alike else free_name(_name(arm, changed), [*study.arms, *found.values()])
     return found
 
 
@@ -92,13 +92,13 @@ def _changed(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
 
 def _name(arm: str, changed: Mapping[str, Any]) -> str:
     """A name that says what the arm is a baseline for: its settings where they are few and short, else the arm."""
-    words = [f"{setting.replace('_', '-')}-{_word(value)}" for setting, value in changed.items()]
+    words = [f"{setting.replace('_', '-')}-{setting_word(value)}" for setting, value in changed.items()]
     named = "-".join(["baseline", *words])
     simple = len(words) <= MOST_NAMED and len(named) <= LONGEST_NAME // 2
     return named if simple else f"baseline-for-{arm}"[:LONGEST_NAME]
 
 
-def _word(value: Any) -> str:
+def setting_word(value: Any) -> str:
     """A value in the characters that the name of an arm may have: 0.00015 is 15e-5."""
     if isinstance(value, float):
         number = Decimal(repr(value)).normalize()
@@ -107,8 +107,9 @@ def _word(value: Any) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", str(value)).strip("-") if value is not None else "none"
 
 
-def _free_name(wanted: str, taken: Iterable[str]) -> str:
+def free_name(wanted: str, taken: Iterable[str]) -> str:
     """The name, with a number where it is taken: file systems may not tell upper and lower case apart."""
+    wanted = wanted[:LONGEST_NAME]
     used, name, number = {*(other.lower() for other in taken), *RESERVED}, wanted, 2
     while name.lower() in used:
         end = f"-{number}"

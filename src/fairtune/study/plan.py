@@ -7,7 +7,7 @@ import json
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fairtune.core.cautions import Caution
@@ -30,6 +30,7 @@ from fairtune.study.audit import (
 )
 from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
+from fairtune.study.matched_controls import MatchedControls, add_matched_controls
 from fairtune.study.schema import Study
 from fairtune.study.trials import Trial, Tuned, count_trials, find_trials, trial_study, tuned_study
 from fairtune.tasks import TaskFacts
@@ -84,6 +85,7 @@ class Plan:
         plugins: that a method or the task of some run comes from.
         tuned: how settings were chosen; None where they are as given, or still to be chosen.
         trials: what each arm tries, in a plan of trials.
+        matched: of each arm whose choice is not its partner's, the partner with the arm's settings.
     """
 
     study: Study
@@ -104,6 +106,7 @@ class Plan:
     added: dict[str, str] = field(default_factory=dict)
     tuned: Tuned | None = None
     trials: dict[str, Trial] = field(default_factory=dict)
+    matched: dict[str, str] = field(default_factory=dict)
 
     @property
     def model(self) -> ModelSource:
@@ -141,6 +144,10 @@ class Plan:
             **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
 
+    def _matches(self, arm: str) -> list[str]:
+        """The arms that an added matched control is for."""
+        return [own for own, control in self.matched.items() if control == arm and arm in self.added]
+
     def _tuning_json(self) -> dict[str, Any]:
         assert self.tuned is not None, "asked only where it was tuned"
         assert self.study.tune is not None, "asked only where it was tuned"
@@ -154,6 +161,8 @@ class Plan:
             **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
             "train": self.arms[arm].values,
             **({"trial": self.trials[arm].as_json()} if arm in self.trials else {}),
+            **({"matched": self.matched[arm]} if arm in self.matched else {}),
+            **({"matches": self._matches(arm)} if self._matches(arm) else {}),
             "control": self.controls[arm],
             "primary": self.primaries[arm],
             **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
@@ -186,6 +195,19 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     controls = {arm: reference if arm == copy else found for arm, found in find_controls(arms, reference).items()}
     primaries = find_primaries(controls, reference)
     cautions = require_allowed(find_cautions(inputs, arms, primaries, lines, copy), force)
+    differences = find_differences(arms, reference, lines)
+    matched = add_matched_controls(study, primaries, copy) if tuned is not None else MatchedControls(study)
+    for name in matched.partners:
+        arms[name] = ArmSettings(matched.study.settings(name).model_dump(mode="json"), matched.study.methods(name))
+        controls[name], primaries[name] = None, reference
+        added[name] = arm_line(matched.study, name, name)
+    study, origin = matched.study, {arm: matched.partners.get(arm, arm) for arm in matched.study.arms}
+    inputs = replace(
+        inputs,
+        study=study,
+        models={arm: inputs.models[origin[arm]] for arm in study.arms},
+        examples={arm: inputs.examples[origin[arm]] for arm in study.arms},
+    )
     settings = _run_settings(inputs, copy)
     chosen = {} if tuned is None or study.tune is None else {"tuning": tuned.plan}
     plan_hash = _hash(
@@ -202,7 +224,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         inputs.models,
         _planned_runs(inputs, settings, plan_hash),
         arms,
-        find_differences(arms, reference, lines),
+        differences,
         controls,
         plan_hash,
         inputs.notes,
@@ -214,6 +236,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         copy,
         added,
         tuned,
+        matched=matched.controls,
     )
 
 
