@@ -218,8 +218,9 @@ def _objective(
     task = load_task_once(json.dumps(job.task))
     _require_same(task.fingerprint, planned)
     words = load_tokenizer(tokenizer)
-    data = encode_task(task, words, train.longest, train.sizes, check_stop)
-    texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples)
+    sample = job.plan["settings"].get("sample")
+    data = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
+    texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
     return Classification(data, task.metric, task.labels, texts), task.labels
 
 

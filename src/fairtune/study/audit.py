@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fairtune.core.numbers import setting as plain_setting
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
@@ -130,4 +131,4 @@ def setting_text(setting: str, value: Any) -> str:
     """A setting's value as messages show it."""
     if value is None:
         return "the model's own" if setting == "attention" else "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return plain_setting(value)

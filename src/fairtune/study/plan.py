@@ -16,6 +16,7 @@ from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
+from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -104,6 +105,14 @@ class Plan:
         """The model of the arm that the others are compared to; nearly always that of all."""
         return self.models[self.study.compare.to]
 
+    @property
+    def samples(self) -> tuple[SharedSample, ...]:
+        """The training samples that its runs share; none where all train on everything."""
+        if self.task.kind == TEXT:
+            return ()
+        examples = {arm: self.study.settings(arm).examples for arm in self.study.arms}
+        return shared_samples(examples, self.task.rows["train"], len(self.task.labels))
+
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
         return {
@@ -165,7 +174,7 @@ def make_plan(study: Study, force: bool = False) -> Plan:
     shared = {arm: _settings(inputs, arm) for arm in study.arms}
     others = copy_seeds(study.seeds) if copy else {}
     keys = {
-        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed}
+        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed, **_sample(study, arm, seed)}
         for arm in study.arms
         for seed in study.seeds
     }
@@ -176,7 +185,7 @@ def make_plan(study: Study, force: bool = False) -> Plan:
             "compare": _compared(study),
         }
     )
-    steps = {arm: study.settings(arm).total_steps(inputs.examples[arm]) for arm in study.arms}
+    steps = {arm: study.settings(arm).total_steps(inputs.used(arm)) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings, model = keys[arm, seed], inputs.models[arm]
@@ -233,6 +242,11 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     if plugins := _plugins(study, arm):
         settings["plugins"] = [plugin.identity() for plugin in plugins]
     return settings
+
+
+def _sample(study: Study, arm: str, seed: int) -> dict[str, int]:
+    """The seed that draws the training sample, where each has its own: the study's, so that all arms share it, a copy too."""
+    return {"sample": seed} if is_resampled(study.settings(arm).examples) else {}
 
 
 def _plugins(study: Study, arm: str) -> list[Plugin]:
