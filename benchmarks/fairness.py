@@ -42,9 +42,9 @@ NULL = (0.0,) * 4
 LOST = 0.3
 
 
-def found_at(study: Sequence[Floats], n: int) -> list[PairedDifference]:
+def found_at(study: Sequence[Floats], n: int, own_samples: bool = False) -> list[PairedDifference]:
     """All arms against the first, over the first n seeds."""
-    return [compare(arm[:n], study[0][:n]) for arm in study[1:]]
+    return [compare(arm[:n], study[0][:n], own_samples=own_samples) for arm in study[1:]]
 
 
 def shown(p_values: Sequence[float | None]) -> list[bool]:
@@ -294,8 +294,8 @@ def samples(studies: int, seed: int) -> None:
             false, covered = 0, 0
             for _ in range(studies):
                 study = world.study(generator, n, NULL)
-                false += any(shown([found.p for found in found_at(study, n)]))
-                arm = summarise(study[0])
+                false += any(shown([found.p for found in found_at(study, n, resampled)]))
+                arm = summarise(study[0], own_samples=resampled)
                 covered += arm.low is not None and arm.high is not None and arm.low <= world.mean <= arm.high
             cells.append(f"{100 * false / studies:6.1f} {100 * covered / studies:8.1f}")
         print(f"{n:5} {100 * sample_sd:9.0f} {100 * seed_sd:7.0f} | {cells[0]} | {cells[1]}", flush=True)

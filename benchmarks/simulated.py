@@ -87,25 +87,36 @@ class Hits(Classified):
     hits: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
 
 
-def compare(ours: Floats, theirs: Floats, confidence: float = 0.95) -> PairedDifference:
-    """The product's comparison of two arms, from their hits [seeds, examples]."""
+def compare(ours: Floats, theirs: Floats, confidence: float = 0.95, own_samples: bool = False) -> PairedDifference:
+    """The product's comparison of two arms, from their hits [seeds, examples].
+
+    Args:
+        own_samples: each seed has a training sample of its own.
+    """
     nothing = np.zeros(ours.shape[1], np.int64)
     ours_scored, theirs_scored = ([Hits(nothing, nothing, 2, hits=run) for run in arm] for arm in (ours, theirs))
     by_seed = (ours.mean(axis=1, dtype=np.float64) - theirs.mean(axis=1, dtype=np.float64)).tolist()
     kept, statistics.bootstrap_variance = statistics.bootstrap_variance, limit_variance  # type: ignore[assignment]
     try:
-        return statistics.paired_difference(ours_scored, theirs_scored, "accuracy", by_seed, confidence)
+        return statistics.paired_difference(
+            ours_scored, theirs_scored, "accuracy", by_seed, confidence, _most_times(own_samples)
+        )
     finally:
         statistics.bootstrap_variance = kept
 
 
-def summarise(arm: Floats, confidence: float = 0.95) -> Summary:
+def _most_times(own_samples: bool) -> float:
+    return statistics.OWN_SAMPLES if own_samples else statistics.MOST_TIMES
+
+
+def summarise(arm: Floats, confidence: float = 0.95, own_samples: bool = False) -> Summary:
     """The product's figures of one arm, from its hits [seeds, examples]."""
     nothing = np.zeros(arm.shape[1], np.int64)
     scores = arm.mean(axis=1, dtype=np.float64).tolist()
     return statistics.summarise_arm(
-        scores, _variance(arm), Classified(nothing, nothing, 2), METRICS["accuracy"].bounds, confidence
-    )
+        scores, _variance(arm), Classified(nothing, nothing, 2), METRICS["accuracy"].bounds, confidence,
+        _most_times(own_samples),
+    )  # fmt: skip
 
 
 def limit_variance(ours: Sequence[Hits], theirs: Sequence[Hits], _metric: str) -> float:

@@ -10,7 +10,7 @@ from fairtune.report.content import Header, ReportContent, TextFacts
 from fairtune.report.section import ReportSection
 from fairtune.settings.scales import scale_of
 
-RESAMPLED = "So the luck of seeds is also that of the sample: every interval and p counts it."
+RESAMPLED = "So the luck of seeds is also that of the sample: every interval and p counts it, with Student's t for the seeds alone."
 FIXED = (
     "Intervals and p do not count the luck of that one sample: with another one, all figures would be somewhat different "
     "(`examples: {per_class: N, resample: seed}` draws one for each seed)."
