@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,9 @@ from fairtune.execution.job import (
     failure_reason,
     record_failure,
 )
+from fairtune.execution.learner_run import perform_learner
 from fairtune.execution.start import build_start, plain_model
+from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
@@ -37,9 +38,9 @@ from fairtune.models.attention_layouts import take_layouts
 from fairtune.models.init_card import frozen_fingerprint
 from fairtune.models.sources import ModelSource, require_unchanged
 from fairtune.models.tokenizers import load_tokenizer, tokenizer_folder
+from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.tasks import Task, load_task
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.text_task import TextTask
@@ -55,6 +56,7 @@ from fairtune.training.representation import NAME as REPRESENTATION
 from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
 
+__all__ = ["PreparedRun", "load_task_once", "perform_run", "prepare_run"]
 GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
 LOOK_SECONDS = 5.0
 """How often a run looks whether its folder is still there."""
@@ -73,7 +75,8 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
     try:
         folder.begin(job.plan)
         log = EventLog(folder.events)
-        return _perform(job, folder, device, log, check_stop, report)
+        performed = perform_learner if is_simple(_learned(job)) else _perform
+        return performed(job, folder, device, log, check_stop, report)
     except Stopped:
         raise
     except Exception as error:
@@ -87,6 +90,11 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
     finally:
         if log is not None:
             log.close()
+
+
+def _learned(job: Job) -> dict[str, Any]:
+    """What a run learns with, as an arm of a plan has it."""
+    return {"learner": job.plan["settings"].get("learner", {}).get("name")}
 
 
 def _perform(
@@ -212,26 +220,15 @@ def _objective(
     planned = job.plan["settings"]["task"]
     if planned.get("kind") == TEXT:
         text = TextTask(load_corpus(job.task["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
-        _require_same(text.fingerprint, planned)
+        require_same(text.fingerprint, planned)
         blocks = {split: text.blocks(split, train) for split in SPLITS}
         return LanguageModelling(blocks, train.longest, planned["metric"]), ()
-    task = load_task_once(json.dumps(job.task))
-    _require_same(task.fingerprint, planned)
+    task = planned_task(job)
     words = load_tokenizer(tokenizer)
-    sample = job.plan["settings"].get("sample")
+    sample = sample_of(job)
     data = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
     return Classification(data, task.metric, task.labels, texts), task.labels
-
-
-def _require_same(fingerprint: str, planned: dict[str, Any]) -> None:
-    if fingerprint != planned["fingerprint"]:
-        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
-
-
-@lru_cache(maxsize=2)
-def load_task_once(spec: str) -> Task:
-    return load_task(**json.loads(spec))
 
 
 def _progress(run: TrainingRun) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from fairtune.methods.registry import (
     parse_method_use,
     registered,
 )
+from fairtune.settings.learners import LEARNERS
 from fairtune.settings.values import ArmName
 
 
@@ -28,11 +29,13 @@ class NamedArm:
     Args:
         help: one line: what the arm is, and what it is a control for.
         methods: as a study file would list them.
+        learner: of a simple baseline, which is not fine-tuned and has no methods.
     """
 
     name: str
     help: str
     methods: tuple[Any, ...]
+    learner: str | None = None
 
     @cached_property
     def uses(self) -> tuple[MethodUse, ...]:
@@ -101,3 +104,4 @@ register_arm(
     "The same as baseline, an A/A control: any difference from it, in score or in timing, is noise.",
     [],
 )
+_arms |= {learner.name: NamedArm(learner.name, learner.help, (), learner.name) for learner in LEARNERS.values()}

@@ -23,6 +23,12 @@ def base_model(model: nn.Module) -> nn.Module:
     return found if isinstance(found, nn.Module) else model
 
 
+def text_encoder(model: nn.Module) -> nn.Module:
+    """The part of a model that reads the text: its base model; of an encoder-decoder, the encoder."""
+    found: nn.Module = _encoder(base_model(model))
+    return found
+
+
 def head_parameters(model: nn.Module) -> frozenset[str]:
     """Names of the parameters outside the base model; one that is tied to the base model's is not the head's own."""
     base = {id(parameter) for parameter in base_model(model).parameters()}

@@ -21,6 +21,7 @@ from fairtune.settings.scales import scale_of
 
 PLAIN_SECONDS = 30.0
 """How often plain lines give a sign of life."""
+LEARNER_PHASES = {"preparing": "preparing", "features": "encoding", "fitting": "fitting"}
 PHASES = {"evaluate": "validating", "score": "testing", "done": "saving", "writing": "writing samples"}
 """What a run is doing besides training, in words."""
 
@@ -98,7 +99,7 @@ class LiveMonitor:
 
     def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
         if event == "started":
-            self._bars[run] = self._progress.add_task(run, total=self._steps[run], note="preparing")
+            self._bars[run] = self._progress.add_task(run, total=self._steps[run] or None, note="preparing")
         elif event == "progress" and run in self._bars:
             self._move(run, values)
         elif event in ("ended", "refused"):
@@ -130,8 +131,12 @@ class LiveMonitor:
 def _run_note(values: Mapping[str, Any]) -> str:
     """What a run is doing, for its bar."""
     phase = values["phase"]
-    if phase == "preparing":
-        return "preparing"
+    if phase in LEARNER_PHASES:
+        return (
+            f"{LEARNER_PHASES[phase]} {values['done']:,} of {values['of']:,}"
+            if "of" in values
+            else LEARNER_PHASES[phase]
+        )
     best, metric = values.get("best_score"), values.get("metric", "")
     so_far = "" if best is None else f", best {scale_of(metric).value(best)}"
     return f"{PHASES.get(phase, 'training')}, epoch {values.get('epoch', 0) + 1}{so_far}"

@@ -71,7 +71,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
     Args:
         methods: as the file lists them; None has none.
     """
-    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset"}, exclude_unset=True)
+    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner"}, exclude_unset=True)
     parts = [
         f"{field}: {_yaml(value)}"
         for field, value in own.items()
@@ -84,7 +84,10 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
 def _settings(study: Study, arm: str) -> ArmSettings:
     """An arm's settings as the study states them, before lengths and models are looked up."""
     train = study.settings(arm).model_dump(mode="json")
-    return ArmSettings({"model": str(study.model_of(arm)), **train}, study.methods(arm))
+    learner = study.learner(arm)
+    return ArmSettings(
+        {"model": str(study.model_of(arm)), **train}, study.methods(arm), learner.name if learner else None
+    )
 
 
 def _changed(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,15 +26,18 @@ def find_arm_cautions(
 ) -> list[Caution]:
     """See `find_cautions`, which has more of them."""
     reference, own = inputs.study.compare.to, {arm: found for arm, found in arms.items() if arm != copy}
+    tuned = {arm: found for arm, found in own.items() if not found.learner}
+    beside = (
+        [] if reference not in tuned else [*_reference_methods(tuned, reference), *_reference_alone(tuned, reference)]
+    )
     return [
-        *_reference_methods(own, reference),
-        *_reference_alone(own, reference),
+        *beside,
         *_no_control(own, reference, missing),
-        *_no_freezing(inputs, own),
-        *_steps(own, primaries),
+        *_no_freezing(inputs, tuned),
+        *_steps(tuned, primaries),
         *_scored(own, primaries),
         *_same_runs(own),
-        *_bidirectional(inputs, own),
+        *_bidirectional(inputs, tuned),
     ]
 
 
@@ -88,6 +91,9 @@ def _no_control(arms: Arms, reference: str, missing: Mapping[str, str]) -> Itera
         groups.setdefault(missing.get(arm, ""), []).append(arm)
     base = arms[reference].settings
     for line, found in groups.items():
+        if arms[reference].learner:
+            yield _no_plain_arm(found, reference, line)
+            continue
         changed = {name: value for name, value in arms[found[0]].settings.items() if value != base[name]}
         texts = [
             f"{name} is {setting_text(name, value)}, not {setting_text(name, base[name])}"
@@ -101,6 +107,17 @@ def _no_control(arms: Arms, reference: str, missing: Mapping[str, str]) -> Itera
             f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given",
             add or "Add an arm without methods that has these settings",
         )
+
+
+def _no_plain_arm(arms: Sequence[str], reference: str, line: str) -> Caution:
+    """The reference is a simple baseline, and nothing tells what methods do beside fine-tuning."""
+    return Caution(
+        "warning",
+        "no-control",
+        f"{_listed(arms)}: no arm without methods has the same settings, and {reference} is not fine-tuned",
+        "a difference from it is that of fine-tuning and method together",
+        f"Add the arm `{line}`, or let `--add-controls` (in the file `controls: true`) do it",
+    )
 
 
 def _no_freezing(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
@@ -173,8 +190,9 @@ def _unequal(
     """Each arm and the one it is compared with, where they differ in some of these settings, and in which."""
     for arm, own in arms.items():
         other = primaries[arm]
-        if other is not None:
-            names = [name for name in settings if own.settings[name] != arms[other].settings[name]]
+        if other is not None and other in arms:
+            theirs = arms[other].settings
+            names = [name for name in settings if own.settings[name] != theirs[name]]
             if names:
                 yield arm, other, names
 
@@ -189,7 +207,8 @@ def _same_runs(arms: Arms) -> Iterator[Caution]:
     for arm, own in arms.items():
         for group in groups:
             first = arms[group[0]]
-            if first.settings == own.settings and list(first.methods) == list(own.methods):
+            alike = first.settings == own.settings and first.learner == own.learner
+            if alike and list(first.methods) == list(own.methods):
                 group.append(arm)
                 break
         else:

@@ -1,6 +1,6 @@
-"""How the `arms` of a study are read: every arm ends up with its methods, wherever they come from.
+"""How the `arms` of a study are read: every arm ends up with its methods or its learner, wherever they come from.
 
-In this order: the arm's own `methods`; the named arm that `preset` says; the named arm of the same name; none.
+In this order: the arm's own `methods` or `learner`; the named arm that `preset` says; the named arm of the same name; none.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ def resolve_arms(value: Any) -> Any:
 
 
 def _resolved(name: Any, arm: Any, known: dict[str, NamedArm]) -> Any:
-    if not isinstance(arm, dict) or "methods" in arm:
+    if not isinstance(arm, dict) or "methods" in arm or "learner" in arm:
         return arm
     wanted = name if arm.get("preset") is None else arm["preset"]
     found = known.get(wanted) if isinstance(wanted, str) else None
     if found is None:
         return arm
-    return {**{field: given for field, given in arm.items() if field != "preset"}, "methods": found.uses}
+    own = {field: given for field, given in arm.items() if field != "preset"}
+    return {**own, "methods": found.uses} if found.learner is None else {**own, "learner": found.learner}
 
 
 def add_named_arms(schema: dict[str, Any]) -> None:

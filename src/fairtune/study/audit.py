@@ -25,10 +25,14 @@ class ArmSettings:
 
     Args:
         settings: of its training; and its model, in a study that has several: a setting like any other in which arms may differ.
+            Of a learner, those that mean anything to it.
+        learner: what it learns with, where it is not fine-tuned. Such an arm is a whole other way: it has no control and is none,
+            and settings are no difference from it.
     """
 
     settings: Mapping[str, Any]
     methods: Sequence[MethodUse]
+    learner: str | None = None
 
 
 def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, ArmSettings]:
@@ -37,13 +41,16 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
     Args:
         models: what each arm starts from. The same one may go by two names, and two by the same.
     """
-    names = {model.identity: model.name for model in models.values()}
+    names = {model.identity: model.name for arm, model in models.items() if study.uses_model(arm)}
     counts = Counter(names.values())
     labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
     found = {}
     for arm in study.arms:
-        own = {"model": labels[models[arm].identity]} if len(labels) > 1 else {}
-        found[arm] = ArmSettings({**own, **study.settings(arm).model_dump(mode="json")}, study.methods(arm))
+        own = {"model": labels[models[arm].identity]} if len(labels) > 1 and study.uses_model(arm) else {}
+        learner, train = study.learner(arm), study.settings(arm).model_dump(mode="json")
+        if learner is not None:
+            train = {name: value for name, value in train.items() if learner.uses(name)}
+        found[arm] = ArmSettings({**own, **train}, study.methods(arm), learner.name if learner else None)
     return found
 
 
@@ -57,7 +64,7 @@ def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, 
 
 def _control(arms: Mapping[str, ArmSettings], arm: str, reference: str) -> str | None:
     own = arms[arm]
-    alike = [a for a in arms if a != arm and arms[a].settings == own.settings]
+    alike = [a for a in arms if a != arm and arms[a].settings == own.settings and not arms[a].learner]
     alike.sort(key=lambda a: a != reference)  # the reference first: what is compared with it needs no second comparison
     idle = [a for a in alike if arms[a].methods and is_control(arms[a].methods, own.methods)]
     if idle:
@@ -74,8 +81,12 @@ def find_primaries(controls: Mapping[str, str | None], reference: str) -> dict[s
 
 def find_unmatched(arms: Mapping[str, ArmSettings], reference: str) -> tuple[str, ...]:
     """The arms whose methods and settings cannot be told apart: they have no control, nor the reference's settings."""
-    controls, base = find_controls(arms, reference), arms[reference].settings
-    return tuple(arm for arm, own in arms.items() if own.methods and not controls[arm] and own.settings != base)
+    controls, base = find_controls(arms, reference), arms[reference]
+    return tuple(
+        arm
+        for arm, own in arms.items()
+        if own.methods and not controls[arm] and (own.settings != base.settings or base.learner)
+    )
 
 
 @dataclass(frozen=True)
@@ -115,9 +126,13 @@ def find_differences(
     Args:
         missing: of arms without a control, the line of a study file that would add one.
     """
+    if arms[reference].learner:
+        return ()
     controls, base = find_controls(arms, reference), arms[reference].settings
     found = []
     for arm, own in arms.items():
+        if own.learner:
+            continue
         control = controls[arm] if own.methods else arm
         changed = [setting for setting, value in own.settings.items() if value != base[setting]]
         found += [

@@ -100,7 +100,7 @@ def arm_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
             if preset is not None:
                 path = (*path, "preset")
                 found.append(Problem(origins.of(path), dotted(path), "given together with `methods`; keep one of them"))
-        elif preset is None and (promise := _broken_promise(name)):
+        elif preset is None and (arm or {}).get("learner") is None and (promise := _broken_promise(name)):
             message = f"has neither `methods` nor `preset`, so it would train as a baseline, but {promise}"
             found.append(
                 Problem(origins.of(path), dotted(path), f"{message}, or `methods: []` if it is meant to have none")
@@ -114,7 +114,7 @@ def _broken_promise(name: Any) -> str | None:
     if not isinstance(name, str) or name in known or not re.fullmatch(NAME, name):
         return None
     folded = re.sub(r"[_+-]+", "-", name.lower())
-    with_methods = [arm.name for arm in known.values() if arm.methods]
+    with_methods = [arm.name for arm in known.values() if arm.methods or arm.learner]
     variant_of = sorted((arm for arm in with_methods if folded.startswith(f"{arm}-")), key=len, reverse=True)
     close = variant_of or difflib.get_close_matches(folded, with_methods, n=1, cutoff=NEAR)
     if close:

@@ -79,7 +79,7 @@ def find_inputs(study: Study) -> PlanInputs:
     inputs = _text(study) if is_text(study.task) else _classification(study)
     for arm in inputs.study.arms:
         longest, model = inputs.study.settings(arm).longest, inputs.models[arm]
-        if model.positions is not None and longest > model.positions:
+        if model.positions is not None and longest > model.positions and inputs.study.uses_model(arm):
             raise FairtuneError(
                 f"arm '{arm}': max_length is {longest}, but model '{model.name}' has {model.positions} positions; lower max_length."
             )

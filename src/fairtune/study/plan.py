@@ -142,6 +142,7 @@ class Plan:
         uses = self.study.methods(arm)
         return {
             "methods": [use.as_json() for use in uses],
+            **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
             "train": dict(self.arms[arm].settings),
             "control": self.controls[arm],
             "primary": self.primaries[arm],
@@ -185,16 +186,15 @@ def make_plan(study: Study, force: bool = False) -> Plan:
             "compare": _compared(study),
         }
     )
-    steps = {arm: study.settings(arm).total_steps(inputs.used(arm)) for arm in study.arms}
+    steps = {arm: _steps(inputs, arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings, model = keys[arm, seed], inputs.models[arm]
+        settings = keys[arm, seed]
         key = _hash(settings)
-        tokenizer = f"|tokenizer:{inputs.tokenizer.identity[:8]}" if inputs.tokenizer else ""
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"|model:{model.name}@{model.identity[:8]}{tokenizer}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+            f"{_learned(inputs, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
     return Plan(
@@ -226,18 +226,21 @@ def _compared(study: Study) -> dict[str, Any]:
 def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     """What decides the runs of an arm, with a place for the seed."""
     study, task, model, tokenizer = inputs.study, inputs.task, inputs.models[arm], inputs.tokenizer
-    train = study.settings(arm)
+    train, learner, uses_model = study.settings(arm), study.learner(arm), study.uses_model(arm)
     unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
+    if learner is not None:
+        unused |= {name for name in type(train).model_fields if not learner.uses(name)}
     kind = {"kind": TEXT} if task.kind == TEXT else {}
     settings = {
         "protocol": PROTOCOL,
         "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric, **kind},
-        "model": {"name": model.name, "identity": model.identity},
+        **({"model": {"name": model.name, "identity": model.identity}} if uses_model else {}),
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
+        **({"learner": learner.identity()} if learner else {}),
         "seed": None,
     }
-    if tokenizer is not None:
+    if tokenizer is not None and uses_model:
         settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
     if plugins := _plugins(study, arm):
         settings["plugins"] = [plugin.identity() for plugin in plugins]
@@ -247,6 +250,25 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
 def _sample(study: Study, arm: str, seed: int) -> dict[str, int]:
     """The seed that draws the training sample, where each has its own: the study's, so that all arms share it, a copy too."""
     return {"sample": seed} if is_resampled(study.settings(arm).examples) else {}
+
+
+def _steps(inputs: PlanInputs, arm: str) -> int:
+    """Optimizer steps of an arm's runs; none where it is fitted at once."""
+    learner = inputs.study.learner(arm)
+    if learner is not None and not learner.trained:
+        return 0
+    return inputs.study.settings(arm).total_steps(inputs.used(arm))
+
+
+def _learned(inputs: PlanInputs, arm: str) -> str:
+    """What an arm learns with, as signatures have it."""
+    learner, model, tokenizer = inputs.study.learner(arm), inputs.models[arm], inputs.tokenizer
+    found = f"|learner:{learner.name}.{learner.version}" if learner else ""
+    if inputs.study.uses_model(arm):
+        found += f"|model:{model.name}@{model.identity[:8]}" + (
+            f"|tokenizer:{tokenizer.identity[:8]}" if tokenizer else ""
+        )
+    return found
 
 
 def _plugins(study: Study, arm: str) -> list[Plugin]:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Stri
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
 from fairtune.settings.file_task import FileTask
+from fairtune.settings.learners import LEARNERS, Learner, LearnerName
 from fairtune.settings.model import (
     Model,
     ModelName,
@@ -53,6 +54,11 @@ class _ArmBase(Section):
     )
     preset: ArmPreset | None = Field(
         None, description="Take the methods of this named arm; `fairtune methods` shows what each does."
+    )
+    learner: LearnerName | None = Field(
+        None,
+        description="Learn without fine-tuning, as a simple baseline does; if absent, the one that `preset` or else the arm's own "
+        "name says.",
     )
     model: ModelName | None = Field(
         None,
@@ -160,7 +166,7 @@ class Study(Section):
 
     def settings(self, arm: str) -> Train:
         """The training settings of an arm: the study's, with the arm's own on top."""
-        own = self.arms[arm].model_dump(exclude={"methods", "preset", "model"}, exclude_unset=True)
+        own = self.arms[arm].model_dump(exclude={"methods", "preset", "learner", "model"}, exclude_unset=True)
         own = {name: value for name, value in own.items() if value is not None or is_nullable(name)}
         merged = {**self.train.model_dump(exclude_unset=True), **own}
         if "epochs" in own and "steps" not in own:
@@ -178,6 +184,16 @@ class Study(Section):
 
     def methods(self, arm: str) -> tuple[MethodUse, ...]:
         return tuple(self.arms[arm].methods)
+
+    def learner(self, arm: str) -> Learner | None:
+        """What an arm learns with; None where it is fine-tuned."""
+        name = getattr(self.arms[arm], "learner", None)
+        return None if name is None else LEARNERS[name]
+
+    def uses_model(self, arm: str) -> bool:
+        """Whether the model has any part in an arm."""
+        learner = self.learner(arm)
+        return learner is None or learner.encoder
 
 
 def study_json_schema() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fairtune.study.checks import (
     reference_problems,
     size_problems,
 )
+from fairtune.study.learner_checks import learner_name_problems, learner_problems
 from fairtune.study.plain_data import faults
 from fairtune.study.problems import (
     MOST_SHOWN,
@@ -94,7 +95,11 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
     unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
     if unfit:
         raise StudyError(unfit)
-    problems = [*reference_problems(data, origins), *arm_problems(data, origins)]
+    problems = [
+        *reference_problems(data, origins),
+        *arm_problems(data, origins),
+        *learner_name_problems(data, origins),
+    ]
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
@@ -105,6 +110,7 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
             *conflict_problems(study, origins),
             *kind_problems(study, origins),
             *model_problems(study, origins),
+            *learner_problems(study, origins),
         ]
     if problems:
         raise StudyError(sorted(problems, key=_by_line))

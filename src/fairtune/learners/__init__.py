@@ -1,0 +1,1 @@
+"""Simple baselines: learners that are fitted at once, without fine-tuning."""

@@ -1,0 +1,169 @@
+"""What every simple learner is once it is fitted: it scores, it says what was chosen, and it is kept without pickle."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.core.errors import ModelError
+from fairtune.core.files import read_json, write_json
+from fairtune.settings.metrics import METRICS, classification_metrics
+from fairtune.tasks.task import Labels, Texts
+
+FACTS, TENSORS = "learner.json", "learner.safetensors"
+FORMAT = 1
+Features = npt.NDArray[np.float32]
+Scores = npt.NDArray[np.float32]
+Arrays = dict[str, npt.NDArray[Any]]
+CheckStop = Callable[[], None]
+Inputs = Sequence[Texts] | Features
+"""What a learner reads: texts; or, if it has an encoder, what that makes of them."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples of a split, with their classes."""
+
+    inputs: Any
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting that was tried, and its score on validation."""
+
+    setting: Mapping[str, Any]
+    score: float
+    loss: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.setting, "score": self.score, "loss": self.loss}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen on validation, and of what.
+
+    Args:
+        setting: by name, such as `C`; empty where there is nothing to choose.
+        tried: every setting, in the order in which it was tried.
+    """
+
+    setting: Mapping[str, Any]
+    tried: tuple[Trial, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {"chosen": dict(self.setting), "tried": [trial.as_json() for trial in self.tried]}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Choice:
+        return cls(dict(found["chosen"]))
+
+
+class FittedLearner(ABC):
+    """A learner that has learned.
+
+    Args:
+        classes: how many it tells apart.
+        choice: what was chosen on validation.
+        notes: what a reader of its results must know.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, classes: int, choice: Choice, notes: tuple[str, ...] = ()) -> None:
+        self.classes, self.choice, self.notes = classes, choice, notes
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """How many numbers it reads of a text."""
+
+    @abstractmethod
+    def scores(self, inputs: Inputs) -> Scores:
+        """Logarithms of the probability of each class, a row for each input."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """All numbers that it has learned."""
+
+    def facts(self) -> dict[str, Any]:
+        """What else it takes to make it again, as plain data."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:
+        """It again, from what it gave."""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it has learned."""
+        return sum(int(array.size) for array in self.arrays().values())
+
+    def describe(self) -> dict[str, Any]:
+        """What cards and reports say of it."""
+        return {"features": self.features, "parameters": self.parameters, **self.choice.as_json()}
+
+    def save(self, folder: Path, more: Mapping[str, Any] | None = None) -> None:
+        """Keep it in a folder.
+
+        Args:
+            more: what else its reader should know, such as the encoder and the names of the classes.
+        """
+        from safetensors.numpy import save
+
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays().items()}
+        (folder / TENSORS).write_bytes(save(arrays))
+        known = {"format": FORMAT, "learner": self.name, "classes": self.classes, **self.describe(), **(more or {})}
+        write_json(folder / FACTS, {**known, "facts": self.facts()})
+
+
+def read_kept(folder: Path) -> tuple[dict[str, Any], Arrays]:
+    """What `save` wrote.
+
+    Raises:
+        ModelError: it is not there, or not whole.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        facts = read_json(folder / FACTS)
+        arrays = load((folder / TENSORS).read_bytes())
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ModelError(f"{folder}: this is no learner that fairtune kept ({error}).") from None
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ModelError(
+            f"{folder / FACTS}: this fairtune cannot read it; it is missing, damaged, or of another version."
+        )
+    return facts, arrays
+
+
+def log_softmax(logits: npt.NDArray[np.float64]) -> Scores:
+    """Logarithms of probabilities, each row's exponentials adding up to 1."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    found: Scores = (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).astype(np.float32)
+    return found
+
+
+def score_trial(setting: Mapping[str, Any], labels: Labels, scores: Scores, metric: str) -> Trial:
+    """A setting with its score on validation."""
+    loss = float(-scores[np.arange(len(labels)), labels].mean(dtype=np.float64))
+    return Trial(setting, classification_metrics(labels, scores)[metric], loss)
+
+
+def choose(trials: Iterable[Trial], metric: str) -> Trial:
+    """The best by the metric; of equals that with the lowest log loss, then the first."""
+    sign = 1 if METRICS[metric].lower_is_better else -1
+    return min(trials, key=lambda trial: (sign * trial.score, trial.loss))

@@ -1,0 +1,89 @@
+"""Logistic regression with its strength chosen on validation: the head of every simple learner that has one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.learners.base import CheckStop, Scores, Trial, log_softmax, score_trial
+from fairtune.tasks.task import Labels
+
+ITERATIONS, TOLERANCE = 1000, 1e-4
+UNSEEN = -20.0
+"""The bias of a class that no training example has: its probability is next to nothing, yet a number."""
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """Weights [classes, features] and biases of all classes.
+
+    Args:
+        converged: whether the fit ended by itself.
+    """
+
+    weight: npt.NDArray[np.float64]
+    bias: npt.NDArray[np.float64]
+    converged: bool = True
+
+    def scores(self, features: Any) -> Scores:
+        """Logarithms of probabilities; features may be a dense or a sparse matrix."""
+        return log_softmax(np.asarray(features @ self.weight.T) + self.bias)
+
+
+def fit_heads(
+    features: Any, labels: Labels, classes: int, strengths: Sequence[float], check_stop: CheckStop
+) -> Iterator[tuple[float, LinearHead]]:
+    """A head for each strength (`C`, weakest regularisation last); each begins where the one before ended."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    seen = np.unique(labels)
+    if len(seen) == 1:
+        yield strengths[0], _constant(features.shape[1], classes, int(seen[0]))
+        return
+    model = LogisticRegression(max_iter=ITERATIONS, tol=TOLERANCE, warm_start=True)
+    for strength in strengths:
+        check_stop()
+        model.set_params(C=strength)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said in the learner's notes instead
+            model.fit(features, labels)
+        yield strength, _head(model, seen, classes)
+
+
+def fit_head(features: Any, labels: Labels, classes: int, strength: float, check_stop: CheckStop) -> LinearHead:
+    """A head of one strength."""
+    return next(fit_heads(features, labels, classes, [strength], check_stop))[1]
+
+
+def try_strengths(
+    features: Any, labels: Labels, validation: tuple[Any, Labels], classes: int, strengths: Sequence[float], metric: str,
+    check_stop: CheckStop,
+) -> list[tuple[Trial, LinearHead]]:  # fmt: skip
+    """A head for each strength, with its score on validation."""
+    inputs, truth = validation
+    return [
+        (score_trial({"C": strength}, truth, head.scores(inputs), metric), head)
+        for strength, head in fit_heads(features, labels, classes, strengths, check_stop)
+    ]
+
+
+def _head(model: Any, seen: npt.NDArray[np.int64], classes: int) -> LinearHead:
+    """The head of scikit-learn's model, which has one row for two classes and none for what it has not seen."""
+    weight, bias = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
+    if len(seen) == 2 and len(weight) == 1:
+        weight, bias = np.vstack([np.zeros_like(weight), weight]), np.concatenate([[0.0], bias])
+    whole = np.zeros((classes, weight.shape[1])), np.full(classes, UNSEEN)
+    whole[0][seen], whole[1][seen] = weight, bias
+    return LinearHead(*whole, converged=bool((model.n_iter_ < ITERATIONS).all()))
+
+
+def _constant(width: int, classes: int, seen: int) -> LinearHead:
+    bias = np.full(classes, UNSEEN)
+    bias[seen] = 0.0
+    return LinearHead(np.zeros((classes, width)), bias)

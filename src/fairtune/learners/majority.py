@@ -1,0 +1,51 @@
+"""The most frequent class, whatever the text is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.learners.base import Arrays, CheckStop, Choice, Examples, FittedLearner, Inputs, Scores
+
+
+class MajorityClass(FittedLearner):
+    """Scores every text with the classes' shares of the training examples.
+
+    Args:
+        shares: logarithms; one example of each class is added, so that none is impossible.
+    """
+
+    name = "majority"
+
+    def __init__(self, classes: int, choice: Choice, shares: npt.NDArray[np.float32]) -> None:
+        super().__init__(classes, choice)
+        self.shares = shares
+
+    @property
+    def features(self) -> int:
+        return 0
+
+    def scores(self, inputs: Inputs) -> Scores:
+        return np.tile(self.shares, (len(inputs), 1))
+
+    def arrays(self) -> Arrays:
+        return {"shares": self.shares}
+
+    @classmethod
+    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
+        return cls(classes, choice, arrays["shares"])
+
+
+def fit_majority(
+    train: Examples,
+    validation: Examples,  # noqa: ARG001 - as for every learner, though there is nothing to choose
+    classes: int,
+    metric: str,  # noqa: ARG001
+    check_stop: CheckStop,  # noqa: ARG001
+) -> MajorityClass:
+    """Count the classes."""
+    counts = np.bincount(train.labels, minlength=classes) + 1.0
+    return MajorityClass(classes, Choice({}), np.log(counts / counts.sum()).astype(np.float32))

@@ -1,0 +1,109 @@
+"""TF-IDF of word and character n-grams as a sparse matrix; a pair of texts is the two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.core.errors import RunFailure
+from fairtune.tasks.task import Texts
+
+WORD = r"(?u)\b\w+\b"
+MOST_FEATURES = 100_000
+"""Of words, and as many of characters: the most frequent ones."""
+MANY, RARE = 1_000, 2
+"""From so many texts on, what occurs in fewer than so many of them is left out."""
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """Which n-grams are counted: from so many words, or characters within words, to so many."""
+
+    words: Range
+    characters: Range | None = None
+
+    def __str__(self) -> str:
+        parts = [f"words {_range(self.words)}"]
+        return " + ".join(parts + ([f"characters {_range(self.characters)}"] if self.characters else []))
+
+
+def _range(found: Range) -> str:
+    return str(found[0]) if found[0] == found[1] else f"{found[0]}-{found[1]}"
+
+
+class TextFeatures:
+    """Vectorizers of scikit-learn that have learned their words.
+
+    Args:
+        vectorizers: of words and, if they are counted, of characters.
+        columns: texts of an example: 1, or the 2 of a pair.
+    """
+
+    def __init__(self, ngrams: Ngrams, vectorizers: Sequence[Any], columns: int) -> None:
+        self.ngrams, self._vectorizers, self._columns = ngrams, list(vectorizers), columns
+
+    @classmethod
+    def learn(cls, ngrams: Ngrams, texts: Sequence[Texts]) -> TextFeatures:
+        """Learn which n-grams there are, and how rare each is.
+
+        Raises:
+            RunFailure: there are none.
+        """
+        vectorizers, every = _vectorizers(ngrams, len(texts)), [text for row in texts for text in row]
+        try:
+            for vectorizer in vectorizers:
+                vectorizer.fit(every)
+        except ValueError:  # scikit-learn's words for it are "empty vocabulary" and "no terms remain"
+            raise RunFailure(
+                "the training texts have no words that TF-IDF could count; remove the arm `tfidf`"
+            ) from None
+        return cls(ngrams, vectorizers, len(texts[0]))
+
+    def __len__(self) -> int:
+        return self._columns * sum(len(vectorizer.vocabulary_) for vectorizer in self._vectorizers)
+
+    def matrix(self, texts: Sequence[Texts]) -> Any:
+        """A row of TF-IDF for each text or pair."""
+        from scipy.sparse import hstack
+
+        columns = [[row[place] for row in texts] for place in range(self._columns)]
+        parts = [vectorizer.transform(column) for column in columns for vectorizer in self._vectorizers]
+        return parts[0] if len(parts) == 1 else hstack(parts, format="csr")
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the numbers."""
+        terms = [sorted(v.vocabulary_, key=v.vocabulary_.__getitem__) for v in self._vectorizers]
+        return {"ngrams": asdict(self.ngrams), "columns": self._columns, "terms": terms}
+
+    def rarities(self) -> list[npt.NDArray[np.float64]]:
+        """The inverse document frequency of each term."""
+        return [vectorizer.idf_ for vectorizer in self._vectorizers]
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], rarities: Sequence[npt.NDArray[np.float64]]) -> TextFeatures:
+        given = facts["ngrams"]
+        ngrams = Ngrams(_pair(given["words"]), _pair(given["characters"]) if given["characters"] else None)
+        vectorizers = _vectorizers(ngrams, 0)
+        for vectorizer, terms, rarity in zip(vectorizers, facts["terms"], rarities, strict=True):
+            vectorizer.set_params(vocabulary={term: place for place, term in enumerate(terms)})
+            vectorizer.idf_ = rarity
+        return cls(ngrams, vectorizers, int(facts["columns"]))
+
+
+def _pair(values: Sequence[int]) -> Range:
+    return int(values[0]), int(values[1])
+
+
+def _vectorizers(ngrams: Ngrams, texts: int) -> list[Any]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    shared = {"sublinear_tf": True, "min_df": RARE if texts >= MANY else 1, "max_features": MOST_FEATURES}
+    found = [TfidfVectorizer(token_pattern=WORD, ngram_range=ngrams.words, **shared)]
+    if ngrams.characters:
+        found.append(TfidfVectorizer(analyzer="char_wb", ngram_range=ngrams.characters, **shared))
+    return found

@@ -1,0 +1,66 @@
+"""The simple learners by name: fitting one, and finding again one that was kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairtune.core.errors import ModelError
+from fairtune.learners.base import CheckStop, Choice, Examples, FittedLearner, read_kept
+from fairtune.learners.knn_probe import NearestNeighbours, fit_knn_probe
+from fairtune.learners.linear_probe import LinearProbe, fit_linear_probe
+from fairtune.learners.majority import MajorityClass, fit_majority
+from fairtune.learners.tfidf import Tfidf, fit_tfidf
+
+
+class Fit(Protocol):
+    """How a learner is fitted."""
+
+    def __call__(
+        self, train: Examples, validation: Examples, classes: int, metric: str, check_stop: CheckStop, /
+    ) -> FittedLearner: ...
+
+
+FITS: dict[str, Fit] = {
+    MajorityClass.name: fit_majority,
+    Tfidf.name: fit_tfidf,
+    LinearProbe.name: fit_linear_probe,
+    NearestNeighbours.name: fit_knn_probe,
+}
+KINDS: dict[str, type[FittedLearner]] = {
+    kind.name: kind for kind in (MajorityClass, Tfidf, LinearProbe, NearestNeighbours)
+}
+
+
+def fit_learner(
+    name: str,
+    train: Examples,
+    validation: Examples,
+    classes: int,
+    metric: str,
+    check_stop: CheckStop = lambda: None,
+) -> FittedLearner:
+    """Fit a learner on training examples; what it can be set to is chosen on validation, by the metric.
+
+    Args:
+        name: of a learner that is not trained step by step.
+        train, validation: their inputs are texts, or an encoder's features (`encoder_features`) if the learner needs one.
+        classes: how many there are.
+    """
+    return FITS[name](train, validation, classes, metric, check_stop)
+
+
+def load_learner(folder: Path) -> tuple[FittedLearner, dict[str, Any]]:
+    """A learner that was kept, and all that was kept with it.
+
+    Raises:
+        ModelError: there is none, or it is damaged.
+    """
+    facts, arrays = read_kept(folder)
+    kind = KINDS.get(str(facts.get("learner")))
+    try:
+        if kind is None:
+            raise ValueError(f"unknown learner {facts.get('learner')!r}")
+        return kind.restore(int(facts["classes"]), Choice.from_json(facts), facts["facts"], arrays), facts
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{folder}: the learner in it cannot be read ({type(error).__name__}: {error}).") from None
