@@ -125,7 +125,7 @@ def time_if_wanted(plan: Plan, runs: Path, progress: bool = True) -> StudyTiming
         return None
     finished = {run.arm for run in load_results(runs, plan.study.study).runs if run.status == "finished"}
     known = judge_times(plan.as_json(), read_sessions(home)[0])
-    arms = [arm for arm in plan.study.arms if arm in finished]
+    arms = [arm for arm in plan.trained if arm in finished]
     if plan.study.compare.to not in arms or len(arms) < 2 or (known is not None and set(arms) <= set(known.arms)):
         return known
     return time_plan(plan, runs, wanted, arms, progress)
@@ -142,9 +142,20 @@ def timed_arms(plan: Plan, arms: Sequence[str]) -> list[str]:
             raise FairtuneError(
                 f"--arms: the study has no arm '{arm}'; its arms: {one_of(plan.study.arms)}.{nearest(arm, plan.study.arms)}"
             )
-    wanted = set(arms or plan.study.arms)
-    wanted |= {other for arm in wanted if (other := plan.primaries[arm]) is not None} | {plan.study.compare.to}
-    return [arm for arm in plan.study.arms if arm in wanted]
+    trained, reference = plan.trained, plan.study.compare.to
+    wanted = {arm for arm in arms or trained if arm in trained}
+    if not wanted:
+        raise FairtuneError(
+            f"{one_of(arms or plan.study.arms)}: simple baselines are fitted at once, so they have no steps to be timed; name an "
+            "arm that is trained."
+        )
+    if reference not in trained:
+        raise FairtuneError(
+            f"{reference}, which the others are compared to, has no steps to be timed; compare to an arm that is trained, with "
+            "`--set compare.to=NAME`."
+        )
+    wanted |= {other for arm in wanted if (other := plan.primaries[arm]) is not None} | {reference}
+    return [arm for arm in trained if arm in wanted]
 
 
 def run_looks(

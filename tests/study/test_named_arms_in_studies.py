@@ -10,6 +10,7 @@ import pytest
 from fairtune.methods.arms import named_arms
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
+from fairtune.settings.learners import LEARNERS
 from fairtune.study.audit import arm_settings, find_differences
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
@@ -52,7 +53,11 @@ def uses(*methods: Any) -> tuple[MethodUse, ...]:
 @pytest.mark.parametrize("name", sorted(named_arms()))
 @pytest.mark.parametrize("arm", [None, {}, {"lr": 1e-4}, {"preset": None}])
 def test_an_arm_of_a_known_name_has_that_named_arms_methods(name: str, arm: Any) -> None:
-    assert study({"baseline": {}, name: arm}).methods(name) == named_arms()[name].uses
+    known = named_arms()[name]
+    arm = {"examples": 500} if known.learner and arm == {"lr": 1e-4} else arm  # a rate means nothing to most learners
+    found = study({"baseline": {}, name: arm})
+    assert found.methods(name) == known.uses
+    assert found.learner(name) == (LEARNERS[known.learner] if known.learner else None)
 
 
 def test_a_preset_is_a_named_arm_under_another_name() -> None:

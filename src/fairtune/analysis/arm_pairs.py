@@ -24,10 +24,11 @@ from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import Schedule, Verdict
 from fairtune.core.errors import LedgerError
 from fairtune.settings.few_labels import is_resampled
+from fairtune.settings.learners import MAJORITY
 from fairtune.settings.metrics import METRICS, title_of
 
-PRIMARY, SECONDARY, DESCRIPTIVE, COPY = "primary", "secondary", "descriptive", "A/A"
-METHODS, SETTINGS, BOTH, NOTHING = "methods", "settings", "methods and settings", "nothing"
+PRIMARY, SECONDARY, DESCRIPTIVE, COPY, SIMPLE = "primary", "secondary", "descriptive", "A/A", "simple baseline"
+METHODS, SETTINGS, BOTH, NOTHING, LEARNING = "methods", "settings", "methods and settings", "nothing", "learning"
 ENDED = ("finished", "failed", "damaged")
 """States in which no more is to come of a run."""
 FEWEST = 2
@@ -42,8 +43,8 @@ class Comparison:
         found: on the scale on which the metric is compared: of perplexities, differences of logarithms.
         confounds: settings, other than methods, in which the two differ.
         slowdown: ratio of step times, from the timing experiment; None where there was none.
-        role: primary, secondary, descriptive or A/A.
-        about: in what the two differ: methods, settings, both, or nothing (A/A).
+        role: primary, secondary, descriptive, A/A or simple baseline.
+        about: in what the two differ: methods, settings, both, nothing (A/A), or learning, where one of them is not fine-tuned.
         means: of the metric over the shared seeds, ours and theirs.
         margin: a loss that would not matter, in the metric's unit.
         improvement: the share of all pairs of runs, one of each arm, in which ours is better; ties count half.
@@ -105,7 +106,9 @@ class ArmPair:
         theirs = {run.seed: run for run in study.finished(other)}
         self.pairs = [(run, theirs[run.seed]) for run in study.finished(arm) if run.seed in theirs]
         a, b = study.settings(arm), study.settings(other)
-        self.confounds = tuple(name for name in a if a[name] != b.get(name))
+        # what means nothing to a learner is no difference from it
+        shared = [name for name in a if name in b or not is_simple_pair(study, arm, other)]
+        self.confounds = tuple(name for name in shared if a[name] != b.get(name))
         self.missing = tuple(
             f"{run.arm}/seed-{run.seed}" for run in study.runs if run.arm in (arm, other) and self._is_lost(run)
         )
@@ -222,12 +225,14 @@ class ArmPair:
 
     def other_learned(self) -> bool:
         """Whether the arm that is compared with learned anything, in one of the shared seeds at least."""
-        return not self.pairs or any(not is_collapsed(theirs, self.study.vocabulary) for _, theirs in self.pairs)
+        return not self.pairs or any(not self._collapsed(theirs) for _, theirs in self.pairs)
+
+    def _collapsed(self, run: LedgerRun) -> bool:
+        return counts_as_learned(self.study, run.arm) and is_collapsed(run, self.study.vocabulary)
 
     def learned(self) -> set[int] | None:
         """Shared seeds in which both arms learned; None where all did."""
-        vocabulary = self.study.vocabulary
-        kept = {pair[0].seed for pair in self.pairs if not any(is_collapsed(run, vocabulary) for run in pair)}
+        kept = {pair[0].seed for pair in self.pairs if not any(map(self._collapsed, pair))}
         return None if len(kept) == len(self.pairs) else kept
 
     def improvement(self) -> float | None:
@@ -277,8 +282,21 @@ def resolve_margin(stated: str | float | None, mean: float) -> float | None:
     return float(stated[:-1]) / 100 * abs(mean) if math.isfinite(mean) else None
 
 
+def is_simple_pair(study: StudyFacts, arm: str, other: str) -> bool:
+    """Whether one of two arms is a learner, so that they differ as a whole and not in methods or settings."""
+    return study.learner(arm) is not None or study.learner(other) is not None
+
+
+def counts_as_learned(study: StudyFacts, arm: str) -> bool:
+    """Whether an arm is meant to learn anything of the texts: the most frequent class is not."""
+    learner = study.learner(arm)
+    return learner is None or learner.name != MAJORITY
+
+
 def differing_parts(study: StudyFacts, arm: str, other: str) -> str:
-    """In what two arms differ: methods, settings, both, or nothing."""
+    """In what two arms differ: methods, settings, both, nothing, or in the whole way to learn."""
+    if is_simple_pair(study, arm, other):
+        return LEARNING
     methods = study.methods(arm) != study.methods(other)
     ours, theirs = study.settings(arm), study.settings(other)
     settings = any(ours[name] != theirs.get(name) for name in ours)

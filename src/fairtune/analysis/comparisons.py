@@ -1,8 +1,8 @@
 """Comparisons: which arms are compared with which, what each comparison says, and what it hangs on.
 
 Each arm has one primary comparison, fixed in the plan: with its control, else with the reference. Primary comparisons are the
-family that is corrected together. Arms that lack one method of several are a second family. All else is descriptive and gets no
-verdict.
+family that is corrected together. Simple baselines, which are cheap and many, are a family of their own, so that they cost the
+methods no power. Arms that lack one method of several are another. All else is descriptive and gets no verdict.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from fairtune.analysis.arm_pairs import (
     DESCRIPTIVE,
     PRIMARY,
     SECONDARY,
+    SIMPLE,
     ArmPair,
     Comparison,
     differing_parts,
+    is_simple_pair,
 )
 from fairtune.analysis.statistics import PairedDifference
 from fairtune.analysis.study_facts import StudyFacts
@@ -51,10 +53,12 @@ def compare_primaries(study: StudyFacts) -> list[Comparison]:
     """Each arm's primary comparison, in the order of the arms."""
     pairs = [(arm, other) for arm in study.arms if (other := study.primary(arm)) is not None]
     copies = [pair for pair in pairs if _is_copy(study, pair[0])]
+    simple = [pair for pair in pairs if pair not in copies and is_simple_pair(study, *pair)]
     mixed = [pair for pair in pairs if pair not in copies and differing_parts(study, *pair) == BOTH]
-    tested = [pair for pair in pairs if pair not in copies and pair not in mixed]
+    tested = [pair for pair in pairs if pair not in copies and pair not in mixed and pair not in simple]
     found = [
         *_compare_family(study, tested, PRIMARY, len(study.registration.given_up)),
+        *_compare_family(study, simple, SIMPLE, len(study.registration.given_up_learners)),
         *(_compare_copy(study, pair) for pair in copies),
         *(_compare_mixed(study, *pair) for pair in mixed),
     ]

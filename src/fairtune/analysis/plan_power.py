@@ -86,6 +86,7 @@ def _comparisons(plan: Mapping[str, Any]) -> int:
     return sum(
         other is not None
         and arm.get("copy_of") is None
+        and not (arm.get("learner") or arms[other].get("learner"))
         and (arm["methods"] == arms[other]["methods"] or arm["train"] == arms[other]["train"])
         for arm in arms.values()
         for other in [arm.get("primary")]

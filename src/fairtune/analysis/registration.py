@@ -53,6 +53,7 @@ class StudyRegistration:
         overruled: names of those in which the newest plan differs, which changes no verdict.
         reanalysed: when the user asked for verdicts by the newest plan all the same.
         given_up: arms with results that the newest plan does not have; they still count in the correction.
+        given_up_learners: simple baselines of which the same holds; they have a correction of their own.
         dropped: seeds with results that the newest plan does not have.
         reference_gone: the reference that verdicts should go by, where the newest plan does not have it.
         additions: when seeds were added, in seconds, and the seeds that there were before: each may have been a look.
@@ -68,6 +69,7 @@ class StudyRegistration:
     overruled: tuple[str, ...] = ()
     reanalysed: str | None = None
     given_up: tuple[str, ...] = ()
+    given_up_learners: tuple[str, ...] = ()
     dropped: tuple[int, ...] = ()
     reference_gone: str | None = None
     additions: tuple[tuple[float, tuple[int, ...]], ...] = ()
@@ -137,7 +139,8 @@ def register(
         compare=compare,
         overruled=overruled,
         reanalysed=None if reanalysed is None else str(reanalysed),
-        given_up=_given_up(history, newest, found),
+        given_up=_given_up(history, newest, found, learners=False),
+        given_up_learners=_given_up(history, newest, found, learners=True),
         dropped=_dropped(history, newest, found),
         reference_gone=None if reanalysed else gone,
         additions=additions,
@@ -203,15 +206,16 @@ def _compared_part(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda plan: plan["compare"].get(name)
 
 
-def _definition(plan: Mapping[str, Any], arm: str) -> tuple[Any, Any]:
+def _definition(plan: Mapping[str, Any], arm: str) -> tuple[Any, ...]:
     found = plan["arms"][arm]
-    return found.get("methods"), found.get("train")
+    return found.get("methods"), found.get("train"), found.get("learner")
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     old, new = before.get("train") or {}, after.get("train") or {}
     settings = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    return [*(["methods"] if before.get("methods") != after.get("methods") else []), *settings]
+    others = [name for name in ("methods", "learner") if before.get(name) != after.get(name)]
+    return [*others, *settings]
 
 
 def _values(before: Mapping[str, Any], after: Mapping[str, Any], arm: str) -> tuple[str, str]:
@@ -220,6 +224,8 @@ def _values(before: Mapping[str, Any], after: Mapping[str, Any], arm: str) -> tu
     names = _differing(old, new)
     if names == ["methods"]:
         return _text(_names(old)), _text(_names(new))
+    if names == ["learner"]:
+        return _text(old.get("learner")), _text(new.get("learner"))
     if len(names) == 1:
         return _text(old["train"].get(names[0])), _text(new["train"].get(names[0]))
     return "what they were", "other values"
@@ -244,14 +250,20 @@ def _whole(values: list[Any]) -> bool:
 
 
 def _given_up(
-    history: Sequence[Mapping[str, Any]], newest: Mapping[str, Any], runs: Sequence[KnownRun]
+    history: Sequence[Mapping[str, Any]], newest: Mapping[str, Any], runs: Sequence[KnownRun], learners: bool
 ) -> tuple[str, ...]:
-    """Arms, or earlier forms of an arm, that had results when a later plan no longer had them."""
+    """Arms, or earlier forms of an arm, that had results when a later plan no longer had them.
+
+    Args:
+        learners: those that are simple baselines, or else the others.
+    """
     with_results = {run.arm for run in runs}
     now = [_definition(newest, arm) for arm in newest["arms"]]
-    given_up: list[tuple[str, tuple[Any, Any]]] = []
+    given_up: list[tuple[str, tuple[Any, ...]]] = []
     for before, after in pairwise(history):
-        for arm in before["arms"]:
+        for arm, own in before["arms"].items():
+            if bool(own.get("learner")) != learners:
+                continue
             definition = _definition(before, arm)
             seen = arm in with_results and _known(after, runs)
             if seen and definition not in now and definition not in [known for _, known in given_up]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.arm_pairs import Comparison, most_times, resolve_margin
+from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_times, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
@@ -26,6 +26,7 @@ from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
 from fairtune.ledger.timings import read_sessions
+from fairtune.settings.learners import Learner, learner_of
 from fairtune.settings.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class Results:
 
     @property
     def arms(self) -> list[str]:
-        return list(self.plan["arms"])
+        """In the study's order; simple baselines come after the others, unless one is what the others are compared to."""
+        first = str(self.plan["compare"]["to"])
+        return sorted(self.plan["arms"], key=lambda arm: arm != first and self.learner(arm) is not None)
 
     @property
     def reference(self) -> str:
@@ -179,7 +182,8 @@ class Results:
 
     def step_seconds(self, arm: str) -> float | None:
         """Median over seeds of the median optimizer step, as runs recorded it; arms are compared by `timing` alone."""
-        found = [run.result["step_seconds"]["median"] for run in self.finished(arm)]
+        steps = [run.result.get("step_seconds") for run in self.finished(arm)]
+        found = [one["median"] for one in steps if one is not None]  # what is fitted at once has none
         return float(np.median(found)) if found else None
 
     def tokens_per_second(self, arm: str) -> float | None:
@@ -197,8 +201,8 @@ class Results:
         return None if target is None else {run.seed: steps_to_loss(run.events, target) for run in self.finished(arm)}
 
     def trainable_share(self, arm: str) -> float | None:
-        found = self.finished(arm)
-        return float(found[0].result["parameters"]["trainable_share"]) if found else None
+        found = [run.result["parameters"] for run in self.finished(arm) if "parameters" in run.result]
+        return float(found[0]["trainable_share"]) if found else None
 
     @cached_property
     def margin(self) -> float | None:
@@ -234,7 +238,10 @@ class Results:
         """Arms of which a run did not learn, with how often, beside the arm that each is compared with."""
         found = {}
         for arm in self.arms:
+            if not counts_as_learned(self, arm):
+                continue
             other = self.primary(arm)
+            other = other if other is not None and counts_as_learned(self, other) else None
             others = self.finished(other) if other is not None else ()
             found[arm] = compare_rates(arm, self.finished(arm), self.vocabulary, other, others)
         return {arm: one for arm, one in found.items() if one.seeds}
@@ -269,6 +276,10 @@ class Results:
     def methods(self, arm: str) -> list[dict[str, Any]]:
         """An arm's methods, each by its name with all its settings."""
         return list(self.plan["arms"][arm]["methods"])
+
+    def learner(self, arm: str) -> Learner | None:
+        """What an arm learns with, where it is not fine-tuned."""
+        return learner_of(self.plan["arms"][arm])
 
     def step_factor(self, arm: str) -> float:
         """How many times as long a step takes with the arm's methods, counted in passes, as the plan has it."""

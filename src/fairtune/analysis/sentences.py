@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairtune.analysis.arm_pairs import COPY, SETTINGS, Comparison
+from fairtune.analysis.arm_pairs import COPY, SETTINGS, SIMPLE, Comparison
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.numbers import MINUS, confidence, low_to_high, p_equals
@@ -18,6 +18,7 @@ class Frame:
 
     Args:
         family: comparisons that are corrected together.
+        simple: comparisons with simple baselines, which are corrected among themselves.
         stated_margin: the margin as the study file has it.
     """
 
@@ -26,6 +27,11 @@ class Frame:
     family: int
     stated_margin: str | None
     margin: float | None
+    simple: int = 0
+
+    def size(self, found: Comparison) -> int:
+        """Comparisons that are corrected together with this one."""
+        return self.simple if found.role == SIMPLE else self.family
 
     @property
     def scale(self) -> Scale:
@@ -90,9 +96,10 @@ def evidence_text(frame: Frame, found: Comparison) -> str:
     if found.verdict.family == (found.found.low, found.found.high):
         return f"n = {found.found.n}; {confidence(frame.confidence)} interval {alone}"
     look = "counting every look" if found.looks else "as an early look"
-    among = f"among {frame.family} comparisons" if frame.family > 1 else look
+    size, what = frame.size(found), "simple baselines" if found.role == SIMPLE else "comparisons"
+    among = f"among {size} {what}" if size > 1 else look
     family = interval_text(frame, found, found.family)
-    corrected = "Holm " if frame.family > 1 else "corrected "
+    corrected = "Holm " if size > 1 else "corrected "
     return f"n = {found.found.n}; alone {alone}; {among} {family}, {corrected}{p_equals(found.verdict.p)}"
 
 

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fairtune.analysis.arm_pairs import counts_as_learned
 from fairtune.analysis.collapses import GUESS, Collapses, majority_share
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import StudyRegistration, day
+from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
-from fairtune.analysis.study_facts import StudyFacts
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
@@ -35,7 +36,7 @@ FEWEST_EVALUATIONS = 3
 """With fewer one cannot tell whether a curve has come to rest."""
 
 
-class CheckedResults(StudyFacts, Protocol):
+class CheckedResults(ComparedResults, Protocol):
     """What the checks take besides."""
 
     @property
@@ -48,6 +49,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
     planned = [caution_from_json(found) for found in results.plan.get("cautions") or ()]
     found = [
         *_not_learned(results),  # first: where this holds, nothing else matters
+        *find_unbeaten(results),
         *_registration(results.registration),
         *planned,
         *_collapses(results),
@@ -102,7 +104,7 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
     bases = dict.fromkeys([results.reference, *(p for arm in results.arms if (p := results.primary(arm)) is not None)])
     for arm in bases:
         finished = results.finished(arm)
-        if not finished:
+        if not finished or not counts_as_learned(results, arm):
             continue
         if not isinstance(finished[0].test, Predictions):
             if len(_seeds(results, arm)) == len(finished):
@@ -217,7 +219,8 @@ def _bands(results: CheckedResults) -> Iterator[Caution]:
     model = str(plan["arms"][arm]["train"].get("model") or plan["model"]["name"])
     band = find_band(model, str(plan["task"]["name"]), results.metric)
     summary = results.summary(arm)
-    if band is None or summary.high is None or results.methods(arm) or summary.high >= band.low:
+    other = results.methods(arm) or results.learner(arm) is not None  # what is published is plain fine-tuning
+    if band is None or summary.high is None or other or summary.high >= band.low:
         return
     if any(found.get("code") == "small-budget" for found in plan.get("cautions") or ()):
         return  # the plan has said it

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from fairtune.analysis.arm_pairs import BOTH, COPY, ENDED, PRIMARY, Comparison
+import numpy as np
+
+from fairtune.analysis.arm_pairs import BOTH, COPY, ENDED, PRIMARY, SIMPLE, Comparison
+from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
     Frame,
@@ -118,7 +121,12 @@ def frame_of(study: JudgedStudy) -> Frame:
     """What all sentences about a study share."""
     stated = study.registration.compare.get("margin")
     return Frame(
-        study.metric, study.confidence, family_size(study), None if stated is None else str(stated), study.margin
+        study.metric,
+        study.confidence,
+        family_size(study),
+        None if stated is None else str(stated),
+        study.margin,
+        simple_family_size(study),
     )
 
 
@@ -126,6 +134,11 @@ def family_size(study: JudgedStudy) -> int:
     """Comparisons that are corrected together, those of arms that were given up included."""
     tested = [c for c in study.comparisons if c.role == PRIMARY and c.about != BOTH]
     return len(tested) + len(study.registration.given_up)
+
+
+def simple_family_size(study: JudgedStudy) -> int:
+    """Comparisons with simple baselines, which are corrected among themselves."""
+    return sum(c.role == SIMPLE for c in study.comparisons) + len(study.registration.given_up_learners)
 
 
 def judge_study(study: JudgedStudy) -> StudyVerdict:
@@ -156,6 +169,7 @@ def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Compariso
     cautions = (
         copy,
         about_text(found),
+        *_learned(study, found.arm),
         *_lost(study, found.arm),
         _few(study, found),
         collapse_text(frame, found),
@@ -170,8 +184,23 @@ def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Compariso
         tuple(text for text in cautions if text),
         found.reference,
         found.role,
-        found.role != COPY and found.about != BOTH and not found.verdict.settled,
+        found.role not in (COPY, SIMPLE) and found.about != BOTH and not found.verdict.settled,
     )
+
+
+def _learned(study: JudgedStudy, arm: str) -> tuple[str, ...]:
+    """What a simple baseline is, and whether seeds are anything to it."""
+    learner = study.learner(arm)
+    if learner is None:
+        return ()
+    runs = study.finished(arm)
+    same = not learner.trained and len(runs) > 1 and all(np.array_equal(_scores(run), _scores(runs[0])) for run in runs)
+    often = " It draws no random numbers: its runs are the same for every seed." if same else ""
+    return (f"A simple baseline: {learner.short}.{often}",)
+
+
+def _scores(run: LedgerRun) -> Any:
+    return getattr(run.test, "scores", None)
 
 
 def _lost(study: JudgedStudy, arm: str) -> tuple[str, ...]:
@@ -212,6 +241,9 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     arms = "1 arm" if len(study.arms) == 1 else f"{len(study.arms)} arms"
     counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
     yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
+    if frame.simple:
+        many = "1 simple baseline is" if frame.simple == 1 else f"{frame.simple} comparisons with simple baselines are"
+        yield f"{many} judged apart, so that the others are no less sure for it."
     looks = max((c.looks for c in study.comparisons), key=len, default=())
     if looks:
         planned = "as planned" if found.planned_looks else "and seeds were added afterwards"

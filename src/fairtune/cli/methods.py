@@ -18,6 +18,7 @@ from fairtune.cli.command import (
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
 from fairtune.methods.registry import Registration, method_plugin, registered
+from fairtune.settings.learners import LEARNERS
 from fairtune.study.fields import method_docs
 
 Name = Annotated[
@@ -62,7 +63,8 @@ def _method_facts(method: Registration) -> dict[str, Any]:
 
 
 def _arm_facts(arm: NamedArm) -> dict[str, Any]:
-    return {"help": arm.help, "methods": list(arm.methods), "yaml": snippet(arm)}
+    learner = {} if arm.learner is None else {"learner": arm.learner}
+    return {"help": arm.help, "methods": list(arm.methods), **learner, "yaml": snippet(arm)}
 
 
 def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
@@ -77,7 +79,18 @@ def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
     _heading("Named arms", "in a study: `arms: [NAME, NAME]`, `NAME: {lr: 1e-4}`, or `preset: NAME` in an arm")
     table = _table()
     for arm in arms:
-        table.add_row(Text(arm.name), _with_facts(arm.help, f"methods: {_flow(list(arm.methods))}"))
+        if arm.learner is None:
+            table.add_row(Text(arm.name), _with_facts(arm.help, f"methods: {_flow(list(arm.methods))}"))
+    out.print(table)
+    out.print()
+    _heading(
+        "Simple baselines",
+        "named arms that are not fine-tuned, for tasks that classify: `arms: {baseline: {}, NAME: {}}`",
+    )
+    table = _table()
+    for arm in arms:
+        if arm.learner is not None:
+            table.add_row(Text(arm.name), Text(arm.help))
     out.print(table)
 
 
@@ -113,10 +126,14 @@ def _origin(method: Registration) -> str:
 
 def _show_arm(arm: NamedArm) -> None:
     out = console()
-    _heading(arm.name, "named arm")
+    learner = None if arm.learner is None else LEARNERS[arm.learner]
+    _heading(arm.name, "named arm" if learner is None else "simple baseline")
     out.print(Text(arm.help))
-    out.print(Text(f"methods: {_flow(list(arm.methods))}\n\nIn a study:\n{snippet(arm)}"), soft_wrap=True)
-    out.print(Text(f"\nUnder another name, with settings of its own:\n  my-arm: {{preset: {arm.name}, lr: 1e-4}}"))
+    fields = "any of `train`" if learner is None or learner.settings is None else one_of(learner.settings)
+    made_of = f"methods: {_flow(list(arm.methods))}" if learner is None else f"settings that it takes: {fields}"
+    out.print(Text(f"{made_of}\n\nIn a study:\n{snippet(arm)}"), soft_wrap=True)
+    own = "lr: 1e-4" if learner is None or learner.uses("lr") else "examples: 1000"
+    out.print(Text(f"\nUnder another name, with settings of its own:\n  my-arm: {{preset: {arm.name}, {own}}}"))
 
 
 def snippet(arm: NamedArm) -> str:

@@ -59,11 +59,14 @@ def read_task(option: str, called: str = "--task") -> str | FileTask:
 
 def _entries(option: str) -> Sequence[Any]:
     if option in (arms := named_arms()):
+        if arms[option].learner is not None:
+            message = f"'{option}' is a simple baseline, which is not fine-tuned and has no methods; choose a method"
+            raise StudyError([Problem(f"--method {option}", "", message)])
         return arms[option].uses
     where = f"--method {option}"
     value = _yaml(where, option)
     if isinstance(value, str) and value not in registered():
-        known = [*registered(), *arms]
+        known = [*registered(), *(name for name, arm in arms.items() if arm.learner is None)]
         raise StudyError(
             [
                 Problem(

@@ -72,6 +72,10 @@ def plan(
         console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
             console().print(f"  {arm}: {seconds:.0f} s per run, {costs.seconds_per_step[arm]:.3f} s per step")
+        if simple := [arm for arm in found.study.arms if arm not in costs.seconds_per_run]:
+            console().print(
+                f"  {', '.join(simple)}: not measured; seconds each, besides one pass of an encoder over all examples"
+            )
         workers = "1 worker" if costs.workers == 1 else f"{costs.workers} workers side by side"
         console().print(f"  all {len(found.runs)} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
     else:
@@ -80,6 +84,7 @@ def plan(
 
 def _power(plan: Plan, runs: Path) -> str | None:
     """What the plan can show, from runs of the same study where there are some."""
+    from fairtune.analysis.arm_pairs import SIMPLE
     from fairtune.analysis.plan_power import describe_plan
 
     known = []
@@ -87,7 +92,10 @@ def _power(plan: Plan, runs: Path) -> str | None:
         from fairtune.analysis.results import load_results
 
         with contextlib.suppress(FairtuneError):  # nothing on record that can be read
-            known = [c.found for c in load_results(runs, plan.study.study).comparisons]
+            compared = load_results(runs, plan.study.study).comparisons
+            known = [
+                c.found for c in compared if c.role != SIMPLE
+            ]  # what draws no random numbers says nothing of their luck
     return describe_plan(plan.as_json(), known)
 
 
@@ -115,7 +123,9 @@ def _show(plan: Plan) -> None:
         table.add_column(title, justify="right" if title in ("run", "block", "seed", "steps", "lr") else "left")
     for run in plan.runs:
         methods = "; ".join(map(_method_text, plan.study.methods(run.arm))) or "-"
-        lr = f"{plan.study.settings(run.arm).lr:g}"
+        learner = plan.study.learner(run.arm)
+        lr = "-" if learner is not None and not learner.uses("lr") else f"{plan.study.settings(run.arm).lr:g}"
+        methods = methods if learner is None else f"simple baseline: {learner.short}"
         table.add_row(str(run.position + 1), str(run.block + 1), run.arm, str(run.seed), str(run.steps), lr, methods)
     out.print(table)
     out.print(Text.assemble("\n", ("Audit", "bold"), ": differences between arms that are not methods"))

@@ -31,6 +31,8 @@ WARM_UP, STEPS = 2, 6
 class Costs:
     """Seconds, measured now on this machine, by one run alone; side by side, runs also wait for memory.
 
+    Simple baselines have no steps to measure and take seconds; they are in none of the figures.
+
     Args:
         total_seconds: of all runs, each begun by the first worker that is free.
         steps: optimizer steps measured for each arm.
@@ -53,7 +55,7 @@ def estimate_costs(plan: Plan) -> Costs:
     with temporary_folder() as scratch:
         slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in plan.runs])
         with _threads(slots[0].threads):
-            for arm in plan.study.arms:
+            for arm in plan.trained:
                 planned = next(run for run in plan.runs if run.arm == arm)
                 started = time.perf_counter()
                 run = _ready(plan, planned, slots[0].device, Path(scratch))
@@ -62,7 +64,7 @@ def estimate_costs(plan: Plan) -> Costs:
                 per_run[arm] = setup + planned.steps * per_step[arm] + _evaluation_seconds(run, plan, planned)
                 run.log.close()
                 run.accelerator.free_memory()
-    total = _total_seconds([per_run[run.arm] for run in plan.runs], len(slots))
+    total = _total_seconds([per_run[run.arm] for run in plan.runs if run.arm in per_run], len(slots))
     return Costs(per_step, per_run, total, len({slot.device for slot in slots}), len(slots))
 
 

@@ -14,7 +14,7 @@ from fairtune.core.files import write_json, write_sealed
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.job import Job
 from fairtune.execution.task_data import planned_task, sample_of, used_splits
-from fairtune.learners.base import Examples, FittedLearner, Scores
+from fairtune.learners.base import FittedLearner, LabelledInputs, Scores
 from fairtune.learners.registry import fit_learner
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog
@@ -103,10 +103,10 @@ def perform_learner(
 
 def _examples(
     job: Job, task: Task, splits: dict[str, Split], train: Train, device: str, check_stop: CheckStop, report: Report
-) -> dict[str, Examples]:
+) -> dict[str, LabelledInputs]:
     """What the learner reads of each split: its texts, or what its encoder makes of them."""
     if not LEARNERS[job.plan["settings"]["learner"]["name"]].encoder:
-        return {name: Examples(split.texts, split.labels) for name, split in splits.items()}
+        return {name: LabelledInputs(split.texts, split.labels) for name, split in splits.items()}
     from fairtune.learners.encoder_features import encoder_features
     from fairtune.models.tokenizers import load_tokenizer
     from fairtune.tasks.tokens.encoded_splits import encode_task
@@ -123,7 +123,7 @@ def _examples(
             report({"phase": "features", "done": start + done, "of": total})
 
         features = encoder_features(source, tokenizer, tokens[name], device, check_stop, show)
-        found[name], before = Examples(features, tokens[name].labels), before + len(tokens[name])
+        found[name], before = LabelledInputs(features, tokens[name].labels), before + len(tokens[name])
     return found
 
 

@@ -72,12 +72,12 @@ def _task(study: Study, report: Report) -> str:
         part.counts = dict(plan.task.rows)
         task = load_task(**study.data())
         card_of(**study.data())
-    models = {model.identity: model for model in plan.models.values()}
+    models = {model.identity: model for arm, model in plan.models.items() if plan.study.uses_model(arm)}
     for identity, model in models.items():
         with _part(f"model {model.name}", report) as part:
             folder = Path(plan.tokenizer.folder) if plan.tokenizer else model.fetch()
             tokenizer, part.made = load_tokenizer(folder), model.folder is None and model.preset is None
-        arms = [arm for arm, own in plan.models.items() if own.identity == identity]
+        arms = [arm for arm, own in plan.models.items() if own.identity == identity and plan.study.uses_model(arm)]
         for train in _different(plan.study, arms, "max_length", "examples", "eval_examples"):
             with _part(f"tokens, at most {train.longest} per example", report) as part:
                 found = encode_task(task, tokenizer, train.longest, train.sizes, seed=plan.study.seeds[0])

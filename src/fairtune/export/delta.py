@@ -47,6 +47,7 @@ from fairtune.ledger.studies import find_folder
 from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import ModelSource, file_sha256
 from fairtune.models.transformers_files import load_network
+from fairtune.settings.learners import is_simple
 from fairtune.study.plan import PROTOCOL
 
 WHOLE = "Export it without --delta."
@@ -161,6 +162,10 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
     found, place = find_run(run, Path(runs)), Path(out)
     require_new(place)
     settings = found.plan["settings"]
+    if is_simple({"learner": (settings.get("learner") or {}).get("name")}):
+        raise LedgerError(
+            f"run {found.name} is a simple baseline: it changed no checkpoint, so there is no delta to take. {WHOLE}"
+        )
     if settings.get("protocol") != PROTOCOL:
         raise LedgerError(
             f"run {found.name} was made under protocol {settings.get('protocol')}; this fairtune ({__version__}) has protocol "

@@ -27,8 +27,8 @@ Inputs = Sequence[Texts] | Features
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Examples of a split, with their classes."""
+class LabelledInputs:
+    """LabelledInputs of a split, with their classes."""
 
     inputs: Any
     labels: Labels
@@ -50,7 +50,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSetting:
     """What was chosen on validation, and of what.
 
     Args:
@@ -65,7 +65,7 @@ class Choice:
         return {"chosen": dict(self.setting), "tried": [trial.as_json() for trial in self.tried]}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Choice:
+    def from_json(cls, found: Mapping[str, Any]) -> ChosenSetting:
         return cls(dict(found["chosen"]))
 
 
@@ -80,7 +80,7 @@ class FittedLearner(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, classes: int, choice: Choice, notes: tuple[str, ...] = ()) -> None:
+    def __init__(self, classes: int, choice: ChosenSetting, notes: tuple[str, ...] = ()) -> None:
         self.classes, self.choice, self.notes = classes, choice, notes
 
     @property
@@ -102,7 +102,7 @@ class FittedLearner(ABC):
 
     @classmethod
     @abstractmethod
-    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:
+    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:
         """It again, from what it gave."""
 
     @property

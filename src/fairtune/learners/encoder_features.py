@@ -73,7 +73,7 @@ def compute_features(
     report: Callable[[int], None] = lambda _: None,
 ) -> Features:
     """The mean of the encoder's last states over the tokens of each example."""
-    place = torch.device(device)
+    place = torch.device(device.partition(":")[0])  # a worker sees one device of its kind
     encoder, done = encoder.to(place), 0
     found: Features | None = None
     with torch.inference_mode(), explain_failure("the encoder: no text goes through it"):

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from fairtune.learners.base import (
     Arrays,
     CheckStop,
-    Choice,
-    Examples,
+    ChosenSetting,
     FittedLearner,
     Inputs,
+    LabelledInputs,
     Scores,
     choose,
     score_trial,
@@ -43,7 +43,7 @@ class NearestNeighbours(FittedLearner):
     def __init__(
         self,
         classes: int,
-        choice: Choice,
+        choice: ChosenSetting,
         mean: npt.NDArray[np.float32],
         known: npt.NDArray[np.float32],
         labels: Labels,
@@ -74,7 +74,7 @@ class NearestNeighbours(FittedLearner):
         return {"mean": self.mean, "known": self.known, "labels": self.labels}
 
     @classmethod
-    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
+    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
         return cls(classes, choice, arrays["mean"], arrays["known"], arrays["labels"])
 
 
@@ -102,12 +102,12 @@ def voted(labels: Labels, cosines: npt.NDArray[np.float32], classes: int, vote: 
 
 
 def fit_knn_probe(
-    train: Examples, validation: Examples, classes: int, metric: str, check_stop: CheckStop
+    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
 ) -> NearestNeighbours:
     """Remember the training examples; how many are asked, and how they vote, is chosen on validation."""
     features = np.asarray(train.inputs, dtype=np.float32)
     mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
-    found = NearestNeighbours(classes, Choice({}), mean, directions(features, mean), train.labels)
+    found = NearestNeighbours(classes, ChosenSetting({}), mean, directions(features, mean), train.labels)
     counts = [k for k in NEIGHBOURS if k <= len(train)]
     near, cosines = found.nearest(np.asarray(validation.inputs, dtype=np.float32), counts[-1])
     check_stop()
@@ -123,4 +123,4 @@ def fit_knn_probe(
         if k > 1 or vote == EQUAL
     ]
     best = choose(trials, metric)
-    return NearestNeighbours(classes, Choice(best.setting, tuple(trials)), mean, found.known, train.labels)
+    return NearestNeighbours(classes, ChosenSetting(best.setting, tuple(trials)), mean, found.known, train.labels)

@@ -7,7 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairtune.learners.base import Arrays, CheckStop, Choice, Examples, FittedLearner, Inputs, Scores, choose
+from fairtune.learners.base import (
+    Arrays,
+    CheckStop,
+    ChosenSetting,
+    FittedLearner,
+    Inputs,
+    LabelledInputs,
+    Scores,
+    choose,
+)
 from fairtune.learners.logistic import LinearHead, try_strengths
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -18,7 +27,7 @@ class LinearProbe(FittedLearner):
 
     name = "linear-probe"
 
-    def __init__(self, classes: int, choice: Choice, head: LinearHead, notes: tuple[str, ...] = ()) -> None:
+    def __init__(self, classes: int, choice: ChosenSetting, head: LinearHead, notes: tuple[str, ...] = ()) -> None:
         super().__init__(classes, choice, notes)
         self.head = head
 
@@ -33,12 +42,12 @@ class LinearProbe(FittedLearner):
         return {"weight": self.head.weight, "bias": self.head.bias}
 
     @classmethod
-    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
+    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
         return cls(classes, choice, LinearHead(arrays["weight"], arrays["bias"]))
 
 
 def fit_linear_probe(
-    train: Examples, validation: Examples, classes: int, metric: str, check_stop: CheckStop
+    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
 ) -> LinearProbe:
     """Fit a head for each strength on the training examples; the best on validation is kept as it is."""
     features = np.asarray(train.inputs, dtype=np.float64)
@@ -49,7 +58,9 @@ def fit_linear_probe(
     best = choose([trial for trial, _ in found], metric)
     head = next(head for trial, head in found if trial is best)
     plain = LinearHead(head.weight / spread, head.bias - (head.weight / spread) @ mean)
-    return LinearProbe(classes, Choice(best.setting, tuple(trial for trial, _ in found)), plain, unfinished(head))
+    return LinearProbe(
+        classes, ChosenSetting(best.setting, tuple(trial for trial, _ in found)), plain, unfinished(head)
+    )
 
 
 def unfinished(head: LinearHead) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import Arrays, CheckStop, Choice, Examples, FittedLearner, Inputs, Scores
+from fairtune.learners.base import Arrays, CheckStop, ChosenSetting, FittedLearner, Inputs, LabelledInputs, Scores
 
 
 class MajorityClass(FittedLearner):
@@ -20,7 +20,7 @@ class MajorityClass(FittedLearner):
 
     name = "majority"
 
-    def __init__(self, classes: int, choice: Choice, shares: npt.NDArray[np.float32]) -> None:
+    def __init__(self, classes: int, choice: ChosenSetting, shares: npt.NDArray[np.float32]) -> None:
         super().__init__(classes, choice)
         self.shares = shares
 
@@ -35,17 +35,17 @@ class MajorityClass(FittedLearner):
         return {"shares": self.shares}
 
     @classmethod
-    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
+    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
         return cls(classes, choice, arrays["shares"])
 
 
 def fit_majority(
-    train: Examples,
-    validation: Examples,  # noqa: ARG001 - as for every learner, though there is nothing to choose
+    train: LabelledInputs,
+    validation: LabelledInputs,  # noqa: ARG001 - as for every learner, though there is nothing to choose
     classes: int,
     metric: str,  # noqa: ARG001
     check_stop: CheckStop,  # noqa: ARG001
 ) -> MajorityClass:
     """Count the classes."""
     counts = np.bincount(train.labels, minlength=classes) + 1.0
-    return MajorityClass(classes, Choice({}), np.log(counts / counts.sum()).astype(np.float32))
+    return MajorityClass(classes, ChosenSetting({}), np.log(counts / counts.sum()).astype(np.float32))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.core.errors import ModelError
-from fairtune.learners.base import CheckStop, Choice, Examples, FittedLearner, read_kept
+from fairtune.learners.base import CheckStop, ChosenSetting, FittedLearner, LabelledInputs, read_kept
 from fairtune.learners.knn_probe import NearestNeighbours, fit_knn_probe
 from fairtune.learners.linear_probe import LinearProbe, fit_linear_probe
 from fairtune.learners.majority import MajorityClass, fit_majority
@@ -17,7 +17,7 @@ class Fit(Protocol):
     """How a learner is fitted."""
 
     def __call__(
-        self, train: Examples, validation: Examples, classes: int, metric: str, check_stop: CheckStop, /
+        self, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop, /
     ) -> FittedLearner: ...
 
 
@@ -34,8 +34,8 @@ KINDS: dict[str, type[FittedLearner]] = {
 
 def fit_learner(
     name: str,
-    train: Examples,
-    validation: Examples,
+    train: LabelledInputs,
+    validation: LabelledInputs,
     classes: int,
     metric: str,
     check_stop: CheckStop = lambda: None,
@@ -61,6 +61,6 @@ def load_learner(folder: Path) -> tuple[FittedLearner, dict[str, Any]]:
     try:
         if kind is None:
             raise ValueError(f"unknown learner {facts.get('learner')!r}")
-        return kind.restore(int(facts["classes"]), Choice.from_json(facts), facts["facts"], arrays), facts
+        return kind.restore(int(facts["classes"]), ChosenSetting.from_json(facts), facts["facts"], arrays), facts
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{folder}: the learner in it cannot be read ({type(error).__name__}: {error}).") from None

@@ -8,7 +8,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import Arrays, CheckStop, Choice, Examples, FittedLearner, Inputs, Scores, Trial, choose
+from fairtune.learners.base import (
+    Arrays,
+    CheckStop,
+    ChosenSetting,
+    FittedLearner,
+    Inputs,
+    LabelledInputs,
+    Scores,
+    Trial,
+    choose,
+)
 from fairtune.learners.linear_probe import unfinished
 from fairtune.learners.logistic import LinearHead, fit_head, try_strengths
 from fairtune.learners.ngrams import Ngrams, TextFeatures
@@ -28,7 +38,7 @@ class Tfidf(FittedLearner):
     name = "tfidf"
 
     def __init__(
-        self, classes: int, choice: Choice, words: TextFeatures, head: LinearHead, notes: tuple[str, ...] = ()
+        self, classes: int, choice: ChosenSetting, words: TextFeatures, head: LinearHead, notes: tuple[str, ...] = ()
     ) -> None:
         super().__init__(classes, choice, notes)
         self.words, self.head = words, head
@@ -49,12 +59,14 @@ class Tfidf(FittedLearner):
         return self.words.as_json()
 
     @classmethod
-    def restore(cls, classes: int, choice: Choice, facts: Mapping[str, Any], arrays: Arrays) -> Self:
+    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:
         words = TextFeatures.restore(facts, [arrays[f"rarity{place}"] for place in range(len(facts["terms"]))])
         return cls(classes, choice, words, LinearHead(arrays["weight"], arrays["bias"]))
 
 
-def fit_tfidf(train: Examples, validation: Examples, classes: int, metric: str, check_stop: CheckStop) -> Tfidf:
+def fit_tfidf(
+    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
+) -> Tfidf:
     """Try n-grams and strengths; the best on validation is fitted on the training examples, never on validation."""
     texts: Sequence[Texts] = list(train.inputs)
     few: npt.NDArray[np.int64] = np.arange(len(texts))
@@ -78,7 +90,9 @@ def fit_tfidf(train: Examples, validation: Examples, classes: int, metric: str, 
     if len(few) < len(texts):
         words = TextFeatures.learn(ngrams, texts)
         head = fit_head(words.matrix(texts), train.labels, classes, float(best.setting["C"]), check_stop)
-    return Tfidf(classes, Choice(best.setting, tuple(trial for trial, *_ in tried)), words, head, unfinished(head))
+    return Tfidf(
+        classes, ChosenSetting(best.setting, tuple(trial for trial, *_ in tried)), words, head, unfinished(head)
+    )
 
 
 def _candidates(texts: Sequence[Texts]) -> list[Ngrams]:

@@ -11,7 +11,7 @@ FIELDS = ("total_seconds", "per_epoch_avg", "per_step_avg", "validation_total")
 def run_times(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """The times of a finished run, from its result: training, scoring and saving, all of it in seconds; None if it has none."""
     seconds, steps = result.get("seconds") or {}, max(1, int(result.get("steps") or 0))
-    if "total" not in seconds:
+    if "total" not in seconds or result.get("steps") == 0:  # what is fitted at once has no steps to average over
         return None
     training = float(seconds.get("step", 0.0)) + float(seconds.get("data", 0.0)) + float(seconds.get("method", 0.0))
     epochs = list(seconds.get("epochs") or ())

@@ -68,6 +68,7 @@ class Header:
         stated_margin: the margin as the study file has it.
         statuses: number of planned runs by status.
         family: primary comparisons, which are corrected together.
+        simple_family: comparisons with simple baselines, which are corrected among themselves.
         fixed_before: whether all that verdicts go by was fixed before the first result, and not touched since.
     """
 
@@ -94,6 +95,7 @@ class Header:
     fixed_before: bool
     text: TextFacts | None
     from_scratch: bool
+    simple_family: int = 0
     samples: tuple[SharedSample, ...] = ()
 
 
@@ -117,8 +119,8 @@ class Versus:
         margin: a loss that would not matter in this comparison, in the metric's unit.
         p: corrected by Holm over the family, and for looks.
         alone_p: of this comparison alone.
-        role: primary, secondary, descriptive or A/A.
-        about: in what the two differ: methods, settings or both.
+        role: primary, secondary, descriptive, A/A or simple baseline.
+        about: in what the two differ: methods, settings or both; or learning, where one of them is not fine-tuned.
         seed_share: of the variance; the rest is that of the test examples.
         improvement: the share of pairs of runs in which this arm is better.
         needed: seeds in all that could settle it, lowest and highest.
@@ -178,6 +180,8 @@ class ArmRow:
         seconds: by purpose, over runs.
         flops_per_token: matrix products of a forward and a backward pass.
         saved_bytes: gradients and optimizer state that frozen parameters do not need.
+        learner: what it learns with, where it is not fine-tuned.
+        simple: it is fitted at once: it has no steps, and no step times.
     """
 
     arm: str
@@ -202,6 +206,8 @@ class ArmRow:
     saved_bytes: int | None
     peak_memory: RunSpread | None
     memory_kind: str | None
+    learner: str | None = None
+    simple: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from typing import Any
 
-from fairtune.analysis.arm_pairs import Comparison
+from fairtune.analysis.arm_pairs import SIMPLE, Comparison
 from fairtune.analysis.comparisons import left_out_method
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import Results
 from fairtune.analysis.sentences import comparison_text
 from fairtune.analysis.step_bounds import expected_ratio, lowest_ratio, same_work
-from fairtune.analysis.study_verdict import family_size, frame_of
+from fairtune.analysis.study_verdict import family_size, frame_of, simple_family_size
 from fairtune.analysis.timings import StepRatio
 from fairtune.core.numbers import setting
 from fairtune.report.content import (
@@ -30,7 +30,7 @@ from fairtune.report.machine import describe_machine
 from fairtune.settings.few_labels import SharedSample, examples_used, shared_samples
 from fairtune.settings.metrics import metrics_of_kind, title_of
 
-PURPOSES = ("data", "step", "method", "epoch", "validation", "test", "checkpoint", "total")
+PURPOSES = ("data", "step", "method", "epoch", "fit", "score", "validation", "test", "checkpoint", "total")
 
 
 UNTIMED = "its time was not measured"
@@ -94,6 +94,7 @@ def make_header(results: Results) -> Header:
         protocol=int(plan["protocol"]),
         statuses=dict(Counter(run.status for run in results.runs)),
         family=family_size(results),
+        simple_family=simple_family_size(results),
         fixed_before=results.registration.fixed_before,
         text=_text_facts(plan) if results.kind == "language_model" else None,
         from_scratch=plan["model"].get("preset") is not None,
@@ -138,7 +139,10 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     text = results.kind == "language_model"
     of_kind = metrics_of_kind(results.kind)
     known = [name for name in of_kind if all(name in run.metrics for run in finished)]
-    parameters = finished[0].result["parameters"] if finished else None
+    parameters = finished[0].result.get("parameters") if finished else None
+    memory = [found for run in finished if (found := run.result.get("memory")) is not None]
+    steps = [found for run in finished if (found := run.result.get("step_seconds")) is not None]
+    learner = results.learner(arm)
     return ArmRow(
         arm=arm,
         methods=tuple(_method(use) for use in results.plan["arms"][arm]["methods"]),
@@ -152,7 +156,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         versus=_versus(results, comparison) if comparison else None,
         raw=_versus(results, raw) if raw else None,
         timed=results.timing.arms.get(arm) if results.timing else None,
-        step_seconds=spread_of(run.result["step_seconds"]["median"] for run in finished),
+        step_seconds=spread_of(found["median"] for found in steps),
         seconds=_seconds(finished),
         trainable_share=results.trainable_share(arm),
         parameters=int(parameters["total"]) if parameters else None,
@@ -160,8 +164,10 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         frozen=int(parameters["frozen"]) if parameters else None,
         flops_per_token=card.flops_per_token if card else None,
         saved_bytes=card.saved_bytes if card else None,
-        peak_memory=spread_of(run.result["memory"]["peak_bytes"] for run in finished),
-        memory_kind=str(finished[0].result["memory"]["kind"]) if finished else None,
+        peak_memory=spread_of(found["peak_bytes"] for found in memory),
+        memory_kind=str(memory[0]["kind"]) if memory else None,
+        learner=learner.name if learner else None,
+        simple=learner is not None and not learner.trained,
     )
 
 
@@ -172,8 +178,9 @@ def _versus(results: Results, found: Comparison) -> Versus:
     mean, base = found.means
     low, high = found.alone
     family_low, family_high = found.family
-    expected = expected_ratio(results.step_factor(found.arm), results.step_factor(found.reference), ours, theirs)
-    bound = None
+    expected = bound = None
+    if found.role != SIMPLE:  # else they have no steps to compare
+        expected = expected_ratio(results.step_factor(found.arm), results.step_factor(found.reference), ours, theirs)
     if expected is None or expected == 1:  # the optimizer's share makes more passes cheaper than their number
         bound = lowest_ratio(_flops(results, found.arm), _flops(results, found.reference), ours, theirs)
     return Versus(

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.analysis.arm_pairs import COPY, METHODS
+from fairtune.analysis.arm_pairs import COPY, LEARNING, METHODS
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
@@ -72,7 +72,11 @@ def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
             max_width=20 if head == "against" else None,
         )
     cells = _cells if header.text is None else _text_cells
+    apart = False
     for row in rows:
+        if row.learner is not None and row.versus is not None and not apart:
+            apart = True
+            table.add_section()  # simple baselines come last
         word = row.versus.word if row.versus else "reference"
         marked = f"{word} *" if row.versus and _is_noted(row.versus) else word
         texts = [row.arm, *cells(header, row, marked)]
@@ -81,7 +85,7 @@ def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
 
 
 def _is_noted(versus: Versus) -> bool:
-    return bool(versus.note) or versus.about != METHODS
+    return bool(versus.note) or versus.about not in (METHODS, LEARNING)
 
 
 def _heads(header: Header) -> list[str]:

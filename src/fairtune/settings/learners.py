@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 LearnerName = Literal["majority", "tfidf", "linear-probe", "knn-probe", "setfit"]
+MAJORITY = "majority"
 SAMPLES = ("examples", "eval_examples")
 """Settings that decide which examples are used; they matter to every learner."""
 
@@ -48,7 +49,7 @@ LEARNERS: dict[str, Learner] = {
     learner.name: learner
     for learner in (
         Learner(
-            "majority",
+            MAJORITY,
             "Always the most frequent class of the training examples: what any score has to be read against.",
             "always saying the most frequent class",
         ),

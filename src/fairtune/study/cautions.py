@@ -162,9 +162,9 @@ def _budget(inputs: PlanInputs) -> Iterator[Caution]:
     """A published figure that this budget cannot reach: a baseline below it is then no sign of a mistake."""
     study, task, model = inputs.study, inputs.task, inputs.model
     band = find_band(model.hub_id or model.name, task.name, task.metric)
-    if band is None or study.train_on is not None:
-        return
     reference = study.compare.to
+    if band is None or study.train_on is not None or study.learner(reference) is not None:
+        return
     train, rows = study.settings(reference), inputs.examples[reference]
     used = inputs.used(reference)
     passes = train.total_steps(used) / train.steps_per_epoch(used)

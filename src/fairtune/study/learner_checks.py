@@ -50,12 +50,20 @@ def learner_problems(study: Study, origins: Origins) -> list[Problem]:
                 for path, reason in _reasons(study, arm, learner).items()
             ]
     reference = study.learner(study.compare.to) if study.compare.to in study.arms else None
-    if study.aa and reference is not None and not reference.trained:
-        message = (
-            f"{study.compare.to}, which the others are compared to, draws no random numbers, so a second copy would show nothing; "
-            "remove `aa`, or compare to an arm that is trained"
-        )
-        found.append(Problem(origins.of(("aa",)), "aa", message))
+    if reference is not None and not reference.trained:
+        reasons = {
+            "aa": "draws no random numbers, so a second copy would show nothing",
+            "time": "has no steps to be timed",
+        }
+        found += [
+            Problem(
+                origins.of((name,)),
+                name,
+                f"{study.compare.to}, which the others are compared to, {why}; remove `{name}`, or compare to a trained arm",
+            )
+            for name, why in reasons.items()
+            if getattr(study, name)
+        ]
     return found
 
 

@@ -17,6 +17,7 @@ from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
+from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -112,6 +113,11 @@ class Plan:
             return ()
         examples = {arm: self.study.settings(arm).examples for arm in self.study.arms}
         return shared_samples(examples, self.task.rows["train"], len(self.task.labels))
+
+    @property
+    def trained(self) -> list[str]:
+        """The arms whose runs take optimizer steps: all but those that are fitted at once."""
+        return [arm for arm in self.study.arms if not is_simple({"learner": self.arms[arm].learner})]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""

@@ -13,6 +13,7 @@ from fairtune.execution.job import Job
 from fairtune.models.folder_safety import CONFIG, read_settings, weight_files
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
+from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import Train
 
 LIBRARIES = 600 << 20
@@ -50,6 +51,8 @@ def estimate_memory(job: Job) -> int:
         AttributeError,
     ):  # the worker says what is wrong with it
         return LIBRARIES
+    if is_simple({"learner": (job.plan["settings"].get("learner") or {}).get("name")}):
+        return LIBRARIES + FLOAT * weights  # of its encoder, which is only read
     train = Train.model_validate(job.plan["settings"]["train"])
     classifies = job.plan["settings"]["task"].get("kind") is None
     return LIBRARIES + FLOAT * (COPIES * weights + _kept(sizes, train.batch_size, train.longest, classifies))

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairtune.report.section import ReportSection
 from fairtune.report.sections import (
+    baselines,
     comparisons,
     costs,
     curves,
@@ -27,6 +28,7 @@ SECTIONS: list[ReportSection[Any]] = [
     findings.SECTION,
     results.SECTION,
     comparisons.SECTION,
+    baselines.SECTION,
     data.SECTION,
     curves.SECTION,
     mistakes.SECTION,

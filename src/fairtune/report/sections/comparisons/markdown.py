@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtune.analysis.arm_pairs import METHODS
+from fairtune.analysis.arm_pairs import LEARNING, METHODS
 from fairtune.core.markdown import (
     heading,
     items,
@@ -46,7 +46,8 @@ def _raw_cells(header: Header, versus: Versus) -> list[str]:
 
 def difference_heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
-    family = [f"among {header.family} comparisons"] if header.family > 1 else []
+    simple = f" (simple baselines: {header.simple_family})" if header.simple_family else ""
+    family = [f"among {header.family} comparisons{simple}"] if header.family > 1 else []
     return [
         "against",
         f"difference ({plain(scale.difference)})",
@@ -63,7 +64,7 @@ def difference_cells(header: Header, versus: Versus | None) -> list[str]:
         return [DASH, DASH, DASH, *([DASH] if families else []), DASH, "reference"]
     scale = scale_of(header.metric)
     verdict = f"**{versus.word}**" + (f" ({plain(versus.note)})" if versus.note else "")
-    if versus.about != METHODS:
+    if versus.about != METHODS and (versus.confounds or versus.about != LEARNING):
         verdict += f"; compares {plain(versus.about)}: {plain(', '.join(c.setting for c in versus.confounds))}"
     p = p_value(versus.p).replace("<", "&lt;")
     against = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fairtune.analysis.arm_pairs import SIMPLE
 from fairtune.analysis.step_bounds import WORK
 from fairtune.analysis.timing_file import comparison_json
 from fairtune.analysis.timing_words import aa_sentence, effort_sentence, implausible_sentences, share_of_bound
@@ -54,7 +55,7 @@ class TimeAndSize:
 
 def gather(evidence: Evidence) -> TimeAndSize:
     timing = evidence.results.timing
-    compared = [row.versus for row in evidence.rows if row.versus is not None]
+    compared = [row.versus for row in evidence.rows if row.versus is not None and row.versus.role != SIMPLE]
     return TimeAndSize(
         timing,
         (*timing_notes(timing), *_lost(evidence), *bound_notes(compared)),
@@ -63,8 +64,9 @@ def gather(evidence: Evidence) -> TimeAndSize:
 
 
 def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
+    rows = [row for row in report.rows if not row.simple]  # what is fitted at once has no steps
     yield from heading("Time and size")
-    yield from table(TIME_HEADS, [_time_cells(row) for row in report.rows])
+    yield from table(TIME_HEADS, [_time_cells(row) for row in rows])
     yield ""
     yield from items(map(plain, found.notes))
     yield ""
@@ -73,11 +75,11 @@ def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
         parts = {arm: time.parts for arm, time in found.timing.arms.items() if time.parts}
         yield from table(heads, [[plain(arm), *part_cells(own)] for arm, own in parts.items()])
         yield ""
-    yield from table(SIZE_HEADS, [_size_cells(row) for row in report.rows])
+    yield from table(SIZE_HEADS, [_size_cells(row) for row in rows])
     yield ""
     yield "What runs took, each at its own time, so not for comparison: seconds per step, the median run (lowest to highest)."
     yield ""
-    yield from table(("arm", "n", "seconds per step"), [_own_cells(row) for row in report.rows])
+    yield from table(("arm", "n", "seconds per step"), [_own_cells(row) for row in rows])
     yield ""
     yield from items(map(plain, found.own_notes))
 

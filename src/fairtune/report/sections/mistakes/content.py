@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairtune.analysis.arm_pairs import counts_as_learned
 from fairtune.analysis.mistakes import Answers, Classes, Floats, Mask, confusion, read_answers, together
 from fairtune.analysis.results import Results
 from fairtune.report.sections.mistakes.examples import Groups, KeptTexts, by_kind, by_length, read_texts
@@ -104,7 +105,7 @@ def read_mistakes(results: Results) -> MistakesSection | None:
     first = answers.get(results.reference) or next(iter(answers.values()))
     answers = {arm: found for arm, found in answers.items() if found.ids == first.ids}
     labels, texts = tuple(map(str, results.plan["task"]["labels"])), read_texts(results.folder)
-    everyone = together(list(answers.values()))
+    everyone = together([found for arm, found in answers.items() if counts_as_learned(results, arm)] or [first])
     hard = _plainest(everyone, everyone.share_right < 0.5, 1 - everyone.share_right, labels, texts)
     confidence, kinds = results.confidence, None
     for split in ("test", "validation"):

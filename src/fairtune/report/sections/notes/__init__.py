@@ -33,6 +33,7 @@ def reading_notes(header: Header) -> tuple[str, ...]:
         "Each arm has one primary comparison, fixed in the plan: with its control (the same settings without the effect of its "
         f"methods) where the study has one, else with {header.reference}. Ranking, figures and first sentences use it. Where both "
         "methods and settings differ, no verdict is given.",
+        *_simple_notes(header),
         "A difference pairs the runs of the same seed. Its interval alone counts two kinds of luck, other seeds and other "
         f"test {unit}, by a bootstrap over both, with Student's t for the few seeds.",
         "p is for no difference at all, corrected by Holm over the primary comparisons, those of arms that were given up included, "
@@ -42,6 +43,14 @@ def reading_notes(header: Header) -> tuple[str, ...]:
         "would not survive counting failed runs as the worst of their arm, or as no learning at all, is “not shown”.",
         _margin_note(header),
     )
+
+
+def _simple_notes(header: Header) -> Iterator[str]:
+    if header.simple_family:
+        yield (
+            f"Simple baselines (arms that are not fine-tuned) are compared with {header.reference}. They are a family of their "
+            "own, with a correction among themselves, and are not ranked among the methods."
+        )
 
 
 def _examples_notes(header: Header) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from fairtune.analysis.arm_pairs import BOTH, COPY, SETTINGS
+from fairtune.analysis.arm_pairs import BOTH, COPY, SETTINGS, SIMPLE
 from fairtune.analysis.results import Results
 from fairtune.core.numbers import confidence
 from fairtune.core.printable import with_printable_texts
@@ -77,6 +77,7 @@ def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
         dots = [by * score for score in row.scores.values() if math.isfinite(score)]
         axes.plot(dots, [place + 0.24] * len(dots), "o", color=colour, markersize=4, alpha=0.65, linewidth=0, zorder=2)
     _label_arms(axes, [(row.arm, row.summaries[header.metric].n) for row in rows])
+    _set_apart(axes, [row.learner is not None and row.versus is not None for row in rows])
     if scale.plain:
         highs = [high for row in rows if (high := row.summaries[header.metric].high) is not None]
         log_if_wide(axes, "x", [*highs, *(score for row in rows for score in row.scores.values())])
@@ -103,7 +104,8 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
             continue
         by, colour = _unit(scale, versus), VERDICTS.get(versus.word, GREY)
         difference = by * versus.difference
-        if versus.family_low is not None and versus.family_high is not None and header.family > 1:
+        family = header.simple_family if versus.role == SIMPLE else header.family
+        if versus.family_low is not None and versus.family_high is not None and family > 1:
             ends = [by * versus.family_low, by * versus.family_high]
             axes.plot(ends, [place, place], color=colour, linewidth=1, zorder=2)
         axes.plot([by * versus.low, by * versus.high], [place, place], color=colour, linewidth=3.2, zorder=2)
@@ -123,6 +125,7 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
             versus.word, (difference, place), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=7.5
         )
     _label_arms(axes, [(f"{versus.arm} – {versus.reference}", versus.n) for versus in compared])
+    _set_apart(axes, [versus.role == SIMPLE for versus in compared])
     if scale.plain:
         drawn = [_ends(scale, versus) for versus in compared if versus.low is not None]
         symlog_if_wide(axes, drawn, least=max(margins, default=1.0))
@@ -143,6 +146,17 @@ def _ends(scale: Scale, versus: Versus) -> tuple[float, float]:
     low = versus.low if versus.family_low is None else versus.family_low
     high = versus.high if versus.family_high is None else versus.family_high
     return by * (low or 0.0), by * (high or 0.0)
+
+
+def _set_apart(axes: Axes, simple: list[bool]) -> None:
+    """A line above the simple baselines, where they stand below other arms."""
+    if any(simple) and not all(simple):
+        place = simple.index(True) - 0.5
+        axes.axhline(place, color=GREY, linewidth=0.8, zorder=1)
+        axes.annotate(
+            "simple baselines", (0.995, place), xycoords=axes.get_yaxis_transform(), xytext=(0, -2),
+            textcoords="offset points", ha="right", va="top", fontsize=6.5, color=GREY,
+        )  # fmt: skip
 
 
 def _label_arms(axes: Axes, arms: list[tuple[str, int]]) -> None:

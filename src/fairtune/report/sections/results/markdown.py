@@ -45,7 +45,8 @@ def _result_heads(header: Header) -> list[str]:
 def _result_cells(header: Header, row: ArmRow) -> list[str]:
     own, scale = row.summaries[header.metric], scale_of(header.metric)
     figures = [scale.value(own.mean), scale.value(own.sd, own.mean), low_to_high(own.low, own.high, scale.value)]
-    return [plain(row.arm), str(own.n), *figures, *difference_cells(header, row.versus)]
+    name = f"{plain(row.arm)} (simple baseline)" if row.learner else plain(row.arm)
+    return [name, str(own.n), *figures, *difference_cells(header, row.versus)]
 
 
 def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
