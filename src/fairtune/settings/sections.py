@@ -118,6 +118,10 @@ class Train(Section):
         used = min(examples, self.examples) if isinstance(self.examples, int) else examples
         return math.ceil(math.ceil(used / self.batch_size) / self.accumulate)
 
+    def for_pairs(self) -> Train:
+        """The same for a pass over pairs, of which there are more than examples."""
+        return self.model_copy(update={"examples": None})
+
     def total_steps(self, examples: int) -> int:
         """Optimizer steps of a run over so many training examples."""
         if self.steps is not None:

@@ -71,7 +71,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
     Args:
         methods: as the file lists them; None has none.
     """
-    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner"}, exclude_unset=True)
+    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner", "pairs"}, exclude_unset=True)
     parts = [
         f"{field}: {_yaml(value)}"
         for field, value in own.items()

@@ -46,10 +46,13 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
     labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
     found = {}
     for arm in study.arms:
-        own = {"model": labels[models[arm].identity]} if len(labels) > 1 and study.uses_model(arm) else {}
+        own: dict[str, Any] = (
+            {"model": labels[models[arm].identity]} if len(labels) > 1 and study.uses_model(arm) else {}
+        )
         learner, train = study.learner(arm), study.settings(arm).model_dump(mode="json")
         if learner is not None:
             train = {name: value for name, value in train.items() if learner.uses(name)}
+        own |= {"pairs": pairs} if (pairs := study.pairs(arm)) else {}
         found[arm] = ArmSettings({**own, **train}, study.methods(arm), learner.name if learner else None)
     return found
 

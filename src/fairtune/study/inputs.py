@@ -33,6 +33,7 @@ from fairtune.tasks.overlap import NONE_SHARED, SharedTexts, find_shared_documen
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.counts import Counts
 
+FEWEST_FOR_PAIRS = 2
 MOST_TOKENS = 1024
 """A block is no longer than this unless the study says so, whatever the model could take."""
 
@@ -95,6 +96,12 @@ def find_inputs(study: Study) -> PlanInputs:
 def _require_enough(inputs: PlanInputs) -> None:
     """Refuse an arm with a method that cannot work with so few examples, or such classes."""
     for arm in inputs.study.arms:
+        few = few_labels(inputs.study.settings(arm).examples)
+        if inputs.study.pairs(arm) is not None and few is not None and few.per_class < FEWEST_FOR_PAIRS:
+            raise FairtuneError(
+                f"arm '{arm}': setfit learns from pairs of one class, and with per_class 1 there are none; use 2 or more per "
+                "class, or remove this arm."
+            )
         for use in inputs.study.methods(arm):
             if problem := use.config.data_problem(inputs.used(arm), inputs.task.labels):
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")

@@ -17,7 +17,7 @@ from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
-from fairtune.settings.learners import is_simple
+from fairtune.settings.learners import count_pairs, is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -145,7 +145,7 @@ class Plan:
         }
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
-        uses = self.study.methods(arm)
+        uses, learner = self.study.methods(arm), self.study.learner(arm)
         return {
             "methods": [use.as_json() for use in uses],
             **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
@@ -154,7 +154,9 @@ class Plan:
             "primary": self.primaries[arm],
             **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
             "idle": bool(uses) and all(use.config.idle for use in uses),
-            "step_factor": math.prod((use.config.step_factor for use in uses), start=1.0),
+            "step_factor": math.prod(
+                (use.config.step_factor for use in uses), start=learner.step_factor if learner else 1.0
+            ),
         }
 
 
@@ -243,7 +245,7 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
         **({"model": {"name": model.name, "identity": model.identity}} if uses_model else {}),
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
-        **({"learner": learner.identity()} if learner else {}),
+        **({"learner": {**learner.identity(), **_pairs(study, arm)}} if learner else {}),
         "seed": None,
     }
     if tokenizer is not None and uses_model:
@@ -263,7 +265,13 @@ def _steps(inputs: PlanInputs, arm: str) -> int:
     learner = inputs.study.learner(arm)
     if learner is not None and not learner.trained:
         return 0
-    return inputs.study.settings(arm).total_steps(inputs.used(arm))
+    train, used, each = inputs.study.settings(arm), inputs.used(arm), inputs.study.pairs(arm)
+    return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
+
+
+def _pairs(study: Study, arm: str) -> dict[str, int]:
+    each = study.pairs(arm)
+    return {} if each is None else {"pairs": each}
 
 
 def _learned(inputs: PlanInputs, arm: str) -> str:
