@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fairtune.learners.base import (
     Arrays,
@@ -19,11 +20,11 @@ from fairtune.learners.base import (
 )
 from fairtune.learners.logistic import LinearHead, try_strengths
 
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 class LinearProbe(FittedLearner):
-    """A linear head on features as the encoder gives them: the scaling by which it was fitted is folded into it."""
+    """A linear head on the directions of an encoder's vectors: the scaling by which it was fitted is folded into it."""
 
     name = "linear-probe"
 
@@ -36,7 +37,7 @@ class LinearProbe(FittedLearner):
         return int(self.head.weight.shape[1])
 
     def scores(self, inputs: Inputs) -> Scores:
-        return self.head.scores(np.asarray(inputs, dtype=np.float64))
+        return self.head.scores(unit_rows(inputs))
 
     def arrays(self) -> Arrays:
         return {"weight": self.head.weight, "bias": self.head.bias}
@@ -50,10 +51,11 @@ def fit_linear_probe(
     train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
 ) -> LinearProbe:
     """Fit a head for each strength on the training examples; the best on validation is kept as it is."""
-    features = np.asarray(train.inputs, dtype=np.float64)
-    mean, spread = features.mean(axis=0), features.std(axis=0)
-    spread[spread == 0] = 1.0
-    held_out = (np.asarray(validation.inputs, dtype=np.float64) - mean) / spread, validation.labels
+    features = unit_rows(train.inputs)
+    mean = features.mean(axis=0)
+    # one scale for all: a dimension that hardly varies, as some of MiniLM's do, would be blown up to noise by its own
+    spread = float(np.sqrt(((features - mean) ** 2).mean())) or 1.0
+    held_out = (unit_rows(validation.inputs) - mean) / spread, validation.labels
     found = try_strengths((features - mean) / spread, train.labels, held_out, classes, STRENGTHS, metric, check_stop)
     best = choose([trial for trial, _ in found], metric)
     head = next(head for trial, head in found if trial is best)
@@ -61,6 +63,13 @@ def fit_linear_probe(
     return LinearProbe(
         classes, ChosenSetting(best.setting, tuple(trial for trial, _ in found)), plain, unfinished(head)
     )
+
+
+def unit_rows(features: Any) -> npt.NDArray[np.float64]:
+    """Vectors scaled to length 1, as sentence encoders are compared; one of length 0 stays."""
+    rows = np.asarray(features, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths == 0, 1, lengths))
 
 
 def unfinished(head: LinearHead) -> tuple[str, ...]:
