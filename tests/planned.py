@@ -14,15 +14,23 @@ from fairtune.methods.registry import parse_method_use
 from fairtune.study.audit import ArmSettings, find_controls, find_primaries
 
 
-def planned_arms(arms: Mapping[str, tuple[Sequence[Any], dict[str, Any]]], reference: str) -> dict[str, Any]:
-    """The arms as a plan has them, from their methods and settings; methods that nobody registered stay as they are."""
+def planned_arms(
+    arms: Mapping[str, tuple[Sequence[Any], dict[str, Any]]], reference: str, learners: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The arms as a plan has them, from their methods and settings; methods that nobody registered stay as they are.
+
+    Args:
+        learners: of arms that are not fine-tuned.
+    """
     uses = {arm: [_use(method) for method in methods] for arm, (methods, _) in arms.items()}
     known = {arm: [use for use in found if use is not None] for arm, found in uses.items()}
-    controls = find_controls({arm: ArmSettings(arms[arm][1], known[arm]) for arm in arms}, reference)
+    found = {arm: ArmSettings(arms[arm][1], known[arm], (learners or {}).get(arm)) for arm in arms}
+    controls = find_controls(found, reference)
     primaries = find_primaries(controls, reference)
     return {
         arm: {
             "methods": [use.as_json() if use else method for use, method in zip(uses[arm], methods, strict=True)],
+            **({"learner": learners[arm]} if learners and arm in learners else {}),
             "train": settings,
             "control": controls[arm],
             "primary": primaries[arm],

@@ -154,5 +154,7 @@ def test_what_a_study_may_not_say_of_pairs(toy: ToyStudy, arms: dict[str, Any], 
 
 
 def test_one_example_per_class_makes_no_pair(toy: ToyStudy) -> None:
-    with pytest.raises(FairtuneError, match=r"arm 'setfit': setfit learns from pairs .* per_class 1 there are none; use 2 or more"):
+    with pytest.raises(
+        FairtuneError, match=r"arm 'setfit': setfit learns from pairs .* per_class 1 there are none; use 2 or more"
+    ):
         planned(toy, examples={"per_class": 1, "resample": "seed"})

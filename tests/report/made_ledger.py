@@ -32,12 +32,14 @@ class ArmSpec:
 
     Args:
         right: number of right test predictions by seed; None leaves the run waiting, a text is why it failed.
+        learner: of a simple baseline, whose runs have no steps.
     """
 
     right: Sequence[int | str | None]
     lr: float = 2e-5
     methods: list[Any] = field(default_factory=list)
     step_seconds: float = 0.5
+    learner: str | None = None
 
 
 @dataclass
@@ -53,9 +55,13 @@ class MadeLedger:
     def predict(self, arm: str, seed: int, right: int) -> None:
         """Store predictions of which so many are right; which ones depends on arm and seed."""
         labels = np.arange(EXAMPLES) % 2
-        wrong = np.random.default_rng([seed, crc32(arm.encode())]).permutation(EXAMPLES)[: EXAMPLES - right]
+        learner = self.arms[arm].learner if arm in self.arms else None
+        drawn = 0 if learner else seed  # what draws no random numbers is the same for every seed
+        wrong = np.random.default_rng([drawn, crc32(arm.encode())]).permutation(EXAMPLES)[: EXAMPLES - right]
         predicted = labels.copy()
         predicted[wrong] = 1 - predicted[wrong]
+        if learner == "majority":
+            predicted[:] = 0
         scores = np.eye(2, dtype=np.float32)[predicted]
         ids = tuple(f"t{i}" for i in range(EXAMPLES))
         write_predictions(self.folder(arm, seed).predictions, {"test": Predictions(ids, labels, scores)})
@@ -101,7 +107,14 @@ def make_study(
         "model": {"name": "minilm", "identity": "5" * 64, "folder": "/secret/place", "hub_id": None, "revision": None},
         "order": "crossover",
         "seeds": list(seeds),
-        "arms": planned_arms({arm: (spec.methods, {**TRAIN, "lr": spec.lr}) for arm, spec in arms.items()}, base),
+        "arms": planned_arms(
+            {
+                arm: (spec.methods, {"examples": None} if spec.learner else {**TRAIN, "lr": spec.lr})
+                for arm, spec in arms.items()
+            },
+            base,
+            {arm: spec.learner for arm, spec in arms.items() if spec.learner},
+        ),
         "compare": {"to": base, "margin": margin, "confidence": 0.95},
         "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
         "runs": planned,
@@ -138,6 +151,9 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
         write_json(folder.result, {"status": "failed", "signature": run["signature"], "reason": right, "kind": "run"})
         return
     made.predict(run["arm"], run["seed"], right)
+    if spec.learner:
+        _record_learner(folder, run, spec.learner, right)
+        return
     log = EventLog(folder.events)
     for step in range(1, 21):
         log.write("step", step, step=step, loss=0.7 - 0.02 * step + 0.01 * run["seed"], seconds=spec.step_seconds)
@@ -157,6 +173,22 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
             "step_seconds": {"n": 20, "median": seconds}, "parameters": card["parameters"],
             "frozen": {"tensors": len(card["frozen"]), "sha256": "a" * 64, "unchanged": True},
             "memory": {"peak_bytes": 1_500_000_000, "kind": "resident in the process"},
+        },
+    )  # fmt: skip
+
+
+def _record_learner(folder: RunFolder, run: dict[str, Any], name: str, right: int) -> None:
+    found = {
+        "name": name, "examples": 320, "features": 384, "parameters": 770, "chosen": {"C": 0.01},
+        "tried": [{"C": 0.01, "score": 0.8, "loss": 0.4}, {"C": 0.1, "score": 0.7, "loss": 0.5}],
+    }  # fmt: skip
+    write_json(folder.card, {"learner": found, "notes": []})
+    score = 0.5 if name == "majority" else right / EXAMPLES
+    write_json(
+        folder.result,
+        {
+            "status": "finished", "signature": run["signature"], "metric": "accuracy", "learner": found, "steps": 0,
+            "metrics": {"test": {"accuracy": score}}, "seconds": {"data": 1.0, "fit": 0.5, "score": 0.1, "total": 1.6},
         },
     )  # fmt: skip
 

@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from fairtune.study.schema import Study
 from fairtune.study.study_file import check_file, load_study
 from fairtune.study.yaml_tree import parse_yaml
 
 ROOT = Path(__file__).parents[2]
+SIMPLE = ["majority", "tfidf", "linear-probe"]
+
+
+def tuned(study: Study) -> list[str]:
+    """The arms that are fine-tuned."""
+    return [arm for arm in study.arms if study.learner(arm) is None]
+
+
 STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
 
 
@@ -21,10 +30,22 @@ def test_every_shipped_study_is_valid_with_all_its_profiles(file: Path) -> None:
     assert study.compare.to in study.arms
 
 
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+def test_every_shipped_study_that_classifies_has_simple_baselines(file: Path) -> None:
+    """A preset has no pretrained encoder to probe, and a language model has no classes."""
+    study = load_study(file)
+    simple = [arm for arm in study.arms if study.learner(arm) is not None]
+    if study.study in LANGUAGE:
+        assert simple == []
+    else:
+        assert simple[:3] == (SIMPLE[:2] if study.study in CAUSAL else SIMPLE)
+        assert list(study.arms)[-len(simple) :] == simple, "they come last"
+
+
 def test_the_demo_has_a_control_for_its_learning_rate() -> None:
     study = load_study(ROOT / "studies" / "movie-reviews.yaml", profile="demo")
-    assert list(study.arms) == ["baseline", "baseline-fast", "freeze-pretrained", "oelm-freeze", "oelm-random"]
-    rates = {arm: study.settings(arm).lr for arm in study.arms}
+    assert tuned(study) == ["baseline", "baseline-fast", "freeze-pretrained", "oelm-freeze", "oelm-random"]
+    rates = {arm: study.settings(arm).lr for arm in tuned(study)}
     assert len(set(rates.values())) == 2
     assert rates["baseline-fast"] == rates["oelm-freeze"] == pytest.approx(5 * rates["baseline"])
 
@@ -51,8 +72,8 @@ def test_the_oelm_studies_have_the_published_settings(name: str, task: str, batc
     study = load_study(ROOT / "studies" / f"{name}-oelm.yaml")
     assert (study.task, study.model) == (task, "google-bert/bert-base-uncased")
     assert (len(study.seeds), study.compare.margin) == (5, "1.5%")
-    assert list(study.arms) == list(OELM)[:arms]
-    for arm in study.arms:
+    assert tuned(study) == list(OELM)[:arms]
+    for arm in tuned(study):
         train = study.settings(arm)
         assert train.lr == (2e-5 if arm == "baseline" else 1e-4)
         assert (train.epochs, train.steps, train.batch_size, train.max_length) == (3, None, batch, 128)
@@ -65,7 +86,7 @@ def test_the_oelm_studies_have_the_published_settings(name: str, task: str, batc
 @pytest.mark.parametrize("profile", [None, "laptop"])
 def test_the_arms_of_the_oelm_studies_do_what_their_names_say(name: str, profile: str | None) -> None:
     study = load_study(ROOT / "studies" / f"{name}-oelm.yaml", profile=profile)
-    for arm in study.arms:
+    for arm in tuned(study):
         given = OELM[arm]
         (use,) = study.methods(arm) or (None,)
         assert (use is None) == (not given)
@@ -93,7 +114,7 @@ CAUSAL = {"gpt-imdb": 3, "gpt-agnews": 3, "gpt-xnli": 2}
 def test_every_arm_of_the_gpt_studies_has_both_published_rates(name: str, profile: str | None) -> None:
     study = load_study(ROOT / "studies" / f"{name}.yaml", profile=profile)
     found: dict[str, set[float]] = {}
-    for arm in study.arms:
+    for arm in tuned(study):
         (use,) = study.methods(arm) or (None,)
         init = "baseline" if use is None else f"oelm-{use.config.model_dump()['init']}"
         found.setdefault(init, set()).add(study.settings(arm).lr)
@@ -166,7 +187,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("task", ["sst2", "mrpc", "cola"])
 def test_the_bpsom_studies_have_the_published_settings_and_one_change_per_arm(task: str, profile: str | None) -> None:
     study = load_study(ROOT / "studies" / f"bpsom-{task}.yaml", profile=profile)
-    assert (study.task, study.compare.to, list(study.arms)) == (task, "baseline", list(BPSOM))
+    assert (study.task, study.compare.to, tuned(study)) == (task, "baseline", list(BPSOM))
     assert len({study.settings(arm) for arm in study.arms}) == 1, "no arm has settings of its own"
     train = study.settings("bpsom")
     assert (train.batch_size, train.patience) == (32, 3)

@@ -19,6 +19,7 @@ from fairtune.analysis.soundness import find_cautions
 from fairtune.analysis.statistics import Summary, summarise, summarise_arm
 from fairtune.analysis.study_verdict import StudyVerdict, judge_study
 from fairtune.analysis.timings import StudyTiming, judge_times
+from fairtune.analysis.tuned_arms import StudyTuning, read_tuning
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_json
@@ -43,6 +44,11 @@ class Results:
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
         self._known_variances: dict[tuple[str, tuple[int, ...]], dict[str, float]] = {}
+        if any("trial" in arm for arm in self.plan["arms"].values()):
+            raise LedgerError(
+                f"{study} holds trials, which are scored on validation alone: their place is the report of "
+                f"'{study.rpartition('/')[0]}'. `fairtune status {study}` lists them."
+            )
         if any("control" not in arm for arm in self.plan["arms"].values()):
             raise LedgerError(
                 f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
@@ -175,6 +181,12 @@ class Results:
         """What the timing experiment shows, `fairtune time` or `time: true`; None where there was none of this plan."""
         return judge_times(self.plan, read_sessions(self.folder)[0])
 
+    @cached_property
+    def tuning(self) -> StudyTuning | None:
+        """How settings were chosen; None where they are as given."""
+        seconds = (run.result.get("seconds", {}).get("total") for run in self.runs if run.status == "finished")
+        return read_tuning(self.runs_folder, self.study, self.plan, sum(filter(None, seconds)))
+
     def slowdown(self, arm: str, other: str) -> float | None:
         """The ratio of two arms' step times, timed in turns; None where they were not, or not with a result to trust."""
         found = self.timing.between(arm, other) if self.timing is not None and self.timing.trusted else None
@@ -270,8 +282,9 @@ class Results:
         return control
 
     def settings(self, arm: str) -> dict[str, Any]:
-        """What an arm has besides its methods."""
-        return dict(self.plan["arms"][arm]["train"])
+        """What an arm has besides its methods; what every arm chose by trials of its own is `tuned`, and differs between none."""
+        tuned = (self.plan.get("tuning") or {}).get("fields", ())
+        return {**self.plan["arms"][arm]["train"], **dict.fromkeys(tuned, "tuned")}
 
     def methods(self, arm: str) -> list[dict[str, Any]]:
         """An arm's methods, each by its name with all its settings."""

@@ -18,6 +18,7 @@ from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
@@ -41,6 +42,8 @@ class CheckedResults(ComparedResults, Protocol):
 
     @property
     def collapses(self) -> dict[str, Collapses]: ...
+    @property
+    def tuning(self) -> StudyTuning | None: ...
     def summary(self, arm: str, metric: str | None = None) -> Summary: ...
 
 
@@ -51,6 +54,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_not_learned(results),  # first: where this holds, nothing else matters
         *find_unbeaten(results),
         *_registration(results.registration),
+        *tuning_cautions(results.tuning),
         *planned,
         *_collapses(results),
         *_short_budgets(results),

@@ -23,6 +23,7 @@ from fairtune.analysis.sentences import (
 )
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
+from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
 
@@ -108,6 +109,8 @@ class JudgedStudy(StudyFacts, Protocol):
     def study(self) -> str: ...
     @property
     def margin(self) -> float | None: ...
+    @property
+    def tuning(self) -> StudyTuning | None: ...
     @property
     def comparisons(self) -> list[Comparison]: ...
     @property
@@ -240,7 +243,8 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
     arms = "1 arm" if len(study.arms) == 1 else f"{len(study.arms)} arms"
     counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
-    yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
+    settings = f"settings {study.tuning}" if study.tuning is not None else "settings as given"
+    yield f"{counts}; {settings}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
     if frame.simple:
         many = "1 simple baseline is" if frame.simple == 1 else f"{frame.simple} comparisons with simple baselines are"
         yield f"{many} judged apart, so that the others are no less sure for it."

@@ -130,7 +130,7 @@ def _perform(
     )
     _keep_representation(run, folder)
     tokenizer = load_tokenizer(ready.tokenizer, padding=not isinstance(run.objective, LanguageModelling))
-    if isinstance(run.objective, LanguageModelling):
+    if isinstance(run.objective, LanguageModelling) and not is_trial(job):
         report({"phase": "writing"})
         write_json(folder.samples, continuations(run, tokenizer, job.prompts))
     if job.save_model:
@@ -145,7 +145,7 @@ def _perform(
     write_sealed(folder.environment, {**environment, "load_after": capture_load()})
     result = _result(job, run, ready, folder)
     write_json(folder.timing, run_times(result))
-    log.write("finished", run.progress.unit, **result["metrics"]["test"])
+    log.write("finished", run.progress.unit, **result["metrics"]["validation" if is_trial(job) else "test"])
     close_run(folder, job.plan["key"], result)
     folder.clear_scratch()
     run.accelerator.free_memory()
@@ -223,20 +223,29 @@ def _objective(
     job: Job, tokenizer: Path, train: Train, check_stop: Callable[[], None]
 ) -> tuple[Objective, tuple[str, ...]]:
     """What is learned, and the labels that are told apart, of which a language model has none."""
-    planned = job.plan["settings"]["task"]
+    planned, trial = job.plan["settings"]["task"], is_trial(job)
+    splits = [
+        split for split in SPLITS if split != "test" or not trial
+    ]  # what trials choose, the test split must not know
     if planned.get("kind") == TEXT:
         text = TextTask(load_corpus(job.task["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
         require_same(text.fingerprint, planned)
-        blocks = {split: text.blocks(split, train) for split in SPLITS}
-        return LanguageModelling(blocks, train.longest, planned["metric"]), ()
+        blocks = {split: text.blocks(split, train) for split in splits}
+        return LanguageModelling(blocks, train.longest, planned["metric"], scores_final=not trial), ()
     task = planned_task(job)
     words = load_tokenizer(tokenizer)
     sample = sample_of(job)
-    data = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
+    encoded = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
+    data = {split: encoded[split] for split in splits}
     if learner := job.plan["settings"].get("learner"):
         return Contrastive(data, task.metric, task.labels, int(learner["pairs"])), task.labels
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
     return Classification(data, task.metric, task.labels, texts), task.labels
+
+
+def is_trial(job: Job) -> bool:
+    """Whether a run tries settings, and is scored on validation alone."""
+    return bool(job.plan["settings"].get("trial"))
 
 
 def _progress(run: TrainingRun) -> dict[str, Any]:

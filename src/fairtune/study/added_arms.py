@@ -15,7 +15,7 @@ from typing import Any
 
 from fairtune.settings.sections import is_nullable
 from fairtune.settings.values import LARGEST_SEED, LONGEST_NAME, RESERVED
-from fairtune.study.audit import ArmSettings, find_unmatched
+from fairtune.study.audit import ArmSettings, find_unmatched, settings_of
 from fairtune.study.schema import Study
 
 COPY = "again"
@@ -83,11 +83,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
 
 def _settings(study: Study, arm: str) -> ArmSettings:
     """An arm's settings as the study states them, before lengths and models are looked up."""
-    train = study.settings(arm).model_dump(mode="json")
-    learner = study.learner(arm)
-    return ArmSettings(
-        {"model": str(study.model_of(arm)), **train}, study.methods(arm), learner.name if learner else None
-    )
+    return settings_of(study, arm, {"model": str(study.model_of(arm))}, whole=True)
 
 
 def _changed(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:

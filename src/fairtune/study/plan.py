@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from fairtune.study.audit import (
 from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.schema import Study
+from fairtune.study.trials import Trial, Tuned, count_trials, find_trials, trial_study, tuned_study
 from fairtune.tasks import TaskFacts
 
 PROTOCOL = 4
@@ -82,6 +83,8 @@ class Plan:
         added: the controls that were added, each with its line of a study file.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         plugins: that a method or the task of some run comes from.
+        tuned: how settings were chosen; None where they are as given, or still to be chosen.
+        trials: what each arm tries, in a plan of trials.
     """
 
     study: Study
@@ -100,6 +103,8 @@ class Plan:
     cautions: tuple[Caution, ...] = ()
     copy: str | None = None
     added: dict[str, str] = field(default_factory=dict)
+    tuned: Tuned | None = None
+    trials: dict[str, Trial] = field(default_factory=dict)
 
     @property
     def model(self) -> ModelSource:
@@ -141,15 +146,23 @@ class Plan:
             "cautions": [caution.as_json() for caution in self.cautions],
             "lengths": list(self.lengths),
             **({"added": dict(self.added)} if self.added else {}),
+            **({"tuning": self._tuning_json()} if self.tuned else {}),
             **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
+
+    def _tuning_json(self) -> dict[str, Any]:
+        assert self.tuned is not None, "asked only where it was tuned"
+        assert self.study.tune is not None, "asked only where it was tuned"
+        methods = {arm: [use.name for use in self.study.methods(arm)] for arm in self.study.arms}
+        return self.tuned.as_json(self.study.tune, methods)
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
         uses, learner = self.study.methods(arm), self.study.learner(arm)
         return {
             "methods": [use.as_json() for use in uses],
             **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
-            "train": dict(self.arms[arm].settings),
+            "train": self.arms[arm].values,
+            **({"trial": self.trials[arm].as_json()} if arm in self.trials else {}),
             "control": self.controls[arm],
             "primary": self.primaries[arm],
             **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
@@ -160,11 +173,12 @@ class Plan:
         }
 
 
-def make_plan(study: Study, force: bool = False) -> Plan:
+def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1.
 
     Args:
         force: plan it although it would be refused; its cautions then say so.
+        tuned: the settings that trials chose, of a study that has `tune`; without, its runs have them as given.
 
     Raises:
         RefusedPlan: its results would be worthless.
@@ -173,43 +187,31 @@ def make_plan(study: Study, force: bool = False) -> Plan:
     missing = missing_controls(study)
     lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
     added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
-    study, copy = with_copy(with_controls(study, missing if study.controls else {}))
+    study = with_controls(study, missing if study.controls else {})
+    if tuned is not None:
+        study = tuned_study(study, tuned.choices)
+    study, copy = with_copy(study)
     inputs = find_inputs(study)
     study, task, reference = inputs.study, inputs.task, inputs.study.compare.to
     arms = arm_settings(study, inputs.models)
     controls = {arm: reference if arm == copy else found for arm, found in find_controls(arms, reference).items()}
     primaries = find_primaries(controls, reference)
     cautions = require_allowed(find_cautions(inputs, arms, primaries, lines, copy), force)
-    shared = {arm: _settings(inputs, arm) for arm in study.arms}
-    others = copy_seeds(study.seeds) if copy else {}
-    keys = {
-        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed, **_sample(study, arm, seed)}
-        for arm in study.arms
-        for seed in study.seeds
-    }
+    settings = _run_settings(inputs, copy)
+    chosen = {} if tuned is None or study.tune is None else {"tuning": tuned.plan}
     plan_hash = _hash(
         {
-            "runs": [[arm, seed, settings] for (arm, seed), settings in keys.items()],
+            "runs": [[arm, seed, found] for (arm, seed), found in settings.items()],
             "order": study.order,
             "compare": _compared(study),
+            **chosen,
         }
     )
-    steps = {arm: _steps(inputs, arm) for arm in study.arms}
-    runs = []
-    for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings = keys[arm, seed]
-        key = _hash(settings)
-        labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
-        signature = (
-            f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"{_learned(inputs, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
-        )
-        runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
     return Plan(
         study,
         task,
         inputs.models,
-        tuple(runs),
+        _planned_runs(inputs, settings, plan_hash),
         arms,
         find_differences(arms, reference, lines),
         controls,
@@ -217,12 +219,105 @@ def make_plan(study: Study, force: bool = False) -> Plan:
         inputs.notes,
         inputs.lengths,
         inputs.tokenizer,
-        tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
+        _all_plugins(study),
         primaries,
         cautions,
         copy,
         added,
+        tuned,
     )
+
+
+def trained_study(study: Study) -> Study:
+    """The study with the controls that it asks for: those arms are tuned like all others."""
+    return with_controls(study, missing_controls(study) if study.controls else {})
+
+
+def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
+    """The plan of trials: a study of its own, whose runs are scored on validation alone."""
+    inputs = find_inputs(trial_study(study, trials))
+    alone: dict[str, str | None] = dict.fromkeys(inputs.study.arms)
+    settings = {key: {**found, "trial": True} for key, found in _run_settings(inputs).items()}
+    plan_hash = _hash({"trials": [[arm, seed, found] for (arm, seed), found in settings.items()]})
+    return Plan(
+        inputs.study,
+        inputs.task,
+        inputs.models,
+        _planned_runs(inputs, settings, plan_hash),
+        arm_settings(inputs.study, inputs.models),
+        (),
+        alone,
+        plan_hash,
+        tokenizer=inputs.tokenizer,
+        plugins=_all_plugins(inputs.study),
+        primaries=alone,
+        trials={trial.name: trial for trial in trials},
+    )
+
+
+@dataclass(frozen=True)
+class TuningCost:
+    """What the trials of a study will take.
+
+    Args:
+        trials: of each arm, borrowed ones not counted.
+        runs: of all trials.
+        steps: optimizer steps of all trials of each arm.
+    """
+
+    trials: dict[str, int]
+    runs: int
+    steps: dict[str, int]
+
+
+def find_tuning_cost(plan: Plan) -> TuningCost | None:
+    """What the trials of a plan's study will take; None where it has none. Borrowed trials, at most one per rival, come on top."""
+    study = trained_study(plan.study)
+    if study.tune is None:
+        return None
+    counts = count_trials(study)
+    first = make_trial_plan(study, find_trials(study, plan.task.metric, {}))
+    steps: dict[str, int] = {}
+    for arm, (_, budgets) in counts.items():
+        trials = {name: trial for name, trial in first.trials.items() if trial.arm == arm}
+        spent = sum(run.steps for run in first.runs if run.arm in trials)
+        steps[arm] = round(spent * budgets / sum(trial.share for trial in trials.values()))
+    trials_of = {arm: count for arm, (count, _) in counts.items()}
+    return TuningCost(trials_of, sum(trials_of.values()) * len(study.tune.seeds), steps)
+
+
+def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:
+    """What decides each run, by arm and seed."""
+    study = inputs.study
+    shared = {arm: _settings(inputs, arm) for arm in study.arms}
+    others = copy_seeds(study.seeds) if copy else {}
+    return {
+        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed, **_sample(study, arm, seed)}
+        for arm in study.arms
+        for seed in study.seeds
+    }
+
+
+def _planned_runs(
+    inputs: PlanInputs, found: Mapping[tuple[str, int], dict[str, Any]], plan_hash: str
+) -> tuple[PlannedRun, ...]:
+    study, task = inputs.study, inputs.task
+    steps = {arm: _steps(inputs, arm) for arm in study.arms}
+    runs = []
+    for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
+        settings = found[arm, seed]
+        key = _hash(settings)
+        labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
+        signature = (
+            f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
+            f"{_learned(inputs, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+        )
+        runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
+    return tuple(runs)
+
+
+def _all_plugins(study: Study) -> tuple[Plugin, ...]:
+    return tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm)))
 
 
 def _compared(study: Study) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from fairtune.settings.sections import (
     is_nullable,
     optional_fields,
 )
+from fairtune.settings.tune import Tune
 from fairtune.settings.values import (
     LONGEST_NAME,
     LONGEST_TEXT,
@@ -143,6 +144,11 @@ class Study(Section):
         strict=True,
         description="Add a second copy of the arm that the others are compared to, with other random numbers: what it differs by "
         "is noise.",
+    )
+    tune: Tune | None = Field(
+        None,
+        description="Choose settings for every arm by the same number of trials over the same space, on validation, before the "
+        "runs that are reported; null takes them as given.",
     )
     order: Literal["crossover", "sequential", "random"] = Field(
         "crossover",

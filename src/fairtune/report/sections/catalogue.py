@@ -21,6 +21,7 @@ from fairtune.report.sections import (
     samples,
     signatures,
     start,
+    trials,
     trouble,
 )
 
@@ -29,6 +30,7 @@ SECTIONS: list[ReportSection[Any]] = [
     results.SECTION,
     comparisons.SECTION,
     baselines.SECTION,
+    trials.SECTION,
     data.SECTION,
     curves.SECTION,
     mistakes.SECTION,
