@@ -5,6 +5,7 @@
     python benchmarks/fairness.py power [--studies 200]        power on paper against simulated studies
     python benchmarks/fairness.py dropped [--studies 1000]     a null that loses its worst 30 % of runs
     python benchmarks/fairness.py tuned [--studies 1000]       settings chosen by trials, with and without matched controls
+    python benchmarks/fairness.py samples [--studies 1000]     few labels: the luck of the training sample
 
 Studies are those of benchmarks/simulated.py: 1,000 test examples, an accuracy of 85 %, one point of luck by seed, unless said
 otherwise. Verdicts are the product's own at 95 %. Each prints its seed and number of studies; same seed, same table.
@@ -36,16 +37,16 @@ from fairtune.analysis.power import (
     seeds_to_settle,
 )
 from fairtune.analysis.statistics import PairedDifference, freedom, holm
-from simulated import Floats, World, compare
+from simulated import Floats, World, compare, summarise
 
 RISK = 0.05
 NULL = (0.0,) * 4
 LOST = 0.3
 
 
-def found_at(study: Sequence[Floats], n: int) -> list[PairedDifference]:
+def found_at(study: Sequence[Floats], n: int, own_samples: bool = False) -> list[PairedDifference]:
     """All arms against the first, over the first n seeds."""
-    return [compare(arm[:n], study[0][:n]) for arm in study[1:]]
+    return [compare(arm[:n], study[0][:n], own_samples=own_samples) for arm in study[1:]]
 
 
 def shown(p_values: Sequence[float | None]) -> list[bool]:
@@ -316,12 +317,38 @@ def _choose(generator: np.random.Generator, rates: npt.NDArray[np.float64], trie
     return int((rates[:, None] + luck * generator.standard_normal((len(rates), tries))).mean(axis=1).argmax())
 
 
+# --- samples
+
+
+def samples(studies: int, seed: int) -> None:
+    """Few labels: the sample's luck, shared by the arms of a seed, beside that of seeds and examples; 5 arms, all alike."""
+    print(
+        "false: % of studies with any false verdict among 4 comparisons; covered: % of 95 % intervals of an arm's mean that hold\n"
+        "its mean over all samples; with a sample for each seed, and with the same one for all seeds"
+    )
+    print(f"{'seeds':>5} {'sample sd':>9} {'seed sd':>7} | {'false':>6} {'covered':>8} | {'false':>6} {'covered':>8}")
+    for n, sample_sd, seed_sd in itertools.product((3, 5), (0.02, 0.05), (0.01, 0.02)):
+        cells = []
+        for resampled in (True, False):
+            world = World(seed_sd=seed_sd, sample_sd=sample_sd, resampled=resampled)
+            generator = np.random.default_rng([seed, n, round(1000 * sample_sd), round(1000 * seed_sd)])
+            false, covered = 0, 0
+            for _ in range(studies):
+                study = world.study(generator, n, NULL)
+                false += any(shown([found.p for found in found_at(study, n, resampled)]))
+                arm = summarise(study[0], own_samples=resampled)
+                covered += arm.low is not None and arm.high is not None and arm.low <= world.mean <= arm.high
+            cells.append(f"{100 * false / studies:6.1f} {100 * covered / studies:8.1f}")
+        print(f"{n:5} {100 * sample_sd:9.0f} {100 * seed_sd:7.0f} | {cells[0]} | {cells[1]}", flush=True)
+
+
 PARTS = {
     "looks": (looks, 1000),
     "more-seeds": (more_seeds, 400),
     "power": (power, 200),
     "dropped": (dropped, 1000),
     "tuned": (tuned, 1000),
+    "samples": (samples, 1000),
 }
 
 

@@ -69,12 +69,14 @@ def test_a_named_arm_is_shown_with_yaml_that_can_be_pasted(name: str) -> None:
     pasted = answer.partition("In a study:\n")[2].partition("\n\n")[0]
     study = load_study({"study": "s", "task": "t", "model": "m", **parse_yaml(pasted).data})
     assert study.methods(name) == named_arms()[name].uses
-    line = next(line for line in answer.splitlines() if line.startswith("methods: "))
-    written = {"baseline": {}, "x": parse_yaml(line).data}
-    assert load_study({"study": "s", "task": "t", "model": "m", "arms": written}).methods("x") == study.methods(name)
+    line = next(line for line in answer.splitlines() if line.startswith(("methods: ", "learner: ")))
+    written = load_study(
+        {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, "x": parse_yaml(line).data}}
+    )
+    assert (written.methods("x"), written.learner("x")) == (study.methods(name), study.learner(name))
     other = parse_yaml(answer.partition("settings of its own:\n")[2]).data
     renamed = load_study({"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, **other}})
-    assert renamed.methods("my-arm") == study.methods(name)
+    assert (renamed.methods("my-arm"), renamed.learner("my-arm")) == (study.methods(name), study.learner(name))
 
 
 def test_json_has_one_shape_and_a_name_narrows_it() -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fairtune.analysis.looks import MOST, nominal_level
-from fairtune.analysis.statistics import PairedDifference, freedom
+from fairtune.analysis.statistics import MOST_TIMES, PairedDifference, freedom
 
 Floats = npt.NDArray[np.float64]
 LevelAt = Callable[[int], float]
@@ -49,11 +49,13 @@ class Noise:
         one_seed: variance of the difference of a single seed.
         examples: variance that stays however many seeds there are.
         most_freedom: degrees of freedom that the number of units allows.
+        most_times: those of the seeds that there are at most.
     """
 
     one_seed: float
     examples: float
     most_freedom: float = math.inf
+    most_times: float = MOST_TIMES
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ class Outlook:
 def measured_noise(found: PairedDifference) -> Noise:
     """Noise as one comparison shows it."""
     return Noise(
-        found.seed_variance * found.n, max(0.0, found.total_variance - found.seed_variance), found.most_freedom
+        found.seed_variance * found.n,
+        max(0.0, found.total_variance - found.seed_variance),
+        found.most_freedom,
+        found.most_times,
     )
 
 
@@ -199,7 +204,10 @@ def _needed(noise: Noise, n: int, level: float) -> Floats:
     """How large a difference must be found to be, for each variance of seeds that might be estimated."""
     guesses = noise.one_seed / n * _spread(n)
     totals = guesses + noise.examples
-    df = [freedom(n, guess, total, noise.most_freedom) for guess, total in zip(guesses, totals, strict=True)]
+    df = [
+        freedom(n, guess, total, noise.most_freedom, noise.most_times)
+        for guess, total in zip(guesses, totals, strict=True)
+    ]
     return np.asarray(-special.stdtrit(df, level / 2) * np.sqrt(totals))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fairtune.analysis.power import (
     EXAMPLES,
@@ -64,7 +65,7 @@ def describe_power(
 def _describe_margin(noise: Noise, seeds: int, margin: float, text: str, level_at: LevelAt, item: str) -> str:
     needed = seeds_to_confirm(noise, margin, level_at)
     if needed is None:
-        alone = seeds_to_confirm(Noise(noise.one_seed, 0.0, noise.most_freedom), margin, level_at)
+        alone = seeds_to_confirm(replace(noise, examples=0.0), margin, level_at)
         limit = f"it takes more {item}s" if alone is not None else f"it takes more than {MOST_ADVISED} seeds"
         return f"the margin of {text} cannot be confirmed: {limit}"
     if needed <= seeds:

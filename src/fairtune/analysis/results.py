@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, resolve_margin
+from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_times, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
@@ -164,8 +164,9 @@ class Results:
         if which == "final" or len(runs) < 2 or not np.isfinite(values).all():
             return summarise(values, self.confidence)
         return summarise_arm(
-            values, self._variances(arm, runs)[name], scored(runs[0].test), METRICS[name].bounds, self.confidence
-        )
+            values, self._variances(arm, runs)[name], scored(runs[0].test), METRICS[name].bounds, self.confidence,
+            most_times(self, arm),
+        )  # fmt: skip
 
     def _variances(self, arm: str, runs: list[LedgerRun]) -> dict[str, float]:
         """Of the means of some runs of an arm, by metric, from the luck of seeds and examples together."""

@@ -16,6 +16,12 @@ from fairtune.settings.scales import relative, scale_of
 
 BEATEN = (WORSE, INFERIOR)
 """Verdicts on a simple baseline by which the reference is shown to be better."""
+JUDGED = {
+    "is worse than": "is better",
+    "does not beat": "is as good as far as these runs can tell",
+    "is not shown to beat": "may be as good",
+}
+"""How the reference stands to a simple baseline, and what that says of it; the gravest first."""
 
 
 class ComparedResults(StudyFacts, Protocol):
@@ -47,30 +53,27 @@ def find_unbeaten(results: ComparedResults) -> Iterator[Caution]:
     found = unbeaten(results)
     if not found:
         return
-    ahead = [_named(results.metric, c) for _, c in found if c.verdict.word == BETTER]
-    level = [_named(results.metric, c) for _, c in found if c.verdict.word != BETTER]
-    parts = [f"is worse than {_listed(ahead)}"] if ahead else []
-    parts += [f"does not beat {_listed(level)}"] if level else []
-    lower = METRICS[results.metric].lower_is_better
-    learner, best = max(found, key=lambda one: (-1 if lower else 1) * (one[1].difference or 0.0))
+    sign = -1 if METRICS[results.metric].lower_is_better else 1
+    words: dict[str, list[str]] = {how: [] for how in JUDGED}
+    for _, c in found:
+        words[_beaten(c, sign)].append(_named(results.metric, c))
+    parts = [f"{how} {_listed(names)}" for how, names in words.items() if names]
+    learner, best = max(found, key=lambda one: sign * (one[1].difference or 0.0))
     yield Caution(
         "warning",
         "not-above-baseline",
         f"{results.reference} {' and '.join(parts)}",
-        f"{learner.short} ({best.arm}) {_judged(best)}, in seconds",
+        f"{learner.short} ({best.arm}) {JUDGED[_beaten(best, sign)]}, in seconds",
         f"Train {results.reference} longer or with another learning rate; report {best.arm} beside whatever a method gains",
     )
 
 
-def _judged(found: Comparison) -> str:
-    word = found.verdict.word
-    if word == BETTER:
-        return "is better"
-    return (
-        "is as good, within the margin"
-        if word in (EQUIVALENT, NOT_INFERIOR)
-        else "is as good as far as these runs can tell"
-    )
+def _beaten(found: Comparison, sign: int) -> str:
+    """How the reference stands to a simple baseline that it is not shown to be better than."""
+    if found.verdict.word == BETTER:
+        return "is worse than"
+    level = sign * (found.difference or 0.0) >= 0 or found.verdict.word in (EQUIVALENT, NOT_INFERIOR)
+    return "does not beat" if level else "is not shown to beat"
 
 
 def _named(metric: str, found: Comparison) -> str:

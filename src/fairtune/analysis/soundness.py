@@ -23,6 +23,7 @@ from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_fi
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
+from fairtune.settings.few_labels import examples_used
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -239,8 +240,9 @@ def _bands(results: CheckedResults) -> Iterator[Caution]:
 
 def _used(plan: Mapping[str, Any], arm: str) -> tuple[int, int] | None:
     """Training examples, of all, where an arm uses fewer."""
-    used, there = plan["arms"][arm]["train"].get("examples"), (plan["task"].get("rows") or {}).get("train")
-    return (used, there) if used and there and used < there else None
+    there = (plan["task"].get("rows") or {}).get("train")
+    used = examples_used(plan["arms"][arm]["train"].get("examples"), there or 0, len(plan["task"].get("labels") or ()))
+    return (used, there) if there and used < there else None
 
 
 def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:

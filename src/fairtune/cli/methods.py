@@ -130,7 +130,11 @@ def _show_arm(arm: NamedArm) -> None:
     _heading(arm.name, "named arm" if learner is None else "simple baseline")
     out.print(Text(arm.help))
     fields = "any of `train`" if learner is None or learner.settings is None else one_of(learner.settings)
-    made_of = f"methods: {_flow(list(arm.methods))}" if learner is None else f"settings that it takes: {fields}"
+    made_of = (
+        f"methods: {_flow(list(arm.methods))}"
+        if learner is None
+        else f"learner: {learner.name}\nsettings that it takes: {fields}"
+    )
     out.print(Text(f"{made_of}\n\nIn a study:\n{snippet(arm)}"), soft_wrap=True)
     own = "lr: 1e-4" if learner is None or learner.uses("lr") else "examples: 1000"
     out.print(Text(f"\nUnder another name, with settings of its own:\n  my-arm: {{preset: {arm.name}, {own}}}"))

@@ -139,6 +139,8 @@ def _show(plan: Plan) -> None:
         out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them")
     for plugin in plan.plugins:
         out.print(f"  plugin {plugin.label} ({plugin.origin})", soft_wrap=True)
+    for sample in plan.samples:
+        out.print(f"  sample {sample.text}", soft_wrap=True)
     for line in plan.lengths:
         out.print(f"  length {line}", soft_wrap=True)
     out.print(

@@ -13,7 +13,7 @@ from typing import Any
 from fairtune.core.files import write_json, write_sealed
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.job import Job
-from fairtune.execution.task_data import planned_task, used_splits
+from fairtune.execution.task_data import planned_task, sample_of, used_splits
 from fairtune.learners.base import FittedLearner, LabelledInputs, Scores
 from fairtune.learners.registry import fit_learner
 from fairtune.ledger.environment import capture_environment, capture_load
@@ -60,7 +60,7 @@ def perform_learner(
     name, train = str(settings["learner"]["name"]), Train.model_validate(settings["train"])
     with watch.of("data"):
         task = planned_task(job)
-        splits = used_splits(task, train)
+        splits = used_splits(task, train, sample_of(job))
         examples = _examples(job, task, splits, train, device, check_stop, report)
     check_stop()
     report({"phase": "fitting"})
@@ -114,7 +114,7 @@ def _examples(
     source = ModelSource(**job.model)
     require_unchanged(source)
     tokenizer = load_tokenizer(Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch())
-    tokens = encode_task(task, tokenizer, train.longest, train.sizes, check_stop)
+    tokens = encode_task(task, tokenizer, train.longest, train.sizes, check_stop, sample_of(job))
     total, before, found = sum(map(len, tokens.values())), 0, {}
     for name in SPLITS:
         start = before

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from fairtune.settings.few_labels import Examples
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
     LONGEST_NAME,
@@ -47,11 +48,10 @@ class Train(Section):
     accumulate: Whole = Field(
         1, ge=1, le=MOST_IN_A_STEP, description="Batches whose gradients make one optimizer step."
     )
-    examples: Whole | None = Field(
+    examples: Examples | None = Field(
         None,
-        ge=2,
-        le=MOST_STEPS,
-        description="Train on this many examples, a fixed stratified sample that all arms and seeds share.",
+        description="Train on this many examples, a fixed stratified sample that all arms and seeds share; or on so many of each "
+        "class: {per_class: 8, resample: seed}.",
     )
     tokens: Tokens | None = Field(
         None, description="Tokens of training text that a language model uses, from its beginning; null is all of it."
@@ -102,7 +102,7 @@ class Train(Section):
     )
 
     @property
-    def sizes(self) -> dict[str, int | None]:
+    def sizes(self) -> dict[str, Examples | None]:
         """How many examples of each split are used, where not all."""
         return {"train": self.examples, "validation": self.eval_examples, "test": self.eval_examples}
 
@@ -114,9 +114,13 @@ class Train(Section):
         return self.max_length
 
     def steps_per_epoch(self, examples: int) -> int:
-        """Optimizer steps of one pass over so many training examples."""
-        used = min(examples, self.examples or examples)
+        """Optimizer steps of one pass over so many training examples, of each class as many as are used."""
+        used = min(examples, self.examples) if isinstance(self.examples, int) else examples
         return math.ceil(math.ceil(used / self.batch_size) / self.accumulate)
+
+    def for_pairs(self) -> Train:
+        """The same for a pass over pairs, of which there are more than examples."""
+        return self.model_copy(update={"examples": None})
 
     def total_steps(self, examples: int) -> int:
         """Optimizer steps of a run over so many training examples."""

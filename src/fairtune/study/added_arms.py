@@ -71,7 +71,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
     Args:
         methods: as the file lists them; None has none.
     """
-    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner"}, exclude_unset=True)
+    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner", "pairs"}, exclude_unset=True)
     parts = [
         f"{field}: {_yaml(value)}"
         for field, value in own.items()
@@ -122,6 +122,8 @@ def _yaml(value: Any) -> str:
     if isinstance(value, float):
         number = Decimal(repr(value)).normalize()
         return f"{number:e}".replace("e+", "e") if 0 < abs(value) < 1e-3 else f"{number:f}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_yaml(part)}' for name, part in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_yaml, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairtune.core.numbers import setting as plain_setting
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
@@ -57,7 +58,11 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
     labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
     found = {}
     for arm in study.arms:
-        own = {"model": labels[models[arm].identity]} if len(labels) > 1 and study.uses_model(arm) else {}
+        own: dict[str, Any] = {}
+        if len(labels) > 1 and study.uses_model(arm):
+            own["model"] = labels[models[arm].identity]
+        if (pairs := study.pairs(arm)) is not None:
+            own["pairs"] = pairs
         found[arm] = settings_of(study, arm, own)
     return found
 
@@ -174,4 +179,4 @@ def setting_text(setting: str, value: Any) -> str:
     """A setting's value as messages show it."""
     if value is None:
         return "the model's own" if setting == "attention" else "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return plain_setting(value)

@@ -16,7 +16,8 @@ from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
-from fairtune.settings.learners import is_simple
+from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
+from fairtune.settings.learners import count_pairs, is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -114,6 +115,14 @@ class Plan:
         return self.models[self.study.compare.to]
 
     @property
+    def samples(self) -> tuple[SharedSample, ...]:
+        """The training samples that its runs share; none where all train on everything."""
+        if self.task.kind == TEXT:
+            return ()
+        examples = {arm: self.study.settings(arm).examples for arm in self.study.arms}
+        return shared_samples(examples, self.task.rows["train"], len(self.task.labels))
+
+    @property
     def trained(self) -> list[str]:
         """The arms whose runs take optimizer steps: all but those that are fitted at once."""
         return [arm for arm in self.study.arms if not is_simple({"learner": self.arms[arm].learner})]
@@ -155,7 +164,7 @@ class Plan:
         return self.tuned.as_json(self.study.tune, methods)
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
-        uses = self.study.methods(arm)
+        uses, learner = self.study.methods(arm), self.study.learner(arm)
         return {
             "methods": [use.as_json() for use in uses],
             **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
@@ -167,7 +176,9 @@ class Plan:
             "primary": self.primaries[arm],
             **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
             "idle": bool(uses) and all(use.config.idle for use in uses),
-            "step_factor": math.prod((use.config.step_factor for use in uses), start=1.0),
+            "step_factor": math.prod(
+                (use.config.step_factor for use in uses), start=learner.step_factor if learner else 1.0
+            ),
         }
 
 
@@ -304,7 +315,7 @@ def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str
     shared = {arm: _settings(inputs, arm) for arm in study.arms}
     others = copy_seeds(study.seeds) if copy else {}
     return {
-        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed}
+        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed, **_sample(study, arm, seed)}
         for arm in study.arms
         for seed in study.seeds
     }
@@ -352,7 +363,7 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
         **({"model": {"name": model.name, "identity": model.identity}} if uses_model else {}),
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
-        **({"learner": learner.identity()} if learner else {}),
+        **({"learner": {**learner.identity(), **_pairs(study, arm)}} if learner else {}),
         "seed": None,
     }
     if tokenizer is not None and uses_model:
@@ -362,12 +373,23 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     return settings
 
 
+def _sample(study: Study, arm: str, seed: int) -> dict[str, int]:
+    """The seed that draws the training sample, where each has its own: the study's, so that all arms share it, a copy too."""
+    return {"sample": seed} if is_resampled(study.settings(arm).examples) else {}
+
+
 def _steps(inputs: PlanInputs, arm: str) -> int:
     """Optimizer steps of an arm's runs; none where it is fitted at once."""
     learner = inputs.study.learner(arm)
     if learner is not None and not learner.trained:
         return 0
-    return inputs.study.settings(arm).total_steps(inputs.examples[arm])
+    train, used, each = inputs.study.settings(arm), inputs.used(arm), inputs.study.pairs(arm)
+    return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
+
+
+def _pairs(study: Study, arm: str) -> dict[str, int]:
+    each = study.pairs(arm)
+    return {} if each is None else {"pairs": each}
 
 
 def _learned(inputs: PlanInputs, arm: str) -> str:

@@ -18,6 +18,7 @@ from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.figures.axes import log_if_wide, symlog_if_wide
 from fairtune.report.figures.canvas import drawing, new_figure, svg_text
 from fairtune.report.figures.palette import GREY, VERDICTS, arm_style
+from fairtune.settings.learners import MAJORITY
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import Scale, scale_of
 
@@ -65,7 +66,7 @@ def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
     for place, row in enumerate(rows):
         colour = arm_style(place)["color"]
         summary = row.summaries[header.metric]
-        if summary.n == 0:
+        if summary.n == 0 or row.learner == MAJORITY:
             continue
         if summary.low is not None and summary.high is not None:
             axes.plot([by * summary.low, by * summary.high], [place, place], color=colour, linewidth=2, zorder=3)
@@ -76,6 +77,10 @@ def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
             axes.annotate("not a finite number", where, xycoords=axes.get_yaxis_transform(), va="center", fontsize=7.5)
         dots = [by * score for score in row.scores.values() if math.isfinite(score)]
         axes.plot(dots, [place + 0.24] * len(dots), "o", color=colour, markersize=4, alpha=0.65, linewidth=0, zorder=2)
+    means = {place: row.summaries[header.metric] for place, row in enumerate(rows) if row.learner == MAJORITY}
+    for place, summary in means.items():
+        if summary.n:
+            _place_apart(axes, place, by * summary.mean, scale.value(summary.mean), arm_style(place)["color"])
     _label_arms(axes, [(row.arm, row.summaries[header.metric].n) for row in rows])
     _set_apart(axes, [row.learner is not None and row.versus is not None for row in rows])
     if scale.plain:
@@ -91,6 +96,7 @@ def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
 
 def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
     scale = scale_of(header.metric)
+    far = {row.arm for row in rows if row.learner == MAJORITY}
     compared = [row.versus for row in rows if row.versus is not None]
     compared.sort(key=lambda versus: versus.role != COPY)  # what must be nothing comes first
     axes.axvline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
@@ -101,6 +107,8 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
     for place, versus in enumerate(compared):
         if versus.low is None or versus.high is None or versus.difference is None:
             axes.annotate(versus.word, (0, place), xytext=(6, -3), textcoords="offset points", fontsize=7.5)
+            continue
+        if versus.arm in far:
             continue
         by, colour = _unit(scale, versus), VERDICTS.get(versus.word, GREY)
         difference = by * versus.difference
@@ -124,6 +132,10 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
         axes.annotate(
             versus.word, (difference, place), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=7.5
         )
+    for place, versus in enumerate(compared):
+        if versus.arm in far and versus.difference is not None:
+            difference, text = _unit(scale, versus) * versus.difference, scale.signed(versus.difference, versus.base)
+            _place_apart(axes, place, difference, f"{versus.word}, {text}", VERDICTS.get(versus.word, GREY))
     _label_arms(axes, [(f"{versus.arm} – {versus.reference}", versus.n) for versus in compared])
     _set_apart(axes, [versus.role == SIMPLE for versus in compared])
     if scale.plain:
@@ -146,6 +158,20 @@ def _ends(scale: Scale, versus: Versus) -> tuple[float, float]:
     low = versus.low if versus.family_low is None else versus.family_low
     high = versus.high if versus.family_high is None else versus.family_high
     return by * (low or 0.0), by * (high or 0.0)
+
+
+def _place_apart(axes: Axes, place: int, value: float, text: str, colour: str) -> None:
+    """The most frequent class, which lies so far off that beside it nothing else could be told apart: at the edge, in figures."""
+    low, high = axes.get_xlim()
+    if not axes.lines or low <= value <= high:
+        axes.plot([value], [place], "D", color=colour, markersize=6, zorder=4)
+        return
+    axes.set_xlim(low, high)
+    left = value < low
+    axes.annotate(
+        f"← {text}" if left else f"{text} →", (0.01 if left else 0.99, place), xycoords=axes.get_yaxis_transform(),
+        ha="left" if left else "right", va="center", fontsize=7.5, color=colour,
+    )  # fmt: skip
 
 
 def _set_apart(axes: Axes, simple: list[bool]) -> None:
