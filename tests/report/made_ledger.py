@@ -85,7 +85,12 @@ def usual_ledger(runs: Path) -> MadeLedger:
 
 
 def make_study(
-    runs: Path, arms: dict[str, ArmSpec], margin: float | str | None = None, source: str = "made by hand"
+    runs: Path,
+    arms: dict[str, ArmSpec],
+    margin: float | str | None = None,
+    source: str = "made by hand",
+    metric: str = "accuracy",
+    **compare: Any,
 ) -> MadeLedger:
     made, seeds = MadeLedger(runs, arms), range(max(len(spec.right) for spec in arms.values()))
     planned = [
@@ -101,7 +106,7 @@ def make_study(
         "plan": "0123456789abcdef",
         "study": STUDY,
         "task": {
-            "name": "made-task", "kind": "classify", "metric": "accuracy", "labels": ["no", "yes"],
+            "name": "made-task", "kind": "classify", "metric": metric, "labels": ["no", "yes"],
             "rows": {"train": 320, "validation": 80, "test": EXAMPLES}, "source": source, "fingerprint": "f" * 64,
         },
         "model": {"name": "minilm", "identity": "5" * 64, "folder": "/secret/place", "hub_id": None, "revision": None},
@@ -115,7 +120,7 @@ def make_study(
             base,
             {arm: spec.learner for arm, spec in arms.items() if spec.learner},
         ),
-        "compare": {"to": base, "margin": margin, "confidence": 0.95},
+        "compare": {"to": base, "margin": margin, "confidence": 0.95, **compare},
         "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
         "runs": planned,
         "differences": [

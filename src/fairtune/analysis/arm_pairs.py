@@ -125,22 +125,28 @@ class ArmPair:
             raise LedgerError(
                 f"{self.study.folder}: runs of {self.arm} and {self.other} {reason}; they cannot be compared."
             )
+        if metric not in pairs[0][0].metrics:
+            trouble = f"{title_of(metric)} takes test examples of two classes, and there is one"
+            return no_difference(len(pairs), confidence, trouble=trouble)
         diverged = [run for pair in pairs for run in pair if not math.isfinite(run.metrics[metric])]
         if diverged:
             names = " and ".join(f"{run.arm}/seed-{run.seed}" for run in diverged)
             trouble = f"the {title_of(metric)} of {names} is not a finite number"
             return no_difference(len(pairs), confidence, trouble=trouble)
         return paired_difference(
-            [scored(ours.test) for ours, _ in pairs],
-            [scored(theirs.test) for _, theirs in pairs],
+            [scored(ours.test, metric) for ours, _ in pairs],
+            [scored(theirs.test, metric) for _, theirs in pairs],
             metric,
             [self._value(ours) - self._value(theirs) for ours, theirs in pairs],
             confidence,
             most_times(self.study, self.arm, self.other),
         )
 
+    def _score(self, run: LedgerRun) -> float:
+        return run.metrics.get(self.study.metric, math.nan)
+
     def _value(self, run: LedgerRun) -> float:
-        return compared_value(run.metrics[self.study.metric], self.study.metric)
+        return compared_value(self._score(run), self.study.metric)
 
     @cached_property
     def looks(self) -> list[set[int]]:
@@ -186,8 +192,7 @@ class ArmPair:
         return resolve_margin(self.study.registration.compare.get("margin"), self.means()[1])
 
     def means(self) -> tuple[float, float]:
-        metric = self.study.metric
-        ours, theirs = ([pair[side].metrics[metric] for pair in self.pairs] for side in (0, 1))
+        ours, theirs = ([self._score(pair[side]) for pair in self.pairs] for side in (0, 1))
         return (float(np.mean(ours)), float(np.mean(theirs))) if ours else (math.nan, math.nan)
 
     def counted(self, found: PairedDifference, as_chance: bool) -> PairedDifference:
@@ -227,18 +232,19 @@ class ArmPair:
 
     def other_learned(self) -> bool:
         """Whether the arm that is compared with learned anything, in one of the shared seeds at least."""
-        return not self.pairs or any(not self._collapsed(theirs) for _, theirs in self.pairs)
-
-    def _collapsed(self, run: LedgerRun) -> bool:
-        return counts_as_learned(self.study, run.arm) and is_collapsed(run, self.study.vocabulary)
+        return not self.pairs or any(not self._is_collapsed(theirs) for _, theirs in self.pairs)
 
     def learned(self) -> set[int] | None:
         """Shared seeds in which both arms learned; None where all did."""
-        kept = {pair[0].seed for pair in self.pairs if not any(map(self._collapsed, pair))}
+        kept = {pair[0].seed for pair in self.pairs if not any(map(self._is_collapsed, pair))}
         return None if len(kept) == len(self.pairs) else kept
 
+    def _is_collapsed(self, run: LedgerRun) -> bool:
+        learned = counts_as_learned(self.study, run.arm)
+        return learned and is_collapsed(run, self.study.vocabulary, self.study.metric)
+
     def improvement(self) -> float | None:
-        if not self.pairs:
+        if not self.pairs or any(math.isnan(self._score(run)) for pair in self.pairs for run in pair):
             return None
         sign = -1 if METRICS[self.study.metric].lower_is_better else 1
         ours = sign * np.array([self._value(run) for run, _ in self.pairs])[:, None]

@@ -1,6 +1,8 @@
 """Runs that did not learn: their predictions are one class, or no better than always saying the most frequent one.
 
-Such runs are results, not accidents: they are counted, their rates are compared, and verdicts are given with and without them.
+By a metric that has no decision line, a run did not learn if its scores do not rank the classes: one that calls everything the
+same class may still do that. Such runs are results, not accidents: they are counted, their rates are compared, and verdicts are
+given with and without them.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ import numpy as np
 
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.ledger.predictions import Predictions, TextScores
-from fairtune.settings.metrics import METRICS, predicted_classes
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.score_metrics import LEAST, ScoredExamples
 
 MAJORITY, GUESS = "at or below the majority class", "no better than a guess among all tokens"
+UNRANKED = "no better at ranking than chance"
+RANKING = "roc_auc"
+"""What tells whether scores say anything about the classes."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +53,32 @@ class Collapses:
         return f"{own}; {self.other} of {self.other_finished} of {self.reference} (Fisher's p {p})"
 
 
-def is_collapsed(run: LedgerRun, vocabulary: int | None = None) -> bool:
+def is_collapsed(run: LedgerRun, vocabulary: int | None = None, metric: str | None = None) -> bool:
     """Whether a finished run's test predictions say that it learned nothing.
 
     Args:
         vocabulary: of a language model; guessing among all its tokens is no better than this.
+        metric: that counts; where it has no decision line, neither has learning.
     """
     found = run.test
     if isinstance(found, TextScores):
         loss = run.metrics["loss"]
         return not math.isfinite(loss) or (vocabulary is not None and loss >= math.log(vocabulary))
-    predicted = predicted_classes(found.scores)
     if len(np.unique(found.labels)) == 1:
         return False  # nothing can be told where there is one class only
+    if is_ranked(metric):
+        return not run.metrics[RANKING] > CHANCE  # nor is one whose scores are no numbers
+    predicted = found.predicted
     return len(np.unique(predicted)) == 1 or float(np.mean(predicted == found.labels)) <= majority_share(found)
+
+
+CHANCE = 0.5
+"""ROC AUC of scores that say nothing."""
+
+
+def is_ranked(metric: str | None) -> bool:
+    """Whether runs are told from those that did not learn by how they rank: the metric knows no predicted classes."""
+    return metric in METRICS and METRICS[metric].from_scores is not None
 
 
 def majority_share(found: Predictions) -> float:
@@ -69,12 +87,26 @@ def majority_share(found: Predictions) -> float:
 
 
 def chance_score(found: Predictions | TextScores, metric: str, vocabulary: int | None) -> float | None:
-    """What a metric is without learning: always the most frequent class, or a guess among all tokens; None if not known."""
+    """What a metric is without learning: always the most frequent class, or a guess among all tokens; None if not known.
+
+    Where scores count, all examples get the same: the shares of the classes. That is perfectly calibrated, which is no sign of
+    learning, so nothing is known of a calibration error.
+    """
     if isinstance(found, TextScores):
         if vocabulary is None:
             return None
         by_loss = METRICS[metric].from_loss
         return None if by_loss is None else by_loss(math.log(vocabulary))
+    if is_ranked(metric):
+        if metric == "calibration_error":
+            return None
+        counts = np.bincount(found.labels, minlength=found.scores.shape[1])
+        with np.errstate(divide="ignore"):
+            shares = np.maximum(np.log(counts / counts.sum()), LEAST)
+        found_by_chance = METRICS[metric].of_scores(
+            ScoredExamples(found.labels, np.tile(shares, (len(found.labels), 1)))
+        )
+        return found_by_chance if math.isfinite(found_by_chance) else None
     most = int(np.bincount(found.labels).argmax())
     return METRICS[metric].of_predictions(found.labels, np.full_like(found.labels, most), found.scores.shape[1])
 
@@ -85,13 +117,15 @@ def compare_rates(
     vocabulary: int | None,
     reference: str | None = None,
     others: Sequence[LedgerRun] = (),
+    metric: str | None = None,
 ) -> Collapses:
     """How many of an arm's runs did not learn, and whether that differs from another arm."""
-    seeds = tuple(run.seed for run in runs if is_collapsed(run, vocabulary))
-    level = GUESS if runs and isinstance(runs[0].test, TextScores) else MAJORITY
+    seeds = tuple(run.seed for run in runs if is_collapsed(run, vocabulary, metric))
+    text = bool(runs) and isinstance(runs[0].test, TextScores)
+    level = GUESS if text else UNRANKED if is_ranked(metric) else MAJORITY
     if reference is None or not others:
         return Collapses(arm, seeds, len(runs), level=level)
-    other = sum(is_collapsed(run, vocabulary) for run in others)
+    other = sum(is_collapsed(run, vocabulary, metric) for run in others)
     table = [[len(seeds), len(runs) - len(seeds)], [other, len(others) - other]]
     p = _fisher(table) if runs else None
     return Collapses(arm, seeds, len(runs), reference, other, len(others), p, level)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 from typing import Any
 
+from fairtune.analysis.decision_lines import HALF, LinePolicy
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import counted_events
@@ -32,6 +33,7 @@ class LedgerRun:
 
     Args:
         state: as its sealed files have it; one that is not what it was when it was closed is damaged, and counts nowhere.
+        lines: says where two classes are told apart.
     """
 
     arm: str
@@ -39,6 +41,7 @@ class LedgerRun:
     position: int
     folder: RunFolder
     state: RunState
+    lines: Callable[[], LinePolicy] = LinePolicy
 
     @property
     def status(self) -> str:
@@ -63,11 +66,27 @@ class LedgerRun:
     @cached_property
     def test(self) -> Predictions | TextScores:
         """The test split, scored with the weights that were best on validation."""
-        return self._scored("test")
+        return self.scored("test")
+
+    @cached_property
+    def line(self) -> float:
+        """Where it tells two classes apart, as a difference of scores; 0 is a probability of one half."""
+        policy = self.lines()
+        return 0.0 if policy.threshold == HALF else policy.line(self._scored("validation"))
+
+    def scored(self, split: str) -> Predictions | TextScores:
+        """What it scored of a split, with the line at which it tells classes apart."""
+        found = self._scored(split)
+        return replace(found, line=self.line) if isinstance(found, Predictions) and self.line else found
 
     @cached_property
     def metrics(self) -> dict[str, float]:
         return metrics_of(self.test)
+
+    @property
+    def half_metrics(self) -> dict[str, float]:
+        """The figures at one half, as the run itself recorded them."""
+        return metrics_of(replace(self.test, line=0.0)) if isinstance(self.test, Predictions) else self.metrics
 
     @cached_property
     def final(self) -> dict[str, float] | None:
@@ -104,7 +123,7 @@ class LedgerRun:
 def metrics_of(found: Predictions | TextScores) -> dict[str, float]:
     if isinstance(found, TextScores):
         return text_metrics(**{name: getattr(found, name) for name in SUMS})
-    return classification_metrics(found.labels, found.scores)
+    return classification_metrics(found.labels, found.scores, found.line)
 
 
 def disagreeing_metrics(recorded: Mapping[str, Any], found: Mapping[str, float]) -> list[str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from fairtune.analysis.ledger_runs import LedgerRun
-from fairtune.ledger.predictions import Predictions, read_predictions
-from fairtune.settings.metrics import predicted_classes
+from fairtune.ledger.predictions import Predictions, TextScores, read_predictions
 
 Floats = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
@@ -50,17 +49,24 @@ class Answers:
 
 def read_answers(runs: Sequence[LedgerRun], split: str) -> Answers | None:
     """The answers of some runs; None where none scored the split, or not all the same examples of it."""
-    found = [run.test if split == "test" else read_predictions(run.folder.predictions, split) for run in runs]
+    found = [run.test if split == "test" else _read(run, split) for run in runs]
     scored = [one for one in found if isinstance(one, Predictions)]
     if not scored or len(scored) < len(found) or not scored[0].ids or len({one.ids for one in scored}) > 1:
         return None
-    shares = [_softmax(one.scores) for one in scored]
+    shares, predicted = [_softmax(one.scores) for one in scored], [one.predicted for one in scored]
+    rows = np.arange(len(scored[0].ids))
     return Answers(
         scored[0].ids,
         scored[0].labels,
-        np.stack([predicted_classes(one.scores) for one in scored]),
-        np.stack([share.max(axis=1) for share in shares]),
+        np.stack(predicted),
+        np.stack([share[rows, said] for share, said in zip(shares, predicted, strict=True)]),
     )
+
+
+def _read(run: LedgerRun, split: str) -> Predictions | TextScores:
+    """A split that may not have been scored, at the run's own line."""
+    found = read_predictions(run.folder.predictions, split)
+    return replace(found, line=run.line) if isinstance(found, Predictions) and found.ids else found
 
 
 def together(answers: Sequence[Answers]) -> Answers:

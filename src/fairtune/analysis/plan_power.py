@@ -46,12 +46,12 @@ def describe_plan(plan: Mapping[str, Any], known: Sequence[PairedDifference] = (
             most_freedom=math.inf,
         )
         basis = f"the luck of seeds and examples is that of {len(measured)} comparisons on record"
-    elif METRICS[metric].shown == "percent" and _is_resampled(plan):
+    elif METRICS[metric].shown == "percent" and METRICS[metric].has_line and _is_resampled(plan):
         noise = replace(expected_noise(FEW_SD, examples, accuracy), most_times=OWN_SAMPLES)
         basis = (
             f"assumed for few labels: arms that share a sample differ by the luck of {100 * FEW_SD:g} points by seed"
         )
-    elif METRICS[metric].shown == "percent" and not text:
+    elif METRICS[metric].shown == "percent" and METRICS[metric].has_line:
         sd = known_seed_sd(str(plan["task"]["name"]), metric)
         noise = expected_noise(sd or USUAL_SD, examples, accuracy, PUBLISHED_ON if sd else None)
         told = "one point" if sd is None else f"{100 * sd:.2g} points"
@@ -61,7 +61,7 @@ def describe_plan(plan: Mapping[str, Any], known: Sequence[PairedDifference] = (
         basis += source
     else:
         return None
-    ratios = METRICS[metric].ratios
+    ratios, plain = METRICS[metric].ratios, METRICS[metric].shown == "plain"
     found = describe_power(
         noise,
         len(plan["seeds"]),
@@ -70,10 +70,8 @@ def describe_plan(plan: Mapping[str, Any], known: Sequence[PairedDifference] = (
         1 - float(plan["compare"]["confidence"]),
         _margin(plan, accuracy),
         _stated(plan),
-        "%" if ratios else "points",
-        (lambda value: f"{100 * value:.1f}")
-        if METRICS[metric].shown != "plain" or ratios
-        else (lambda value: f"{value:.3g}"),
+        "%" if ratios else f"of {METRICS[metric].title}" if plain else "points",
+        (lambda value: f"{value:.3g}") if plain and not ratios else (lambda value: f"{100 * value:.1f}"),
         "test document" if text else "test example",
     )
     shared = " Comparisons are corrected together." if comparisons > 1 else ""
@@ -114,8 +112,10 @@ def _margin(plan: Mapping[str, Any], accuracy: float) -> float | None:
     stated = plan["compare"].get("margin")
     if not isinstance(stated, str):
         return None if stated is None else float(stated)
-    share = float(stated[:-1]) / 100
-    return share if METRICS[str(plan["task"]["metric"])].ratios else share * accuracy
+    share, metric = float(stated[:-1]) / 100, METRICS[str(plan["task"]["metric"])]
+    if metric.ratios:
+        return share
+    return share * accuracy if metric.has_line else None  # of a figure that nothing is known of before it is measured
 
 
 def _stated(plan: Mapping[str, Any]) -> str:

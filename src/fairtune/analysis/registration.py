@@ -17,9 +17,11 @@ from typing import Any
 from fairtune.core.numbers import setting
 from fairtune.ledger.studies import TIME
 
-COMPARED = ("to", "margin", "confidence")
+COMPARED = ("to", "margin", "confidence", "threshold")
 """What verdicts go by, and what may not change after a result was known."""
-TITLES = {"to": "reference", "margin": "margin", "confidence": "confidence"}
+TITLES = {"to": "reference", "margin": "margin", "confidence": "confidence", "threshold": "decision line"}
+USUAL = {"threshold": "half", "also": []}
+"""What a plan means that does not say it."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class StudyRegistration:
         planned_looks: whether looks were planned from the start; else verdicts were meant to be taken once.
         missing: plans under which runs were made, of which there is no record.
         known_before: results that were on record when the first plan was.
+        beside: further metrics, of the plan before the first result and of the newest one.
+        late: those of them that were named after results were known.
     """
 
     recorded: str | None
@@ -77,6 +81,13 @@ class StudyRegistration:
     planned_looks: bool = False
     missing: tuple[str, ...] = ()
     known_before: int = 0
+    beside: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+
+    @property
+    def threshold(self) -> str:
+        """Where two classes are told apart: `half`, or `validation`."""
+        return str(_compared(self.compare, "threshold"))
 
     @property
     def fixed_before(self) -> bool:
@@ -113,7 +124,8 @@ def register(
     found = list(runs)
     history = list(plans)
     if not history or history[-1]["plan"] != newest["plan"]:
-        return StudyRegistration(None, (), dict(newest["compare"]), most=len(_seeds_of(newest)))
+        beside = tuple(_compared(newest["compare"], "also"))
+        return StudyRegistration(None, (), dict(newest["compare"]), most=len(_seeds_of(newest)), beside=beside)
     changes = tuple(
         change for before, after in pairwise(history) for change in _changes(before, after, _known(after, found))
     )
@@ -122,10 +134,13 @@ def register(
     compare: dict[str, Any] = dict(newest["compare"])
     overruled: tuple[str, ...] = ()
     if not reanalysed:
-        overruled = tuple(name for name in COMPARED if compare.get(name) != registered["compare"].get(name))
-        kept = [name for name in COMPARED if name != "to" or registered["compare"].get("to") in newest["arms"]]
-        compare |= {name: registered["compare"].get(name) for name in kept}
+        before: Mapping[str, Any] = registered["compare"]
+        overruled = tuple(name for name in COMPARED if _compared(compare, name) != _compared(before, name))
+        kept = [name for name in COMPARED if name != "to" or before.get("to") in newest["arms"]]
+        stated = [name for name in kept if name not in USUAL or name in overruled]
+        compare |= {name: _compared(before, name) for name in stated}
     gone = str(registered["compare"]["to"]) if registered["compare"]["to"] not in newest["arms"] else None
+    first, last = (list(_compared(plan["compare"], "also")) for plan in (registered, newest))
     known = {plan["plan"] for plan in plans} | {newest["plan"]}
     sequential = registered.get("until_decided")
     additions = tuple(
@@ -148,6 +163,8 @@ def register(
         planned_looks=bool(sequential),
         missing=tuple(sorted({run.plan for run in found if run.plan is not None} - known)),
         known_before=_known(history[0], found),
+        beside=tuple(dict.fromkeys([*first, *last])),
+        late=tuple(name for name in last if name not in first),
     )
 
 
@@ -168,6 +185,7 @@ def _known(plan: Mapping[str, Any], runs: Iterable[KnownRun]) -> int:
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) -> Iterable[PlanChange]:
     parts: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         **{TITLES[name]: _compared_part(name) for name in COMPARED},
+        "further metrics": lambda plan: list(_compared(plan["compare"], "also")) or None,
         **({} if _is_planned_look(before, after) else {"seeds": _seeds_of}),
         **({"most seeds": lambda plan: plan.get("until_decided")} if after.get("until_decided") else {}),
         "metric": lambda plan: plan["task"].get("metric"),
@@ -203,7 +221,11 @@ def _is_planned_look(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
 
 
 def _compared_part(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda plan: plan["compare"].get(name)
+    return lambda plan: _compared(plan["compare"], name)
+
+
+def _compared(compare: Mapping[str, Any], name: str) -> Any:
+    return compare.get(name, USUAL.get(name))
 
 
 def _definition(plan: Mapping[str, Any], arm: str) -> tuple[Any, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +15,7 @@ import numpy as np
 from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_times, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
+from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals, scored
@@ -21,19 +25,21 @@ from fairtune.analysis.study_verdict import StudyVerdict, judge_study
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.analysis.tuned_arms import StudyTuning, read_tuning
 from fairtune.core.cautions import Caution
-from fairtune.core.errors import LedgerError
+from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, shown
 from fairtune.core.files import read_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
 from fairtune.ledger.timings import read_sessions
 from fairtune.settings.learners import Learner, learner_of
-from fairtune.settings.metrics import METRICS
+from fairtune.settings.metrics import METRICS, metrics_of_kind
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Comparison", "LedgerRun", "Results", "load_results"]
+OF_METRIC = ("comparisons", "left_out", "raw_differences", "margin", "collapses", "cautions")
+"""What is worked out once, and follows from the metric."""
 
 
 class Results:
@@ -44,6 +50,7 @@ class Results:
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
         self._known_variances: dict[tuple[str, tuple[int, ...]], dict[str, float]] = {}
+        self._other_metric: str | None = None
         if any("trial" in arm for arm in self.plan["arms"].values()):
             raise LedgerError(
                 f"{study} holds trials, which are scored on validation alone: their place is the report of "
@@ -62,7 +69,7 @@ class Results:
 
     @property
     def metric(self) -> str:
-        return str(self.plan["task"]["metric"])
+        return self._other_metric or str(self.plan["task"]["metric"])
 
     @property
     def arms(self) -> list[str]:
@@ -115,7 +122,12 @@ class Results:
 
     def _ledger_run(self, run: dict[str, Any]) -> LedgerRun:
         folder = run_folder(self.runs_folder, self.study, run["arm"], run["seed"])
-        return LedgerRun(run["arm"], run["seed"], run["position"], folder, run_state(folder, run["key"]))
+        state = run_state(folder, run["key"])
+        return LedgerRun(run["arm"], run["seed"], run["position"], folder, state, self.line_policy)
+
+    def line_policy(self) -> LinePolicy:
+        """Where two classes are told apart, and by which metric that is picked."""
+        return LinePolicy(self.registration.threshold, line_metric(str(self.plan["task"]["metric"])))
 
     @cached_property
     def exclusions(self) -> list[str]:
@@ -160,21 +172,26 @@ class Results:
         """
         name = metric or self.metric
         runs = [run for run in self.finished(arm) if seeds is None or run.seed in seeds]
-        values = [(run.metrics if which == "test" else run.last)[name] for run in runs]
+        values = [(run.metrics if which == "test" else run.last).get(name, math.nan) for run in runs]
         if which == "final" or len(runs) < 2 or not np.isfinite(values).all():
             return summarise(values, self.confidence)
-        return summarise_arm(
-            values, self._variances(arm, runs)[name], scored(runs[0].test), METRICS[name].bounds, self.confidence,
-            most_times(self, arm),
-        )  # fmt: skip
+        variance, sample = self._variance(arm, runs, name), scored(runs[0].test, name)
+        return summarise_arm(values, variance, sample, METRICS[name].bounds, self.confidence, most_times(self, arm))
 
-    def _variances(self, arm: str, runs: list[LedgerRun]) -> dict[str, float]:
-        """Of the means of some runs of an arm, by metric, from the luck of seeds and examples together."""
-        key = (arm, tuple(run.seed for run in runs))
-        if key not in self._known_variances:
-            figures = {name: metric_from_totals(name) for name in runs[0].metrics if name in METRICS}
-            self._known_variances[key] = bootstrap_variances([scored(run.test) for run in runs], None, figures)
-        return self._known_variances[key]
+    def _variance(self, arm: str, runs: list[LedgerRun], metric: str) -> float:
+        """Of the mean of some runs of an arm, from the luck of seeds and examples together.
+
+        Functions of the same counts are all found at once; what takes the scores costs more, and is found when it is asked for.
+        """
+        known = self._known_variances.setdefault((arm, tuple(run.seed for run in runs)), {})
+        if metric not in known:
+            own = [scored(run.test) for run in runs]
+            if METRICS[metric].from_scores is not None:
+                known |= bootstrap_variances(own, None, {}, weighted=[metric])
+            else:
+                names = [name for name in runs[0].metrics if name in METRICS and METRICS[name].from_scores is None]
+                known |= bootstrap_variances(own, None, {name: metric_from_totals(name) for name in names})
+        return known[metric]
 
     @cached_property
     def timing(self) -> StudyTiming | None:
@@ -230,6 +247,43 @@ class Results:
         """Each arm's primary comparison: the family of verdicts."""
         return compare_primaries(self)
 
+    def comparisons_by(self, metric: str) -> list[Comparison]:
+        """Each arm's primary comparison by another metric: a family of its own, beside the study's verdict."""
+        return self.by(metric).comparisons
+
+    def by(self, metric: str) -> Results:
+        """These results as another metric shows them. Checkpoints stay those that the study's own metric selected.
+
+        A margin that is no share is in the unit of the study's metric, so it means nothing here.
+        """
+        if metric == self.metric:
+            return self
+        allowed = [name for name in metrics_of_kind(self.kind) if METRICS[name].fits(len(self.plan["task"]["labels"]))]
+        if metric not in allowed:
+            raise FairtuneError(
+                f"metric: found {shown(metric)}; allowed for this study: {one_of(allowed)}.{nearest(metric, allowed)}"
+            )
+        share = isinstance(self.registration.compare.get("margin"), str)
+        found = self._changed(OF_METRIC, {} if share else {"margin": None})
+        found._other_metric = metric
+        return found
+
+    def at(self, threshold: str) -> Results:
+        """These results with two classes told apart elsewhere, whatever was planned: at `half`, or as `validation` has it."""
+        if threshold not in (HALF, VALIDATION) or (threshold == VALIDATION and len(self.plan["task"]["labels"]) != 2):
+            raise FairtuneError(f"threshold: found {shown(threshold)}; allowed: half, and validation for two classes.")
+        found = self._changed((*OF_METRIC, "runs", "_planned", "_finished"), {"threshold": threshold})
+        found._known_variances = {}
+        return found
+
+    def _changed(self, parts: Sequence[str], compare: Mapping[str, Any]) -> Results:
+        """The same results, some parts of which are to be worked out anew by another rule of comparison."""
+        found, registration = copy(self), self.registration
+        for name in parts:
+            found.__dict__.pop(name, None)
+        found.__dict__["registration"] = replace(registration, compare={**registration.compare, **compare})
+        return found
+
     @cached_property
     def left_out(self) -> list[Comparison]:
         """Each arm of several methods against the arm that lacks one of them: a secondary family."""
@@ -255,7 +309,7 @@ class Results:
             other = self.primary(arm)
             other = other if other is not None and counts_as_learned(self, other) else None
             others = self.finished(other) if other is not None else ()
-            found[arm] = compare_rates(arm, self.finished(arm), self.vocabulary, other, others)
+            found[arm] = compare_rates(arm, self.finished(arm), self.vocabulary, other, others, self.metric)
         return {arm: one for arm, one in found.items() if one.seeds}
 
     @cached_property

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from fairtune.analysis.arm_pairs import counts_as_learned
-from fairtune.analysis.collapses import GUESS, Collapses, majority_share
+from fairtune.analysis.collapses import CHANCE, GUESS, RANKING, UNRANKED, Collapses, is_ranked, majority_share
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
-from fairtune.analysis.registration import StudyRegistration, day
+from fairtune.analysis.registration import TITLES, StudyRegistration, day
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
@@ -82,7 +82,7 @@ def _registration(found: StudyRegistration) -> Iterator[Caution]:
             "it was chosen when results were known", "Read its verdicts as suggestions for another study",
         )  # fmt: skip
     elif found.overruled:
-        names = " and ".join("reference" if name == "to" else name for name in found.overruled)
+        names = " and ".join(TITLES[name] for name in found.overruled)
         yield Caution(
             "warning", "changed-after-results", f"after results were known, another {names} was planned",
             "whoever moves the line after the shot always hits, so verdicts still go by what was planned before",
@@ -114,9 +114,13 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
             if len(_seeds(results, arm)) == len(finished):
                 yield _has_not_learned(f"{arm} is {GUESS}")
             continue
-        mean, majority = results.summary(arm, "accuracy"), majority_share(finished[0].test)
+        majority = majority_share(finished[0].test)
         if majority == 1:
             continue
+        if is_ranked(results.metric):
+            yield from _not_ranked(results, arm)
+            continue
+        mean = results.summary(arm, "accuracy")
         if mean.mean <= majority or all(run.seed in _seeds(results, arm) for run in finished):
             where = "at" if mean.mean > majority - 0.005 else "below"
             text = f"{arm} is {where} the majority class: {100 * mean.mean:.1f} %, always the same class has {100 * majority:.1f} %"
@@ -130,6 +134,18 @@ def _not_learned(results: CheckedResults) -> Iterator[Caution]:
                 "warning", "hardly-learned", text, "a comparison with it says little about methods",
                 "Train longer, or with another learning rate, or add seeds",
             )  # fmt: skip
+
+
+def _not_ranked(results: CheckedResults, arm: str) -> Iterator[Caution]:
+    """The same where the study's metric knows no predicted classes."""
+    mean = results.summary(arm, RANKING)
+    if len(_seeds(results, arm)) == mean.n or not mean.mean > CHANCE:
+        yield _has_not_learned(f"{arm} is {UNRANKED}: ROC AUC {100 * mean.mean:.1f}, scores that say nothing have 50")
+    elif mean.low is not None and mean.low <= CHANCE:
+        yield Caution(
+            "warning", "hardly-learned", f"{arm} may not have learned: its ROC AUC, {100 * mean.mean:.1f}, cannot be told from 50",
+            "a comparison with it says little about methods", "Train longer, or with another learning rate, or add seeds",
+        )  # fmt: skip
 
 
 def _has_not_learned(text: str) -> Caution:
@@ -252,7 +268,8 @@ def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:
         if not isinstance(recorded, dict):
             continue
         name = f"{run.arm}/seed-{run.seed}"
-        wrong = disagreeing_metrics(recorded, run.metrics)
+        found = run.half_metrics  # which is what runs record
+        wrong = disagreeing_metrics(recorded, found)
         if not wrong:
             continue
         accuracy = recorded.get("accuracy")
@@ -261,7 +278,7 @@ def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:
         impossible = f"; and {accuracy:g} is no multiple of 1/{n}" if odd and isinstance(run.test, Predictions) else ""
         yield Caution(
             "warning", "figures-disagree",
-            f"{name}: its result says {wrong[0]} {_plain(recorded[wrong[0]])}, its predictions {run.metrics[wrong[0]]:.6g}"
+            f"{name}: its result says {wrong[0]} {_plain(recorded[wrong[0]])}, its predictions {found[wrong[0]]:.6g}"
             f"{impossible}",
             "a figure that does not follow from predictions was not measured on them",
             "This report goes by the predictions; find out who wrote the figure",

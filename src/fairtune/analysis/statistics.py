@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from fairtune.analysis.resampling import Scored, bootstrap_variance
+from fairtune.analysis.resampling import SATTERTHWAITE, Scored, bootstrap_variance
 from fairtune.settings.metrics import METRICS, title_of
 
 MOST_TIMES, OWN_SAMPLES = 4.0, 1.0
@@ -49,12 +49,12 @@ def summarise_arm(
         most_times: see `freedom`.
     """
     found, seed_variance = _moments(values)
-    if found.sd is None or sample.drawn < 1:
+    if found.sd is None or sample.drawn < 1 or sample.most_freedom < 1:
         return found
     total = max(variance, seed_variance, sample.least_variance)
     if not math.isfinite(total):
         return found
-    df = freedom(found.n, seed_variance, total, sample.most_freedom, most_times)
+    df = freedom(found.n, seed_variance, total, sample.most_freedom, most_times, sample.freedom_power)
     width = _quantile(confidence, df) * math.sqrt(total)
     low, high = _bounded(found.mean, width, bounds, sample.units)
     return replace(found, low=low, high=high)
@@ -105,6 +105,7 @@ class PairedDifference:
         by_seed: the difference of each seed.
         limits: that no difference of this metric can be beyond.
         units: test examples or documents there are.
+        freedom_power: see `freedom`.
     """
 
     n: int
@@ -123,6 +124,7 @@ class PairedDifference:
     limits: tuple[float, float] = (-math.inf, math.inf)
     units: int | None = None
     most_times: float = MOST_TIMES
+    freedom_power: float = SATTERTHWAITE
 
     def interval(self, risk: float) -> tuple[float | None, float | None]:
         """Its interval at another risk, such as one that a family of comparisons shares."""
@@ -175,6 +177,9 @@ def paired_difference(
     if sample.drawn < 1:
         trouble = f"the test split has one {sample.unit} only; two or more are needed"
         return no_difference(n, confidence, difference, trouble)
+    if sample.most_freedom < 1:
+        trouble = f"{title_of(metric)} takes two test {sample.unit}s of each class, and there are fewer"
+        return no_difference(n, confidence, difference, trouble)
     seed_variance = float(np.var(by_seed, ddof=1)) / n
     total = max(bootstrap_variance(ours, theirs, metric), seed_variance, sample.least_variance)
     if not math.isfinite(total):
@@ -182,21 +187,23 @@ def paired_difference(
     bounds = METRICS[metric].bounds
     span = bounds[1] - bounds[0]
     limits = (-math.inf, math.inf) if METRICS[metric].ratios or math.isinf(span) else (-span, span)
-    found = _tested(by_seed, seed_variance, total, confidence, sample.unit, sample.most_freedom, limits, most_times)
+    limited = (sample.most_freedom, most_times, sample.freedom_power)
+    found = _tested(by_seed, seed_variance, total, confidence, sample.unit, limited, limits)
     return replace(found, units=sample.units)
 
 
 def _tested(
-    by_seed: Sequence[float], seed_variance: float, total: float, confidence: float, unit: str, most: float,
-    limits: tuple[float, float], most_times: float,
+    by_seed: Sequence[float], seed_variance: float, total: float, confidence: float, unit: str,
+    limited: tuple[float, float, float], limits: tuple[float, float],
 ) -> PairedDifference:  # fmt: skip
     n, difference = len(by_seed), float(np.mean(by_seed))
-    df = freedom(n, seed_variance, total, most, most_times)
+    most, times, power = limited
+    df = freedom(n, seed_variance, total, *limited)
     low, high = _clipped(difference, _quantile(confidence, df) * math.sqrt(total), limits)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
     return PairedDifference(
         n, difference, low, high, p, seed_variance, total, df, confidence, unit, most,
-        by_seed=tuple(by_seed), limits=limits, most_times=most_times,
+        by_seed=tuple(by_seed), limits=limits, most_times=times, freedom_power=power,
     )  # fmt: skip
 
 
@@ -210,9 +217,8 @@ def with_counted(found: PairedDifference, others: Sequence[float]) -> PairedDiff
     by_seed = [*found.by_seed, *others]
     seed_variance = float(np.var(by_seed, ddof=1)) / len(by_seed)
     total = seed_variance + max(0.0, found.total_variance - found.seed_variance)
-    counted = _tested(
-        by_seed, seed_variance, total, found.confidence, found.unit, found.most_freedom, found.limits, found.most_times
-    )
+    limited = (found.most_freedom, found.most_times, found.freedom_power)
+    counted = _tested(by_seed, seed_variance, total, found.confidence, found.unit, limited, found.limits)
     return replace(counted, units=found.units)
 
 
@@ -221,7 +227,12 @@ def _clipped(middle: float, half: float, limits: tuple[float, float]) -> tuple[f
 
 
 def freedom(
-    n: int, seed_variance: float, total_variance: float, most: float = math.inf, most_times: float = MOST_TIMES
+    n: int,
+    seed_variance: float,
+    total_variance: float,
+    most: float = math.inf,
+    most_times: float = MOST_TIMES,
+    power: float = SATTERTHWAITE,
 ) -> float:
     """Degrees of freedom of the total variance (Satterthwaite): few where seeds dominate, more where examples do.
 
@@ -231,12 +242,12 @@ def freedom(
 
     Args:
         most_times: those of the seeds that there are at most.
+        power: of the ratio of variances by which they grow; Satterthwaite's would be right if the variance of seeds were known.
     """
     if n == 2:
         return 1.0
-    return min(
-        most, (n - 1) * (min(most_times, (total_variance / seed_variance) ** 2) if seed_variance > 0 else most_times)
-    )
+    grown = (total_variance / seed_variance) ** power if seed_variance > 0 else math.inf
+    return min(most, (n - 1) * min(most_times, grown))
 
 
 @lru_cache(maxsize=256)  # a report asks for the same few again and again

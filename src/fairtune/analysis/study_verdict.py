@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from fairtune.analysis.arm_pairs import BOTH, COPY, ENDED, PRIMARY, SIMPLE, Comparison
+from fairtune.analysis.decision_lines import VALIDATION, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
@@ -27,6 +28,7 @@ from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
+from fairtune.settings.scales import scale_of
 
 REFERENCE = "reference"
 
@@ -52,6 +54,20 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class FurtherVerdicts:
+    """What the arms' primary comparisons show by a metric that stands beside the study's own: a family of its own.
+
+    Args:
+        late: it was named after results were known.
+    """
+
+    metric: str
+    title: str
+    late: bool
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
 class StudyVerdict:
     """What a study supports, in the order in which it should be read.
 
@@ -59,6 +75,7 @@ class StudyVerdict:
         design: what was planned, when, and what was changed since.
         cautions: what to mind before anything is believed, the gravest first.
         findings: one per arm; an A/A copy first, then the reference.
+        further: the same by the metrics that stand beside the study's own.
     """
 
     study: str
@@ -66,6 +83,7 @@ class StudyVerdict:
     design: tuple[str, ...]
     cautions: tuple[Caution, ...]
     findings: tuple[Finding, ...]
+    further: tuple[FurtherVerdicts, ...] = ()
 
     @property
     def words(self) -> dict[str, str]:
@@ -90,6 +108,11 @@ class StudyVerdict:
         yield ""
         for finding in self.findings:
             yield f"{finding.arm}: {' '.join((finding.text, *finding.cautions))}"
+        if self.further:
+            yield ""
+            yield further_note(self.further, self.about.rpartition(", ")[2])
+        for metric in self.further:
+            yield from (f"{metric.title}, {finding.arm}: {finding.text}" for finding in metric.findings)
 
     def as_json(self) -> dict[str, Any]:
         """The page as data; findings carry the verdict's word."""
@@ -100,7 +123,22 @@ class StudyVerdict:
             "cautions": [caution.as_json() for caution in self.cautions],
             "findings": [asdict(finding) for finding in self.findings],
             "settled": self.settled,
+            **({"further": [asdict(metric) for metric in self.further]} if self.further else {}),
         }
+
+
+def further_note(found: Sequence[FurtherVerdicts], title: str) -> str:
+    """What metrics beside the study's own are good for.
+
+    Args:
+        title: of the study's own metric.
+    """
+    late = [metric.title for metric in found if metric.late]
+    text = f"The study's verdict goes by {title}; beside it, each corrected for itself:"
+    if not late:
+        return text
+    were = f"{' and '.join(late)} {'was' if len(late) == 1 else 'were'} named after results were known"
+    return f"{text.removesuffix(':')}. {were}: read that as a suggestion for another study."
 
 
 class JudgedStudy(StudyFacts, Protocol):
@@ -119,6 +157,7 @@ class JudgedStudy(StudyFacts, Protocol):
     @property
     def cautions(self) -> tuple[Caution, ...]: ...
     def summary(self, arm: str) -> Summary: ...
+    def by(self, metric: str) -> JudgedStudy: ...
 
 
 def frame_of(study: JudgedStudy) -> Frame:
@@ -161,7 +200,28 @@ def judge_study(study: JudgedStudy) -> StudyVerdict:
         *(_finding(study, frame, compared[arm], raw.get(arm)) for arm in others if arm in compared),
     ]
     about = f"{plan['task']['name']}, {plan['model']['name']}, {frame.scale.title}"
-    return StudyVerdict(study.study, about, tuple(_design(study, frame)), study.cautions, tuple(findings))
+    further = tuple(_further(study.by(metric), metric) for metric in further_metrics(study))
+    return StudyVerdict(study.study, about, tuple(_design(study, frame)), study.cautions, tuple(findings), further)
+
+
+def further_metrics(study: JudgedStudy) -> list[str]:
+    """The metrics that stand beside the study's own, which a later plan may have made one of them."""
+    return [metric for metric in study.registration.beside if metric != study.metric]
+
+
+def _further(study: JudgedStudy, metric: str) -> FurtherVerdicts:
+    """What the same comparisons say by another metric.
+
+    Args:
+        study: as that metric shows it.
+    """
+    frame = frame_of(study)
+    reference = reference_text(frame, study.summary(study.reference))
+    others = [
+        Finding(c.arm, c.verdict.word, comparison_text(frame, c), (), c.reference, c.role) for c in study.comparisons
+    ]
+    first = Finding(study.reference, REFERENCE, reference, ())
+    return FurtherVerdicts(metric, frame.scale.title, metric in study.registration.late, (first, *others))
 
 
 def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Comparison | None) -> Finding:
@@ -250,6 +310,9 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     if frame.simple:
         many = "1 simple baseline is" if frame.simple == 1 else f"{frame.simple} comparisons with simple baselines are"
         yield f"{many} judged apart, so that the others are no less sure for it."
+    if found.threshold == VALIDATION:
+        title = scale_of(line_metric(study.metric)).title
+        yield f"Classes are told apart where each run does best on its own validation split, by {title}, not at one half."
     looks = max((c.looks for c in study.comparisons), key=len, default=())
     if looks:
         planned = "as planned" if found.planned_looks else "and seeds were added afterwards"

@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from torch import Tensor, nn
 
 from fairtune.classifier.errors import UnusableModelError
 from fairtune.models.model_parts import evaluating, head_parameters
+from fairtune.settings.metrics import METRICS
+from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.tasks.task import Labels
 
 COLDEST, HOTTEST = 0.05, 20.0
-BINS = 15
 PROBED, CLOSE = 4, 1e-4
 Logits = npt.NDArray[np.floating]
 
@@ -77,11 +78,7 @@ def negative_log_likelihood(logits: Logits, labels: Labels) -> float:
 
 def calibration_error(logits: Logits, labels: Labels) -> float:
     """Expected calibration error: how far confidence is from accuracy, over 15 bins of equal width."""
-    probabilities = softmax(logits.astype(np.float64), axis=1)
-    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(bins, weights=right - confidence, minlength=BINS)
-    return float(np.abs(gaps).sum() / len(labels))
+    return METRICS["calibration_error"].of_scores(ScoredExamples(labels, logits))
 
 
 def fold_temperature(network: Any, temperature: float) -> None:

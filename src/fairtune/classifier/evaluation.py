@@ -3,7 +3,8 @@
 Shares (accuracy, precision, recall) have Wilson's interval. F1 of one class is 2J / (1 + J), where J is the share of hits among all
 examples that are of the class or are taken for it, so it has Wilson's interval of J. Macro-F1 and MCC have the Bayesian
 bootstrap's: each cell of the matrix is drawn from its posterior, whose prior is worth two examples in all, so that a
-classifier without a mistake is not taken for one that cannot make any.
+classifier without a mistake is not taken for one that cannot make any. What follows from scores has it too, each example being
+weighted at random; where all is ranked right, the rule of three for the rarest class says what may still go wrong.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from fairtune.analysis import mistakes as study_mistakes
 from fairtune.analysis.resampling import metric_from_totals
 from fairtune.classifier.inputs import Given
 from fairtune.core.printable import LINES, printable
-from fairtune.settings.metrics import metrics_of_classes
+from fairtune.settings.metrics import METRICS, classification_metrics, metrics_of_classes
+from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.tasks.task import TEXT_COLUMNS, Labels
 
 CONFIDENCE = 0.95
+EDGES = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
 DRAWS, CELLS_AT_ONCE = 2000, 4_000_000
+FEWEST_DRAWS, WEIGHTS = 200, 10_000_000
+"""Draws of weights for all examples: fewer of many examples, whose figures vary little."""
 SEED = 20261116
 Matrix = npt.NDArray[np.int64]
 Interval = tuple[float, float]
@@ -40,10 +45,14 @@ def wilson(hits: float, n: float) -> Interval:
     return study_mistakes.wilson(hits / n if n else 0.0, n, CONFIDENCE)
 
 
-def overall(matrix: Matrix) -> list[dict[str, Any]]:
-    """Every metric for so many classes: value, interval, and n. A share of examples has Wilson's interval, others are drawn."""
+def overall(matrix: Matrix, examples: ScoredExamples | None = None) -> list[dict[str, Any]]:
+    """Every metric for so many classes: value, interval, and n. A share of examples has Wilson's interval, others are drawn.
+
+    Args:
+        examples: with their scores, for the metrics that counts do not tell.
+    """
     n = int(matrix.sum())
-    names = metrics_of_classes(len(matrix))
+    names = [name for name in metrics_of_classes(len(matrix)) if METRICS[name].has_line]
     values = {name: float(metric_from_totals(name)(matrix[None].astype(np.float64))[0]) for name in names}
     spans = {"accuracy": wilson(float(np.trace(matrix)), n)}
     if "f1" in names:
@@ -52,7 +61,31 @@ def overall(matrix: Matrix) -> list[dict[str, Any]]:
     return [
         {"metric": name, "value": value, "low": min(spans[name][0], value), "high": max(spans[name][1], value), "n": n}
         for name, value in values.items()
-    ]
+    ] + (_scored_figures(examples) if examples is not None and n else [])
+
+
+def _scored_figures(examples: ScoredExamples) -> list[dict[str, Any]]:
+    n, found = len(examples.labels), []
+    values = classification_metrics(examples.labels, examples.scores)
+    draws = min(DRAWS, max(FEWEST_DRAWS, WEIGHTS // n))
+    prepared = {
+        name: (value, facts.from_scores(examples))
+        for name, value in values.items()
+        if (facts := METRICS[name]).from_scores is not None and math.isfinite(value)
+    }
+    drawn: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in prepared}
+    generator, size = np.random.default_rng(SEED), max(1, CELLS_AT_ONCE // n)
+    for start in range(0, draws, size):
+        weights = generator.standard_exponential((min(size, draws - start), n))
+        for name, (_, figure) in prepared.items():
+            drawn[name].append(figure(weights))
+    rarest = int(min(count for count in np.bincount(examples.labels) if count)) if n else 0
+    for name, (value, _) in prepared.items():
+        low, high = (float(end) for end in np.quantile(np.concatenate(drawn[name]), EDGES))
+        if METRICS[name].ranks and value == 1:
+            low = max(0.0, 1 - 3 / rarest)
+        found.append({"metric": name, "value": value, "low": min(low, value), "high": max(high, value), "n": n})
+    return found
 
 
 def as_frame(figures: list[dict[str, Any]]) -> pd.DataFrame:
@@ -101,8 +134,7 @@ def _bootstrapped(matrix: Matrix, names: list[str]) -> dict[str, Interval]:
         draws[:, cells] = generator.standard_gamma(posterior.flat[cells], size=(len(draws), len(cells)))
         for name in names:
             found[name].append(metric_from_totals(name)(draws.reshape(-1, classes, classes)))
-    edges = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
-    spans = {name: np.quantile(np.concatenate(parts), edges) for name, parts in found.items()}
+    spans = {name: np.quantile(np.concatenate(parts), EDGES) for name, parts in found.items()}
     return {name: (float(low), float(high)) for name, (low, high) in spans.items()}
 
 
@@ -116,7 +148,7 @@ class Mistakes(pd.DataFrame):
     Attributes:
         confusion: counts of all examples, right and wrong; a row is a true label, a column a predicted one.
         per_class: precision, recall and F1 of each label with 95 % intervals, and how many examples they stand on.
-        overall: accuracy, macro-F1 and MCC with 95 % intervals.
+        overall: accuracy, macro-F1, MCC, ROC AUC, log loss and others with 95 % intervals.
         examples: how many there were.
     """
 
@@ -193,7 +225,8 @@ def find_mistakes(
         matrix, index=pd.Index(classes, name="label"), columns=pd.Index(classes, name="predicted")
     )
     found.per_class = by_class(matrix, classes)
-    found.overall = as_frame(overall(matrix))
+    with np.errstate(divide="ignore"):  # a probability may be 0
+        found.overall = as_frame(overall(matrix, ScoredExamples(labels, np.log(probabilities))))
     found.examples = len(given)
     return found
 

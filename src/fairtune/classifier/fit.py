@@ -46,6 +46,7 @@ from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import explain_failure, read_config
 from fairtune.settings.metrics import METRICS, metrics_of_classes, predicted_classes
+from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
 from fairtune.tasks.card.lengths import auto_length
@@ -123,6 +124,8 @@ def _train(
     facts = data_of(data.classes, dict(data.splits), data.how)
     everything = settings_of(settings, source, facts)
     step = run.progress.best_step or 0
+    if scores is not None and calibration is not None:
+        scores = scores / calibration.temperature
     provenance = Provenance(
         labels=data.classes.values,
         width=data.width,
@@ -183,6 +186,10 @@ def _require_methods_fit(settings: Settings, data: Data) -> None:
         reason = (
             f"{settings.metric} is for two classes, and there are {classes}; use {one_of(metrics_of_classes(classes))}."
         )
+        found.append(Problem(WHERE, "metric", reason))
+    held = data.splits.get("validation")
+    if METRICS[settings.metric].ranks and held is not None and len(np.unique(held.labels)) < 2:
+        reason = f"{settings.metric} ranks classes, and all {len(held):,} validation examples are of one; use accuracy."
         found.append(Problem(WHERE, "metric", reason))
     if found:
         raise SettingsError(found)
@@ -260,7 +267,8 @@ def _environment(device: str) -> dict[str, Any]:
 
 
 def _figures(data: Encoded, scores: Any) -> list[dict[str, Any]]:
-    return overall(confusion(data.labels, predicted_classes(scores), scores.shape[1]))
+    matrix = confusion(data.labels, predicted_classes(scores), scores.shape[1])
+    return overall(matrix, ScoredExamples(data.labels, scores))
 
 
 def _forget(name: str, step: int, arrays: Mapping[str, Any]) -> None:

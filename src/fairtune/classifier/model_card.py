@@ -16,7 +16,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.printable import printable, printable_json
-from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
+from fairtune.settings.metrics import METRICS, title_of
 from fairtune.settings.scales import scale_of
 
 MOST_CLASSES = 50
@@ -52,7 +52,7 @@ def _front_matter(provenance: Provenance) -> str:
     if "/" in model:
         fields["base_model"] = printable(model.partition("@")[0])
     if provenance.validation is not None:
-        names = [METRICS[metric].hub_name for metric in metrics_of_kind("classify")]
+        names = [METRICS[row["metric"]].hub_name for row in provenance.validation if row["metric"] in METRICS]
         fields["metrics"] = list(dict.fromkeys(name for name in names if name))
     return f"---\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)}---"
 
@@ -153,16 +153,17 @@ def _test(test: dict[str, Any]) -> list[str]:
 
 def _figures(figures: list[dict[str, Any]]) -> list[str]:
     scales = [scale_of(row["metric"]) for row in figures]
+    mixed = any(scale.plain for scale in scales)
     rows = [
         [
-            scale.title,
+            scale.heading if mixed else scale.title,
             scale.value(row["value"]),
             f"{scale.value(row['low'])} to {scale.value(row['high'])}",
             f"{row['n']:,}",
         ]
         for row, scale in zip(figures, scales, strict=True)
     ]
-    heading = "metric" if any(scale.plain for scale in scales) else "metric (× 100)"
+    heading = "metric" if mixed else "metric (× 100)"
     return list(table([heading, "value", "95 % interval", "n"], rows))
 
 

@@ -23,7 +23,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.cautions import GRADES, Grade
-from fairtune.core.errors import FairtuneError
+from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
@@ -132,6 +132,10 @@ def _show(plan: Plan) -> None:
     rows = ", ".join(f"{name} {_size(task, name)}" for name in task.rows)
     out.print(Text.assemble((plan.study.study, "bold"), f"  plan {plan.hash}"))
     out.print(f"  task   {task.name}: {rows}; selected by {task.metric} on validation, reported on test")
+    if plan.study.compare.also:
+        out.print(f"  beside verdicts by {one_of(plan.study.compare.also)} too, each corrected for itself")
+    if plan.study.compare.threshold != "half":
+        out.print("  line   picked for each run on its own validation split")
     for model in {model.identity: model for model in plan.models.values()}.values():
         out.print(f"  model  {model.name} ({model.identity[:12]})")
     if plan.tokenizer is not None:

@@ -150,7 +150,8 @@ def figure_text(figure: dict[str, Any], classes: list[Any]) -> str:
 
 def _title(metric: str, classes: list[Any]) -> str:
     title = scale_of(metric).title
-    return f"{title} of {classes[1]}" if METRICS[metric].two_classes else title
+    named = METRICS[metric].two_classes or (metric == "average_precision" and len(classes) == 2)
+    return f"{title} of {classes[1]}" if named else title
 
 
 def _with_interval(figure: dict[str, Any]) -> str:

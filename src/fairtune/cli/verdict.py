@@ -22,7 +22,8 @@ def verdict(study: StudyName, runs: Runs = Path("runs"), as_json: AsJson = False
         return
     for line in str(found).splitlines():
         name, colon, rest = line.partition(": ")
-        heads = {finding.arm for finding in found.findings} | {"Warning", "Note", "Refusal (forced)"}
+        further = {f"{metric.title}, {finding.arm}" for metric in found.further for finding in metric.findings}
+        heads = {finding.arm for finding in found.findings} | further | {"Warning", "Note", "Refusal (forced)"}
         shown = (
             Text.assemble((printable(name), "bold"), printable(f"{colon}{rest}"))
             if name in heads

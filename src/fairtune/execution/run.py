@@ -238,9 +238,9 @@ def _objective(
     encoded = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
     data = {split: encoded[split] for split in splits}
     if learner := job.plan["settings"].get("learner"):
-        return Contrastive(data, task.metric, task.labels, int(learner["pairs"])), task.labels
+        return Contrastive(data, planned["metric"], task.labels, int(learner["pairs"])), task.labels
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
-    return Classification(data, task.metric, task.labels, texts), task.labels
+    return Classification(data, planned["metric"], task.labels, texts), task.labels
 
 
 def is_trial(job: Job) -> bool:

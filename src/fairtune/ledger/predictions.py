@@ -18,17 +18,28 @@ from pyarrow import compute, parquet
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_atomically
+from fairtune.settings.metrics import predicted_classes
 
 Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Scores (logits) of one split."""
+    """Scores (logits) of one split.
+
+    Args:
+        line: at which two classes are told apart, where the analysis has moved it; what is stored has none.
+    """
 
     ids: tuple[str, ...]
     labels: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]
+    line: float = 0.0
+
+    @property
+    def predicted(self) -> npt.NDArray[np.int64]:
+        """The class that is said of each example."""
+        return predicted_classes(self.scores, self.line)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from fairtune.report.content import (
 from fairtune.report.init_cards import CardSummary, read_card
 from fairtune.report.machine import describe_machine
 from fairtune.settings.few_labels import SharedSample, examples_used, shared_samples
-from fairtune.settings.metrics import metrics_of_kind, title_of
+from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
 
 PURPOSES = ("data", "step", "method", "epoch", "fit", "score", "validation", "test", "checkpoint", "total")
 
@@ -127,7 +127,7 @@ def arm_rows(results: Results) -> tuple[ArmRow, ...]:
 def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
     """Arms of several methods against those that lack one of them, with that method."""
     return tuple(
-        (_versus(results, c), left_out_method(results.methods(c.arm), results.methods(c.reference)))
+        (versus_of(results, c), left_out_method(results.methods(c.arm), results.methods(c.reference)))
         for c in results.left_out
     )
 
@@ -135,10 +135,11 @@ def left_out(results: Results) -> tuple[tuple[Versus, str | None], ...]:
 def _arm_row(results: Results, arm: str) -> ArmRow:
     finished, comparison, card = results.finished(arm), results.comparison(arm), _card(results, arm)
     raw = next((c for c in results.raw_differences if c.arm == arm), None)
-    shared = _shared_seeds(results, comparison)
+    shared = shared_seeds(results, comparison)
     text = results.kind == "language_model"
     of_kind = metrics_of_kind(results.kind)
-    known = [name for name in of_kind if all(name in run.metrics for run in finished)]
+    shown = [name for name in of_kind if METRICS[name].from_scores is None or name in results.registration.beside]
+    known = [name for name in shown if all(name in run.metrics for run in finished)]
     parameters = finished[0].result.get("parameters") if finished else None
     memory = [found for run in finished if (found := run.result.get("memory")) is not None]
     steps = [found for run in finished if (found := run.result.get("step_seconds")) is not None]
@@ -152,9 +153,9 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         final=results.summary(arm, which="final", seeds=shared) if text else None,
         steps_to_target=results.steps_to_target(arm) if text else None,
         tokens_per_second=results.tokens_per_second(arm) if text else None,
-        scores={run.seed: run.metrics[results.metric] for run in finished},
-        versus=_versus(results, comparison) if comparison else None,
-        raw=_versus(results, raw) if raw else None,
+        scores={run.seed: run.metrics.get(results.metric, math.nan) for run in finished},
+        versus=versus_of(results, comparison) if comparison else None,
+        raw=versus_of(results, raw) if raw else None,
         timed=results.timing.arms.get(arm) if results.timing else None,
         step_seconds=spread_of(found["median"] for found in steps),
         seconds=_seconds(finished),
@@ -171,7 +172,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     )
 
 
-def _versus(results: Results, found: Comparison) -> Versus:
+def versus_of(results: Results, found: Comparison) -> Versus:
+    """A comparison as sections show it."""
     ours, theirs = results.settings(found.arm), results.settings(found.reference)
     timed = results.timing.between(found.arm, found.reference) if results.timing else None
     change, untold = _time_change(results, found, timed)
@@ -215,7 +217,7 @@ def _versus(results: Results, found: Comparison) -> Versus:
     )
 
 
-def _shared_seeds(results: Results, found: Comparison | None) -> set[int] | None:
+def shared_seeds(results: Results, found: Comparison | None) -> set[int] | None:
     """Seeds of a comparison, so that means and differences which stand together are of the same runs; None is all."""
     if found is None or not found.found.n:
         return None

@@ -11,9 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.analysis.arm_pairs import COPY, LEARNING, METHODS
+from fairtune.analysis.decision_lines import VALIDATION, probability_at
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.study_verdict import further_metrics
 from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.numbers import (
@@ -43,6 +45,8 @@ def verdict_table(results: Results) -> Group:
         *_arm_notes(rows),
         *_cost_notes(results, rows),
         *_raw_notes(header, rows),
+        *_further_notes(results),
+        *_line_notes(results),
         *_size_notes(rows),
         *_trouble(results),
     ]
@@ -71,7 +75,7 @@ def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
             overflow="fold",
             max_width=20 if head == "against" else None,
         )
-    cells = _cells if header.text is None else _text_cells
+    cells = _text_cells if scale_of(header.metric).plain else _cells
     apart = False
     for row in rows:
         if row.learner is not None and row.versus is not None and not apart:
@@ -90,7 +94,7 @@ def _is_noted(versus: Versus) -> bool:
 
 def _heads(header: Header) -> list[str]:
     level, scale = confidence(header.confidence), scale_of(header.metric)
-    if header.text is not None:
+    if scale.plain:
         return [
             "n",
             f"{header.metric_title}\n± {level}",
@@ -148,6 +152,8 @@ def _difference(versus: Versus, show: Callable[[float | None], str]) -> str:
 
 def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, str]]:
     if header.text is None:
+        if scale_of(header.metric).lower_is_better:
+            yield header.metric_title, "lower is better"
         return
     yield (
         header.metric_title,
@@ -198,6 +204,34 @@ def _raw_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, st
     }
     if found:
         yield f"plain differences to {header.reference}, not verdicts", _by_arm(found)
+
+
+def _further_notes(results: Results) -> Iterable[tuple[str, str]]:
+    """Verdicts by the metrics that stand beside the study's own."""
+    for metric in further_metrics(results):
+        own, scale = results.by(metric), scale_of(metric)
+        late = ", named after results were known" if metric in results.registration.late else ""
+        found = {}
+        for one in own.comparisons:
+            base = one.means[1]
+            size = relative(one.difference, base) if scale.plain else scale.signed(one.difference)
+            found[one.arm] = f"{size} {one.verdict.word}"
+        unit = "" if scale.plain else ", points"
+        lower = ", lower is better" if scale.lower_is_better else ""
+        title = f"{scale.title}, beside the verdict{late}{unit}{lower}"
+        yield title, _by_arm({results.reference: scale.value(own.summary(results.reference).mean), **found})
+
+
+def _line_notes(results: Results) -> Iterable[tuple[str, str]]:
+    if results.registration.threshold == VALIDATION:
+        lines = {
+            arm: ", ".join(significant(probability_at(run.line)) for run in results.finished(arm))
+            for arm in results.arms
+        }
+        yield (
+            "decision lines, picked on validation, by seed",
+            _by_arm({arm: text for arm, text in lines.items() if text}),
+        )
 
 
 def _size_notes(rows: Sequence[ArmRow]) -> Iterable[tuple[str, str]]:

@@ -10,6 +10,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.settings import score_metrics
+from fairtune.settings.score_metrics import ScoredExamples, Weighted
+
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -26,7 +29,9 @@ class Metric:
         kind: of the tasks it belongs to.
         shown: a share in percent, a coefficient times 100, or the plain number.
         from_totals: the figure of each draw, from confusion counts [..., true class, predicted class] or from sums of
-            documents [..., (nll, tokens, bytes, words, correct)].
+            documents [..., (nll, tokens, bytes, words, correct)]; None where it takes the scores themselves.
+        from_scores: the figure of each draw, from scores and the weights of examples.
+        ranks: whether it takes examples of two classes to say anything.
         two_classes: whether it is for two classes only.
         unit: what a plain number counts, where its title does not say.
         of_tokens: whether another tokenizer of the same text changes it.
@@ -40,8 +45,10 @@ class Metric:
     kind: Literal["classify", "language_model"]
     lower_is_better: bool
     shown: Literal["percent", "x100", "plain"]
-    from_totals: Formula
+    from_totals: Formula | None = None
+    from_scores: Callable[[ScoredExamples], Weighted] | None = None
     two_classes: bool = False
+    ranks: bool = False
     unit: str = ""
     of_tokens: bool = False
     from_loss: Callable[[float], float] | None = None
@@ -54,13 +61,35 @@ class Metric:
         """From the metric to what is shown."""
         return 1 if self.shown == "plain" else 100
 
+    @property
+    def has_line(self) -> bool:
+        """Whether it is one of predicted classes, so that it moves with the line at which they are told apart."""
+        return self.kind == "classify" and self.from_totals is not None
+
+    @property
+    def formula(self) -> Formula:
+        """`from_totals`, which must be there."""
+        if self.from_totals is None:
+            raise TypeError(f"{self.title} follows from scores, not from counts of predicted classes")
+        return self.from_totals
+
     def fits(self, classes: int) -> bool:
         return classes == 2 or not self.two_classes
 
     def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
         """The figure of labels and predicted classes: bit for bit scikit-learn's, which would take seconds to import."""
         counts = np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
-        return float(self.from_totals(counts.astype(np.float64)))
+        return float(self.formula(counts.astype(np.float64)))
+
+    def of_scores(self, examples: ScoredExamples, line: float = 0.0) -> float:
+        """The figure of labels and scores; NaN where they have none.
+
+        Args:
+            line: see `predicted_classes`.
+        """
+        if self.from_scores is None:
+            return self.of_predictions(examples.labels, predicted_classes(examples.scores, line), examples.classes)
+        return float(self.from_scores(examples)(np.ones((1, len(examples.labels))))[0])
 
 
 class Sums(NamedTuple):
@@ -128,6 +157,26 @@ METRICS: dict[str, Metric] = {
         "MCC", "classify", lower_is_better=False, shown="x100",
         from_totals=_mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0),
     ),
+    "roc_auc": Metric(
+        "ROC AUC", "classify", lower_is_better=False, shown="x100",
+        from_scores=score_metrics.roc_auc, hub_name="roc_auc", ranks=True,
+    ),
+    "average_precision": Metric(
+        "average precision", "classify", lower_is_better=False, shown="x100",
+        from_scores=score_metrics.average_precision, ranks=True,
+    ),
+    "log_loss": Metric(
+        "log loss", "classify", lower_is_better=True, shown="plain", unit="nats per example",
+        from_scores=score_metrics.log_loss, bounds=(0.0, math.inf),
+    ),
+    "brier": Metric(
+        "Brier score", "classify", lower_is_better=True, shown="x100",
+        from_scores=score_metrics.brier, hub_name="brier_score",
+    ),
+    "calibration_error": Metric(
+        "calibration error", "classify", lower_is_better=True, shown="percent",
+        from_scores=score_metrics.calibration_error,
+    ),
     "perplexity": Metric(
         "perplexity", "language_model", lower_is_better=True, shown="plain", unit="per token", of_tokens=True,
         from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)), from_loss=math.exp, bounds=(1.0, math.inf),
@@ -168,19 +217,33 @@ def metrics_of_classes(classes: int) -> list[str]:
     return sorted(names, key=lambda name: METRICS[name].two_classes)
 
 
-def predicted_classes(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
-    """The class with the highest score; the lowest class number on ties."""
+def predicted_classes(scores: npt.NDArray[np.floating], line: float = 0.0) -> npt.NDArray[np.int64]:
+    """The class with the highest score; the lowest class number on ties.
+
+    Args:
+        line: of two classes, by how much the second must be above the first to be said; 0 is a probability of one half.
+    """
+    if line:
+        return np.asarray(scores[:, 1].astype(np.float64) - scores[:, 0] > line, dtype=np.int64)
     return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
-def classification_metrics(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating]) -> dict[str, float]:
-    """Every metric of classifiers that predictions have."""
-    predicted, classes = predicted_classes(scores), np.asarray(scores).shape[1]
-    return {name: METRICS[name].of_predictions(labels, predicted, classes) for name in metrics_of_classes(classes)}
+def classification_metrics(
+    labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating], line: float = 0.0
+) -> dict[str, float]:
+    """Every metric of classifiers that predictions have; what takes two classes is left out where there is one.
+
+    Args:
+        line: see `predicted_classes`.
+    """
+    examples = ScoredExamples(np.asarray(labels), np.asarray(scores))
+    told_apart = len(examples.present) > 1
+    names = [name for name in metrics_of_classes(examples.classes) if told_apart or not METRICS[name].ranks]
+    return {name: METRICS[name].of_scores(examples, line) for name in names}
 
 
 def text_metrics(nll: Floats, tokens: Counts, bytes: Counts, words: Counts, correct: Counts) -> dict[str, float]:
     """Every metric of language models from sums by document (see `Sums`), the loss first."""
     totals = np.array([np.sum(column, dtype=np.float64) for column in (nll, tokens, bytes, words, correct)])
     names = sorted(metrics_of_kind("language_model"), key=lambda name: name != "loss")
-    return {name: float(METRICS[name].from_totals(totals)) for name in names}
+    return {name: float(METRICS[name].formula(totals)) for name in names}

@@ -6,11 +6,12 @@ Each field carries its help text once; `--help`, the JSON schema, the docs and t
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from fairtune.settings.few_labels import Examples
+from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
     LONGEST_NAME,
@@ -29,6 +30,11 @@ from fairtune.settings.values import (
     Whole,
     Workers,
 )
+
+if TYPE_CHECKING:
+    AnyMetric = str
+else:
+    AnyMetric = Literal[tuple(METRICS)]
 
 LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
 MOST_EPOCHS, MOST_IN_A_STEP, MOST_MINUTES = 100_000, 1_000_000, 1440
@@ -158,6 +164,24 @@ class Compare(Section):
         le=LARGEST_LOSS,
         description="Report after how many steps a language model's validation loss is down to this.",
     )
+    also: tuple[AnyMetric, ...] = Field(
+        (),
+        max_length=len(METRICS),
+        description="Further metrics, each with verdicts of its own beside those of the study's metric: a family for itself.",
+    )
+    threshold: Literal["half", "validation"] = Field(
+        "half",
+        description="Where two classes are told apart on test. half: at a probability of one half; validation: where each run does "
+        "best on its own validation split, by the study's metric, or by accuracy if that has no line.",
+    )
+
+    @field_validator("also")
+    @classmethod
+    def _once_each(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is named twice; name each metric once")
+        return names
 
 
 class Execution(Section):

@@ -149,9 +149,13 @@ FOR_CLASSES: dict[Path, str] = {
 }
 
 
+def has_known_task(study: Study) -> bool:
+    return not isinstance(study.task, str) or study.task in {*corpus_names(), *task_names(), *ALIASES}
+
+
 def kind_problems(study: Study, origins: Origins) -> list[Problem]:
     """What a study sets, or does in an arm, although its kind of task has no use for it."""
-    if isinstance(study.task, str) and study.task not in {*corpus_names(), *task_names(), *ALIASES}:
+    if not has_known_task(study):
         return []  # whether it means anything depends on what the name was meant to be
     refused = FOR_TEXT if is_text(study.task) else FOR_CLASSES
     found = []

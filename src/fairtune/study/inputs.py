@@ -18,6 +18,7 @@ from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
 from fairtune.settings.values import AUTO
+from fairtune.study.metric_checks import metric_of, require_metrics
 from fairtune.study.schema import Study
 from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.card.contamination import check_contamination
@@ -115,6 +116,7 @@ def _use(study: Study, arm: str) -> Capability | None:
 def _classification(study: Study) -> PlanInputs:
     data = load_task(**study.data())
     _require_per_class(study, data)
+    require_metrics(study, data)
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
     models: dict[str, ModelSource] = {}
@@ -126,7 +128,8 @@ def _classification(study: Study) -> PlanInputs:
         study, model, lengths = resolve_lengths(study, data, model, tokenizer, arms)
         models |= dict.fromkeys(arms, model)
         reasons += [line if len(arms) == len(study.arms) else f"{model.name}: {line}" for line in lengths]
-    facts, in_order = data.facts(), {arm: models[arm] for arm in study.arms}
+    facts = replace(data.facts(), metric=metric_of(study, data.metric))
+    in_order = {arm: models[arm] for arm in study.arms}
     examples = dict.fromkeys(study.arms, facts.rows["train"])
     return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons), find_shared_texts(data))
 
@@ -159,6 +162,7 @@ def _text(study: Study) -> PlanInputs:
     task = TextTask(corpus, tokenizer_folder(Path(tokenizer.folder), padding=False))
     examples = {arm: task.examples(study.settings(arm)) for arm in study.arms}
     facts, models = task.facts(study.settings(study.compare.to)), dict.fromkeys(study.arms, model)
+    facts = replace(facts, metric=metric_of(study, facts.metric))
     # what is published is divided as published, and is read as little as possible
     overlap = NONE_SHARED if isinstance(study.task, str) else find_shared_documents(corpus)
     return PlanInputs(study, facts, models, tokenizer, examples, (), lengths, overlap)

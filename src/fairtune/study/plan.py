@@ -344,9 +344,10 @@ def _all_plugins(study: Study) -> tuple[Plugin, ...]:
 
 
 def _compared(study: Study) -> dict[str, Any]:
-    """What verdicts compare; a target that is not stated is left out, as in plans from before there was one."""
+    """What verdicts compare; what is not stated is left out, as in plans from before it could be."""
     found = study.compare.model_dump(mode="json")
-    return {name: value for name, value in found.items() if name != "target_loss" or value is not None}
+    usual: dict[str, Any] = {"target_loss": None, "also": [], "threshold": "half"}
+    return {name: value for name, value in found.items() if name not in usual or value != usual[name]}
 
 
 def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:

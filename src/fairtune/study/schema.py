@@ -17,6 +17,7 @@ from fairtune.settings.model import (
     Tokenizer,
 )
 from fairtune.settings.sections import (
+    AnyMetric,
     Compare,
     Execution,
     Timing,
@@ -116,6 +117,9 @@ class Study(Section):
     )
     allow_contamination: bool = Field(
         False, strict=True, description="Run although the training split is known to hold much of what is reported."
+    )
+    metric: AnyMetric | None = Field(
+        None, description="The figure that selects checkpoints and decides verdicts; null is the task's own."
     )
     train: Train = Field(Train(), description="Training settings that all arms share.")
     seeds: Seeds = Field(

@@ -20,6 +20,7 @@ from fairtune.study.checks import (
     size_problems,
 )
 from fairtune.study.learner_checks import learner_name_problems, learner_problems
+from fairtune.study.metric_checks import metric_problems
 from fairtune.study.plain_data import faults
 from fairtune.study.problems import (
     MOST_SHOWN,
@@ -110,6 +111,7 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
             *size_problems(study, origins),
             *conflict_problems(study, origins),
             *kind_problems(study, origins),
+            *metric_problems(study, origins),
             *model_problems(study, origins),
             *learner_problems(study, origins),
             *tune_problems(study, origins),

@@ -60,6 +60,8 @@ def _examples_notes(header: Header) -> Iterator[str]:
     )
     for sample in header.samples:
         yield f"{sample.sentence} {RESAMPLED if sample.resampled else FIXED}"
+    if scale_of(header.metric).lower_is_better:
+        yield f"A lower {header.metric_title} is better: a difference above zero is a loss of quality."
 
 
 def _text_notes(header: Header, text: TextFacts) -> Iterator[str]:

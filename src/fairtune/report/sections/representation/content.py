@@ -13,7 +13,6 @@ from fairtune.core.errors import LedgerError
 from fairtune.ledger.predictions import Predictions
 from fairtune.ledger.records import read_records
 from fairtune.report.figures.palette import class_colours, hexadecimal
-from fairtune.settings.metrics import predicted_classes
 
 NAME = "representation"
 MOST_ARMS, MOST_EXAMPLES = 6, 500
@@ -130,7 +129,7 @@ def _vectors(arrays: dict[str, npt.NDArray[Any]], run: LedgerRun) -> Vectors:
     if not isinstance(run.test, Predictions) or states.ndim != 2 or len(states) != len(rows):
         raise ValueError("not the vectors of a classifier")
     labels = run.test.labels[rows]
-    return Vectors(states, labels, np.asarray(predicted_classes(run.test.scores[rows]) != labels))
+    return Vectors(states, labels, np.asarray(run.test.predicted[rows] != labels))
 
 
 READING = (

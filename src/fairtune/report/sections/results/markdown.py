@@ -39,7 +39,9 @@ def metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
 
 def _result_heads(header: Header) -> list[str]:
     level = confidence(header.confidence)
-    return ["arm", "n", plain(scale_of(header.metric).heading), "sd", f"{level} interval", *difference_heads(header)]
+    scale = scale_of(header.metric)
+    title = f"{scale.heading}, lower is better" if scale.lower_is_better else scale.heading
+    return ["arm", "n", plain(title), "sd", f"{level} interval", *difference_heads(header)]
 
 
 def _result_cells(header: Header, row: ArmRow) -> list[str]:
