@@ -156,6 +156,13 @@ def test_what_has_no_steps_is_not_timed(tiny_model: Path, tiny_task: TaskFiles) 
         timed_arms(other, [])
 
 
+def test_an_estimate_leaves_out_what_has_no_steps(tiny_model: Path, tiny_task: TaskFiles) -> None:
+    from fairtune.execution.cost_estimate import estimate_costs
+
+    costs = estimate_costs(make_plan(load_study(study_of(tiny_model, tiny_task))))
+    assert list(costs.seconds_per_run) == list(costs.seconds_per_step) == ["baseline"]
+
+
 def test_results_read_back_are_the_same(done: Results) -> None:
     table = load_results(done.runs_folder, "toy").table()
     assert list(table.index) == ["baseline", *SIMPLE]

@@ -26,7 +26,7 @@ EQUAL, BY_DISTANCE = "equal", "by distance"
 VOTES = (EQUAL, BY_DISTANCE)
 TEMPERATURE = 0.1
 """How fast the weight of a neighbour falls with its cosine, where votes are weighted."""
-BLOCK = 1024
+BLOCK = 256
 """Texts whose neighbours are sought at once."""
 
 
@@ -65,10 +65,17 @@ class NearestNeighbours(FittedLearner):
         found, cosines = [], []
         for start in range(0, len(inputs), BLOCK):
             alike = directions(inputs[start : start + BLOCK], self.mean) @ self.known.T
-            near = np.argsort(-alike, axis=1, kind="stable")[:, :k]
+            near = self._most_alike(alike)[:, :k]
             found.append(near)
             cosines.append(np.take_along_axis(alike, near, axis=1))
         return np.concatenate(found), np.concatenate(cosines)
+
+    def _most_alike(self, alike: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """As many as are ever asked, the most alike first; always as many, so that equals come in the same order for every k."""
+        most = min(NEIGHBOURS[-1], len(self.known))
+        some = np.sort(np.argpartition(-alike, most - 1, axis=1)[:, :most], axis=1)
+        order = np.argsort(-np.take_along_axis(alike, some, axis=1), axis=1, kind="stable")
+        return np.take_along_axis(some, order, axis=1)
 
     def arrays(self) -> Arrays:
         return {"mean": self.mean, "known": self.known, "labels": self.labels}

@@ -175,6 +175,9 @@ def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
             own = schema_root()["$defs"]["Arm"]["properties"]
             docs.append(FieldDoc("arms.NAME.methods", "a list", "[]", own["methods"]["description"]))
             docs.append(FieldDoc("arms.NAME.preset", allowed_text(own["preset"]), "null", own["preset"]["description"]))
+            docs.append(
+                FieldDoc("arms.NAME.learner", allowed_text(own["learner"]), "null", own["learner"]["description"])
+            )
             docs.append(FieldDoc("arms.NAME.*", "", "", "Any field of train, for this arm alone."))
             continue
         nested = [o for o in alternatives(part) if o.get("properties")]
