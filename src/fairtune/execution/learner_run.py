@@ -66,7 +66,12 @@ def perform_learner(
     report({"phase": "fitting"})
     with watch.of("fit"):
         learner = fit_learner(
-            name, examples["train"], examples["validation"], len(task.labels), task.metric, check_stop
+            name,
+            examples["train"],
+            examples["validation"],
+            len(task.labels),
+            job.plan["settings"]["task"]["metric"],
+            check_stop,
         )
     report({"phase": "score"})
     with watch.of("score"):
@@ -88,7 +93,7 @@ def perform_learner(
         "status": "finished",
         "signature": job.plan["signature"],
         "time": round(time.time(), 3),
-        "metric": task.metric,
+        "metric": job.plan["settings"]["task"]["metric"],
         "metrics": metrics,
         "learner": found,
         "steps": 0,
@@ -130,7 +135,11 @@ def _examples(
 def _keep(job: Job, learner: FittedLearner, task: Task, train: Train, folder: Path) -> None:
     """Keep the fitted learner; what a killed attempt left would be sealed as this one's."""
     shutil.rmtree(folder, ignore_errors=True)
-    known: dict[str, Any] = {"labels": list(task.labels), "metric": task.metric, "signature": job.plan["signature"]}
+    known: dict[str, Any] = {
+        "labels": list(task.labels),
+        "metric": job.plan["settings"]["task"]["metric"],
+        "signature": job.plan["signature"],
+    }
     if LEARNERS[learner.name].encoder:
         known |= {"encoder": job.plan["settings"]["model"], "max_length": train.longest, "pooling": "mean"}
     learner.save(folder, known)
