@@ -11,6 +11,7 @@ import pytest
 from tests.report.made_ledger import STUDY, ArmSpec, MadeLedger, make_study
 
 from fairtune.analysis.tuned_arms import expect_best, point_text
+from fairtune.analysis.verification import verify_study
 from fairtune.core.files import read_json, write_json, write_sealed
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
@@ -95,6 +96,8 @@ def test_a_choice_that_is_not_the_best_trial_or_cannot_be_checked_is_told(tmp_pa
     write_sealed(tmp_path / STUDY / "study.json", study)
     codes = [caution.code for caution in made.results().cautions]
     assert "choice-not-best" in codes
+    (problem,) = verify_study(tmp_path, STUDY).problems
+    assert "its trials say those of focal+0.0001" in problem
     for file in (tmp_path / STUDY / "tuning" / "plans").glob("*.json"):
         file.unlink()
     assert "trials-missing" in [caution.code for caution in made.results().cautions]
