@@ -238,7 +238,7 @@ def _objective(
     encoded = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
     data = {split: encoded[split] for split in splits}
     if learner := job.plan["settings"].get("learner"):
-        return Contrastive(data, task.metric, task.labels, int(learner["pairs"])), task.labels
+        return Contrastive(data, planned["metric"], task.labels, int(learner["pairs"])), task.labels
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
     return Classification(data, task.metric, task.labels, texts), task.labels
 
