@@ -19,7 +19,7 @@ FIXED = "All seeds train on the same 20 of 320 examples, shared by all arms. Int
 @pytest.fixture
 def ledger(tmp_path: Path) -> MadeLedger:
     return make_study(
-        tmp_path / "runs", {"baseline": ArmSpec([336, 330]), "focal": ArmSpec([340, 333], methods=["focal"])}
+        tmp_path / "runs", {"baseline": ArmSpec([336, 330, 333]), "focal": ArmSpec([340, 333, 338], methods=["focal"])}
     )
 
 
@@ -53,3 +53,18 @@ def test_who_trains_on_everything_has_no_sample(ledger: MadeLedger, examples: in
     found = texts(ledger, examples)
     assert not any("shared by all arms" in text for text in found.values())
     assert "320 training" in found["html"]
+
+
+@pytest.mark.parametrize(("examples", "seeds_alone"), [({"per_class": 8, "resample": "seed"}, True), (20, False)])
+def test_with_samples_of_their_own_only_seeds_count(ledger: MadeLedger, examples: Any, seeds_alone: bool) -> None:
+    texts(ledger, examples)
+    results = ledger.results()
+    found = results.comparison("focal")
+    assert found is not None
+    assert (found.found.df == 2) == seeds_alone, "degrees of freedom of three seeds"
+    widths = [summary.high - summary.low for summary in [results.summary("baseline")] if summary.high and summary.low]
+    texts(ledger, None)
+    plain = ledger.results().summary("baseline")
+    assert plain.high is not None
+    assert plain.low is not None
+    assert (widths[0] > plain.high - plain.low) == seeds_alone

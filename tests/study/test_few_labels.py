@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairtune.analysis.plan_power import describe_plan
 from fairtune.core.errors import DataError
 from fairtune.settings.few_labels import FewLabels, examples_used, shared_samples
 from fairtune.study.plan import Plan, make_plan
@@ -139,3 +140,11 @@ def test_text_for_language_models_has_no_classes(source: dict[str, Any]) -> None
     source |= {"task": "tinystories", "model": "gpt-mini", "tokenizer": {"train": 1000}, "arms": ["baseline"]}
     with pytest.raises(StudyError, match=r"train\.examples: text for language models is counted in tokens"):
         load_study(source)
+
+
+def test_what_a_plan_can_show_is_told_for_few_labels(source: dict[str, Any]) -> None:
+    few, whole = (describe_plan(plan(source, f"train.examples={one}", "seeds=5").as_json()) for one in (FEW, "null"))
+    assert few is not None
+    assert "assumed for few labels: arms that share a sample differ by the luck of 2 points by seed" in few
+    assert whole is not None
+    assert "few labels" not in whole

@@ -120,7 +120,11 @@ class Train(Section):
         return self.max_length
 
     def steps_per_epoch(self, examples: int) -> int:
-        """Optimizer steps of one pass over so many training examples, of each class as many as are used."""
+        """Optimizer steps of one pass over so many training examples, or over the sample of them.
+
+        Args:
+            examples: that there are; where the sample counts by class, those that are used.
+        """
         used = min(examples, self.examples) if isinstance(self.examples, int) else examples
         return math.ceil(math.ceil(used / self.batch_size) / self.accumulate)
 
@@ -129,7 +133,7 @@ class Train(Section):
         return self.model_copy(update={"examples": None})
 
     def total_steps(self, examples: int) -> int:
-        """Optimizer steps of a run over so many training examples."""
+        """Optimizer steps of a run over so many training examples, counted as for `steps_per_epoch`."""
         if self.steps is not None:
             return self.steps
         return max(1, round(self.epochs * self.steps_per_epoch(examples)))
