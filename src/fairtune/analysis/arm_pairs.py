@@ -240,8 +240,7 @@ class ArmPair:
         return None if len(kept) == len(self.pairs) else kept
 
     def _is_collapsed(self, run: LedgerRun) -> bool:
-        learned = counts_as_learned(self.study, run.arm)
-        return learned and is_collapsed(run, self.study.vocabulary, self.study.metric)
+        return counts_as_learned(self.study, run.arm) and is_collapsed(run, self.study.vocabulary, self.study.metric)
 
     def improvement(self) -> float | None:
         if not self.pairs or any(math.isnan(self._score(run)) for pair in self.pairs for run in pair):

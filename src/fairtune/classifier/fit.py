@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -84,18 +85,24 @@ def train_classifier(settings: Settings, data: Data, watcher: FitWatcher, interr
         KeyboardInterrupt: Ctrl-C came before anything was learned.
     """
     device = find_device(settings.device)
-    with borrowed_process(device), temporary_folder("fairtune-fit-") as folder:
-        try:
-            return _train(settings, data, device, Path(folder), watcher, interrupt)
-        except ModelError as error:
-            raise UnusableModelError(str(error)) from None
-        except RunFailure as error:
-            raise FitError(f"fit: {error}.") from None
-        except (RuntimeError, MemoryError, OSError) as error:
-            reason = failure_reason(error)
-            if reason.startswith(type(error).__name__) or isinstance(error, FitError | UnusableModelError):
-                raise  # not foreseen: a fault of fairtune's own, with its traceback
-            raise FitError(f"fit: {reason}.") from error
+    with borrowed_process(device), temporary_folder("fairtune-fit-") as folder, explained_failures():
+        return _train(settings, data, device, Path(folder), watcher, interrupt)
+
+
+@contextmanager
+def explained_failures() -> Iterator[None]:
+    """What can go wrong in a fit, in words of its own."""
+    try:
+        yield
+    except ModelError as error:
+        raise UnusableModelError(str(error)) from None
+    except RunFailure as error:
+        raise FitError(f"fit: {error}.") from None
+    except (RuntimeError, MemoryError, OSError) as error:
+        reason = failure_reason(error)
+        if reason.startswith(type(error).__name__) or isinstance(error, FitError | UnusableModelError):
+            raise  # not foreseen: a fault of fairtune's own, with its traceback
+        raise FitError(f"fit: {reason}.") from error
 
 
 def _train(
@@ -104,12 +111,13 @@ def _train(
     try:
         source = find_model(settings.model).fetched()
         tokenizer = load_tokenizer(source.fetch())
-        length = _length(settings, source, tokenizer, data.splits["train"], interrupt.check_stop)
+        length = input_length(settings, source, tokenizer, data.splits["train"], interrupt.check_stop)
         chosen = {"max_length": length, "lr": _rate(source) if settings.auto_lr else settings.train.lr}
         settings = replace(settings, train=settings.train.model_copy(update=chosen))
-        _require_methods_fit(settings, data)
+        require_fit(settings, data)
         encoded = {
-            name: _encoded(split, name, tokenizer, length, interrupt.check_stop) for name, split in data.splits.items()
+            name: encoded_split(split, name, tokenizer, length, interrupt.check_stop)
+            for name, split in data.splits.items()
         }
         run = _prepare_run(settings, data, source, tokenizer, encoded, device, folder, interrupt.check_stop)
     except Stopped:
@@ -138,9 +146,9 @@ def _train(
         steps=run.total_steps,
         epoch=math.ceil(step / run.steps_per_epoch),
         partial=partial,
-        validation=None if scores is None else _figures(encoded["validation"], scores),
+        validation=None if scores is None else figures_of(encoded["validation"], scores),
         calibration=calibration,
-        environment=_environment(device),
+        environment=environment_of(device),
         notes=[*data.notes, *(event["text"] for event in events if event["event"] == "warning")],
         signature=signature_of(everything, partial),
         label=data.label,
@@ -149,7 +157,7 @@ def _train(
     return Fitted(network, tokenizer, device, provenance)
 
 
-def _length(
+def input_length(
     settings: Settings, source: ModelSource, tokenizer: Any, train: Split, check_stop: Callable[[], None]
 ) -> int:
     """`max_length` as a number, counted on the training texts where it is auto."""
@@ -174,7 +182,7 @@ def _rate(source: ModelSource) -> float:
     return SMALL_RATE if getattr(config, "hidden_size", WIDE) < WIDE else LARGE_RATE
 
 
-def _require_methods_fit(settings: Settings, data: Data) -> None:
+def require_fit(settings: Settings, data: Data) -> None:
     """Refuse a method that cannot work with so few examples, or such classes, and a metric that has no meaning here."""
     found = [
         Problem(WHERE, f"methods[{place}].{use.name}", problem)
@@ -195,7 +203,7 @@ def _require_methods_fit(settings: Settings, data: Data) -> None:
         raise SettingsError(found)
 
 
-def _encoded(split: Split, name: str, tokenizer: Any, length: int, check_stop: Callable[[], None]) -> Encoded:
+def encoded_split(split: Split, name: str, tokenizer: Any, length: int, check_stop: Callable[[], None]) -> Encoded:
     found = encode(split, tokenizer, length, check_stop)
     empty = np.flatnonzero(found.lengths == 0)
     if len(empty):
@@ -260,13 +268,13 @@ def _train_to_end(run: TrainingRun, watcher: FitWatcher) -> tuple[Any, bool]:
 
 
 @cache
-def _environment(device: str) -> dict[str, Any]:
+def environment_of(device: str) -> dict[str, Any]:
     """What does not change while the process lives."""
     found = capture_environment(device)
     return {name: found[name] for name in FACTS}
 
 
-def _figures(data: Encoded, scores: Any) -> list[dict[str, Any]]:
+def figures_of(data: Encoded, scores: Any) -> list[dict[str, Any]]:
     matrix = confusion(data.labels, predicted_classes(scores), scores.shape[1])
     return overall(matrix, ScoredExamples(data.labels, scores))
 

@@ -15,9 +15,10 @@ from fairtune.core.markdown import (
     plain,
     table,
 )
+from fairtune.core.numbers import DASH
 from fairtune.core.printable import printable, printable_json
 from fairtune.settings.metrics import METRICS, title_of
-from fairtune.settings.scales import scale_of
+from fairtune.settings.scales import Scale, scale_of
 
 MOST_CLASSES = 50
 
@@ -35,6 +36,7 @@ def model_card(provenance: Provenance, name: str) -> str:
         ["## Training", "", *_training(provenance)],
         ["## Validation", "", *_validation(provenance)],
         *([["## Test", "", *_test(provenance.test)]] if provenance.test is not None else []),
+        *([["## Baselines", "", *_baselines(provenance.baselines)]] if provenance.baselines is not None else []),
         ["## Probabilities", "", *_probabilities(provenance)],
         ["## Limits", "", *items(_limits(provenance))],
         ["## Origin", "", *_origin(provenance)],
@@ -46,7 +48,7 @@ def _front_matter(provenance: Provenance) -> str:
     model = provenance.settings["model"]["name"]
     fields: dict[str, Any] = {
         "library_name": "transformers",
-        "pipeline_tag": "text-classification",
+        **({} if _is_probe(provenance) else {"pipeline_tag": "text-classification"}),  # it would draw a head of its own
         "tags": ["fairtune"],
     }
     if "/" in model:
@@ -84,6 +86,31 @@ def _use(provenance: Provenance, name: str) -> list[str]:
         f"classifier.predict_proba({ours})",
         "```",
         "",
+        *(_encoder_use(provenance, folder) if _is_probe(provenance) else _plain_use(provenance, folder, theirs)),
+    ]
+
+
+def _is_probe(provenance: Provenance) -> bool:
+    return "learner" in provenance.settings
+
+
+def _encoder_use(provenance: Provenance, folder: str) -> list[str]:
+    return [
+        "The encoder alone loads in plain transformers; the head is in `learner.safetensors` (weights and biases, for the mean of "
+        "the last states scaled to length 1):",
+        "",
+        "```python",
+        "from transformers import AutoModel",
+        "",
+        f"encoder = AutoModel.from_pretrained({folder})",
+        "```",
+        "",
+        f"Texts are cut after {provenance.max_length} tokens, as when it was fitted.",
+    ]
+
+
+def _plain_use(provenance: Provenance, folder: str, theirs: str) -> list[str]:
+    return [
         "Or in plain transformers, with the same labels and probabilities:",
         "",
         "```python",
@@ -116,6 +143,17 @@ def _data(provenance: Provenance) -> list[str]:
 
 def _training(provenance: Provenance) -> list[str]:
     settings = provenance.settings
+    if _is_probe(provenance):
+        chosen = next(row["C"] for row in provenance.history if row["best"])
+        title = title_of(settings["metric"])
+        return items(
+            [
+                f"model: {plain(settings['model']['name'])}, {code(settings['model']['identity'])}, none of it trained",
+                "head: logistic regression on the mean of the last states, scaled to length 1",
+                f"strength: {code(f'C: {chosen:g}')} of {len(provenance.history)}, the best of validation by {title}",
+                f"seed: {settings['seed']}, which decides what is held out",
+            ]
+        )
     methods = [code(json.dumps(use, ensure_ascii=False)) for use in settings["methods"]] or ["none: plain fine-tuning"]
     chosen = f"the best of validation by {title_of(settings['metric'])}" if provenance.validation else "the last ones"
     train = ", ".join(code(f"{name}: {_word(value)}") for name, value in settings["train"].items() if value is not None)
@@ -138,8 +176,8 @@ def _validation(provenance: Provenance) -> list[str]:
     return [
         *_figures(provenance.validation),
         "",
-        "These examples also chose the epoch, so the figures lean to the good side: report on examples of your own that no fit has "
-        "seen. The intervals count the luck of examples, not that of the seed.",
+        f"These examples also chose the {'strength' if _is_probe(provenance) else 'epoch'}, so the figures lean to the good side: "
+        "report on examples of your own that no fit has seen. The intervals count the luck of examples, not that of the seed.",
     ]
 
 
@@ -151,12 +189,31 @@ def _test(test: dict[str, Any]) -> list[str]:
     return [*_figures(test["figures"]), "", f"{origin} {notes}".strip()]
 
 
+def _baselines(found: dict[str, Any]) -> list[str]:
+    scale = scale_of(found["metric"])
+    rows = [
+        [
+            plain(row["name"]), scale.value(row["value"]), f"{scale.value(row['low'])} to {scale.value(row['high'])}",
+            DASH if row["gain"] is None else _gain(scale, row),
+        ]
+        for row in found["rows"]
+    ]  # fmt: skip
+    heads = ["", scale.heading, "95 % interval", "this one is ahead by"]
+    what = f"On the same {found['n']:,} rows ({plain(found['data'])}), each fitted on the same training rows."
+    return [*table(heads, rows), "", f"{what} {plain(found['sentence'])}"]
+
+
+def _gain(scale: Scale, row: dict[str, Any]) -> str:
+    low, high = (scale.signed(row[end]) for end in ("gain_low", "gain_high"))
+    return f"{scale.signed(row['gain'])} ({low} to {high})"
+
+
 def _figures(figures: list[dict[str, Any]]) -> list[str]:
     scales = [scale_of(row["metric"]) for row in figures]
     mixed = any(scale.plain for scale in scales)
     rows = [
         [
-            scale.heading if mixed else scale.title,
+            scale.heading if scale.plain else scale.title,
             scale.value(row["value"]),
             f"{scale.value(row['low'])} to {scale.value(row['high'])}",
             f"{row['n']:,}",

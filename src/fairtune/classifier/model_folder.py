@@ -1,6 +1,7 @@
 """A fitted classifier as a folder: a plain transformers model, what fairtune knows of it, a model card, and sums of them all.
 
-It is written beside its place and moved there when it is whole. Nothing in it is pickled, and nothing in it is run when it is read.
+Of a probe the transformers model is the encoder, and the head lies beside it. The folder is written beside its place and
+moved there when it is whole. Nothing in it is pickled, and nothing in it is run when it is read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from fairtune.classifier.errors import UnusableModelError
 from fairtune.classifier.model_card import model_card
 from fairtune.classifier.predictor import Predictor
+from fairtune.classifier.probe_network import read_probe
 from fairtune.classifier.process import borrowed_process
 from fairtune.classifier.provenance import Provenance
 from fairtune.core.errors import ModelError
@@ -25,6 +27,7 @@ from fairtune.core.folders import files_of, sums_of, temporary_folder, write_fol
 from fairtune.core.machine import can_delete_open_files
 from fairtune.core.version import __version__
 from fairtune.models.loader import load_classifier
+from fairtune.models.model_parts import head_parameters
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TRIED, load_tokenizer
 from fairtune.models.transformers_files import explain_failure, quiet_transformers
@@ -95,17 +98,20 @@ def load_files(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
             source = ModelSource(folder.name, "", str(folder))
             with explain_failure(f"{folder}: {FACTS} is damaged"):
                 names, attention = provenance.classes.names, provenance.settings["train"].get("attention")
+                probe = "learner" in provenance.settings
             loaded = load_classifier(source, names, tokenizer, attention)
+            network = read_probe(folder, loaded.network, len(names)) if probe else loaded.network
             with explain_failure(f"{folder}: no text goes through it"):
-                Predictor(loaded.network, tokenizer, provenance.max_length, "cpu").logits([TRIED[: provenance.width]])
+                Predictor(network, tokenizer, provenance.max_length, "cpu").logits([TRIED[: provenance.width]])
     except ModelError as error:
         raise UnusableModelError(str(error)) from None
-    fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint)
+    unread = head_parameters(loaded.network) if probe else frozenset()
+    fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint - unread)
     if fresh:
         raise UnusableModelError(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
     if not can_delete_open_files():
-        _unmap(loaded.network)
-    return loaded.network.eval(), tokenizer, provenance, parameters
+        _unmap(network)
+    return network.eval(), tokenizer, provenance, parameters
 
 
 def _unmap(network: Any) -> None:

@@ -12,6 +12,7 @@ from fairtune.classifier.settings import Settings
 from fairtune.core.cache import key_of
 from fairtune.core.version import __version__
 from fairtune.models.sources import ModelSource
+from fairtune.settings.learners import LEARNERS
 from fairtune.study.plan import PROTOCOL
 from fairtune.tasks.task import Split
 
@@ -34,6 +35,7 @@ class Provenance:
         notes: what a reader of its figures must know.
         label: the column that the labels were in, if it had a name.
         test: figures on examples that had no part in it, the `data` they are of, and what to know; None where none were given.
+        baselines: what simple learners reach on the same rows; None where they were not asked.
     """
 
     labels: Values
@@ -54,6 +56,7 @@ class Provenance:
     signature: str
     label: str | None = None
     test: dict[str, Any] | None = None
+    baselines: dict[str, Any] | None = None
 
     @property
     def classes(self) -> Classes:
@@ -68,6 +71,7 @@ class Provenance:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Provenance:
+        value = {"baselines": None, **value}  # which older folders do not have
         found = cls(**{field.name: value[field.name] for field in fields(cls)})
         calibration = value["calibration"]
         return found if calibration is None else replace(found, calibration=Calibration(**calibration))
@@ -76,6 +80,18 @@ class Provenance:
 def settings_of(settings: Settings, source: ModelSource, data: dict[str, Any]) -> dict[str, Any]:
     """What decides the weights, as a run's plan has it."""
     train = settings.train
+    if settings.head is not None:
+        return {
+            "protocol": PROTOCOL,
+            "data": data["fingerprint"],
+            "model": {"name": source.name, "identity": source.identity},
+            "train": {"max_length": train.max_length},
+            "methods": [],
+            "learner": LEARNERS[settings.head].identity(),
+            "metric": settings.metric,
+            "calibrate": settings.calibrate,
+            "seed": settings.seed,
+        }
     unused = {"tokens", "examples", "eval_examples"} | ({"attention"} if train.attention is None else set())
     return {
         "protocol": PROTOCOL,
@@ -93,9 +109,10 @@ def signature_of(settings: dict[str, Any], partial: bool) -> str:
     """One line that says what was fitted, as a run's signature does."""
     model = settings["model"]
     methods = "+".join(name for use in settings["methods"] for name in use) or "none"
+    learner = f"|head:{settings['learner']['name']}" if "learner" in settings else ""
     return (
         f"fairtune:{__version__}|protocol:{settings['protocol']}|data:{settings['data'][:8]}"
-        f"|model:{model['name']}@{model['identity'][:8]}|methods:{methods}|seed:{settings['seed']}|fit:{key_of(settings)[:16]}"
+        f"|model:{model['name']}@{model['identity'][:8]}|methods:{methods}{learner}|seed:{settings['seed']}|fit:{key_of(settings)[:16]}"
         + ("|partial" if partial else "")
     )
 

@@ -29,6 +29,11 @@ UNFIT = {
     "tokens": "this counts the training text of language models",
 }
 CHOICES = [name for name, facts in METRICS.items() if facts.kind == "classify"]
+HEADS = ("linear-probe",)
+OF_TRAINING: dict[str, Any] = {
+    "methods": [], "lr": AUTO, "epochs": 5, "batch_size": 16, "patience": 3, "train": None,
+}  # fmt: skip
+"""Parameters that mean nothing where nothing is trained, and what they are if nobody sets them."""
 ARM = "arm"
 
 
@@ -40,6 +45,7 @@ class Settings:
         auto_lr: whether the learning rate is to suit the model.
         share: of the examples that is held out; None where validation data is given, or none is wanted.
         device: auto, cpu, mps, cuda or cuda:N.
+        head: of a model that is left as it is; None fine-tunes all of it.
     """
 
     model: str
@@ -51,6 +57,7 @@ class Settings:
     seed: int
     device: str
     calibrate: bool
+    head: str | None = None
 
 
 def check_settings(given: Mapping[str, Any]) -> Settings:
@@ -60,7 +67,7 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         SettingsError: with every problem found.
     """
     given = {name: _own_type(value) for name, value in given.items()}
-    problems = [*_own_problems(given), *_train_problems(given["train"])]
+    problems = [*_own_problems(given), *_train_problems(given["train"]), *_head_problems(given)]
     wrong = {problem.path for problem in problems}
     train = given["train"] if isinstance(given["train"], Mapping) else {}
     source = {
@@ -92,6 +99,7 @@ def check_settings(given: Mapping[str, Any]) -> Settings:
         seed=given["seed"],
         device=study.execution.devices[0],
         calibrate=given["calibrate"],
+        head=given["head"],
     )
 
 
@@ -146,6 +154,24 @@ def _own_problems(given: Mapping[str, Any]) -> list[Problem]:
         reason = "the temperature is found on validation examples, and validation is off; give it a share such as 0.1."
         found.append(Problem(WHERE, "calibrate", reason))
     return [*found, *_model_problems(given["model"])]
+
+
+def _head_problems(given: Mapping[str, Any]) -> list[Problem]:
+    """What means nothing where the model is not trained."""
+    head = given["head"]
+    if head is None:
+        return []
+    if head not in HEADS:
+        allowed = f"{one_of(HEADS)}, or None to fine-tune the whole model"
+        return [Problem(WHERE, "head", f"found {shown(head)}; allowed: {allowed}.")]
+    set_to = [name for name, usual in OF_TRAINING.items() if _plain(given[name]) != usual]
+    reason = f"head={head!r} leaves the model as it is, so this does nothing; remove it, or `head`."
+    found = [Problem(WHERE, name, reason) for name in set_to]
+    validation = given["validation"]
+    if validation is None or (isinstance(validation, Real) and validation == 0):
+        why = f"head={head!r} chooses how strong its regression is on validation examples; give it a share such as 0.1."
+        found.append(Problem(WHERE, "validation", why))
+    return found
 
 
 def _is_whole(value: Any) -> bool:

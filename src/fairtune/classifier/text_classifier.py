@@ -32,6 +32,7 @@ from fairtune.classifier.model_folder import (
     unpacked,
 )
 from fairtune.classifier.predictor import Predictor
+from fairtune.classifier.probe import fit_probe
 from fairtune.classifier.process import Interrupt, find_device
 from fairtune.classifier.progress import make_fit_watcher, prediction_progress
 from fairtune.classifier.provenance import Provenance
@@ -44,7 +45,7 @@ FILES = "_files"
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of texts, or of pairs of texts, fine-tuned from a transformers model.
+    """A classifier of texts, or of pairs of texts, fine-tuned from a transformers model, or put on top of one.
 
     Args:
         model: `minilm` (embedded), a folder with a transformers model, or a hub id with an optional @revision.
@@ -64,12 +65,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: decides everything that is random.
         device: auto, cpu, mps, cuda or cuda:1.
         progress: show how far training is.
+        head: None fine-tunes the whole model; "linear-probe" leaves it as it is and puts a logistic regression on the mean of its
+            last states, in seconds.
 
     Attributes:
         classes_: the labels, sorted.
         history_: one row per evaluation: losses and figures of merit.
         validation_: figures of merit on the validation examples, with 95 % intervals; None without.
-        best_epoch_: the epoch whose weights it has, from 1.
+        best_epoch_: the epoch whose weights it has, from 1; 0 where none was trained.
         partial_: whether Ctrl-C ended training early.
         temperature_: what the logits were divided by; 1 unless calibrated.
         max_length_: tokens after which texts are cut.
@@ -93,6 +96,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         device: str = "auto",
         progress: bool = True,
+        head: str | None = None,
     ) -> None:
         self.model = model
         self.methods = methods
@@ -108,6 +112,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.device = device
         self.progress = progress
+        self.head = head
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 - scikit-learn's name
         """Train on texts and their labels.
@@ -126,7 +131,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for note in data.notes:
             warnings.warn(printable(note), UserWarning, stacklevel=2)
         with Interrupt(quiet=not self.progress) as interrupt:
-            fitted = train_classifier(settings, data, make_fit_watcher(self.progress), interrupt)
+            if settings.head is None:
+                fitted = train_classifier(settings, data, make_fit_watcher(self.progress), interrupt)
+            else:
+                fitted = fit_probe(settings, data, interrupt)
         predictor = Predictor(fitted.network, fitted.tokenizer, fitted.provenance.max_length, fitted.device)
         self._take(predictor, fitted.provenance, plain_parameters(parameters, fitted.provenance.settings))
         if fitted.provenance.partial:

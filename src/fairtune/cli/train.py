@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fairtune.classifier.labelled import Labelled
     from fairtune.classifier.text_classifier import TextClassifier
 
+QUICK = "linear-probe"
 OWN = ("lr", "epochs", "batch_size", "max_length", "patience")
 """Fields of `train` that are options of their own."""
 
@@ -99,7 +100,21 @@ Patience = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="What is better: macro_f1 if absent, accuracy, mcc or f1.", show_default=False),
+    typer.Option(
+        metavar="NAME",
+        help="What is better: macro_f1 if absent, accuracy, roc_auc ...",
+        show_default=False,
+    ),
+]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="A classifier in seconds: the model is left as it is, a logistic regression reads the mean of its last states.",
+    ),
+]
+NoBaselines = Annotated[
+    bool, typer.Option("--no-baselines", help="Do not fit majority, tfidf and linear-probe to compare it with.")
 ]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="Decides everything random; 0 if absent.", show_default=False)
@@ -137,11 +152,14 @@ def train(
     calibrate: Calibrate = False,
     device: Device = "auto",
     settings: Settings = None,
+    quick: Quick = False,
+    no_baselines: NoBaselines = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a classifier of texts and save it as a folder, with its model card.
 
-    The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far.
+    The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far. What
+    simple baselines reach on the same held-out rows is said beside its score.
     """
     wait_asleep()  # before anything imports torch
     texts = [text] if pair is None else [text, pair]
@@ -149,6 +167,11 @@ def train(
     for file in filter(None, files):
         _check_header(file, [*texts, label])
 
+    if quick:
+        _require_quick(
+            {"--method": method, "--epochs": epochs, "--lr": lr, "--batch-size": batch_size, "--patience": patience,
+             "--set": settings}
+        )  # fmt: skip
     from fairtune.cli.options import read_methods
 
     methods = [use.as_json() for use in read_methods([_as_yaml(option) for option in method or []])]
@@ -161,7 +184,7 @@ def train(
     }  # fmt: skip
     chosen = {
         **fields, **{name: value for name, value in given.items() if value is not None}, "model": model, "methods": methods,
-        "calibrate": calibrate, "device": device,
+        "calibrate": calibrate, "device": device, **({"head": QUICK} if quick else {}),
     }  # fmt: skip
 
     from fairtune.classifier.labelled import read_labelled
@@ -181,6 +204,10 @@ def train(
     if tested is not None:  # scored after it was saved, so that nothing is lost; now the card tells of it, too
         figures = {"data": tested.where.name, "figures": facts["test"], "notes": facts["test_notes"]}
         classifier._provenance = replace(classifier._provenance, test=figures)
+    if not no_baselines and not classifier.partial_:
+        facts["baselines"] = _baselines(classifier, rows, tested)
+        classifier._provenance = replace(classifier._provenance, baselines=facts["baselines"])
+    if tested is not None or facts["baselines"] is not None:
         classifier.save(out)
     if as_json:
         print_json(facts)
@@ -223,6 +250,34 @@ def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier,
                 raise typer.Exit(INTERRUPTED) from None
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began
+
+
+def _require_quick(options: dict[str, Any]) -> None:
+    """Refuse options of a training that does not take place.
+
+    Raises:
+        FairtuneError: there is one.
+    """
+    for name, value in options.items():
+        if value not in (None, []):
+            raise FairtuneError(
+                f"{name}: --quick leaves the model as it is, so there is no training to set; remove one."
+            )
+
+
+def _baselines(classifier: TextClassifier, rows: Labelled, tested: Labelled | None) -> dict[str, Any] | None:
+    """What simple learners reach; the classifier is saved already, so that what goes wrong here costs nothing."""
+    from fairtune.classifier.baselines import baselines_of
+
+    print_note("Fitting majority, tfidf and linear-probe to compare it with; `--no-baselines` skips that.")
+    test = None if tested is None else (tested.where.name, tested.texts, tested.labels)
+    try:
+        return baselines_of(classifier, rows.texts, rows.labels, test)
+    except (FairtuneError, ValueError) as error:
+        print_note(f"No baselines: {error}")
+    except KeyboardInterrupt:
+        print_note("No baselines: stopped. The classifier is saved.")
+    return None
 
 
 def _as_yaml(option: str) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from fairtune.cli.command import console
 from fairtune.core.printable import printable, with_printable_texts
 from fairtune.settings.metrics import METRICS, metrics_of_kind
-from fairtune.settings.scales import scale_of
+from fairtune.settings.scales import Scale, scale_of
 
 if TYPE_CHECKING:
     from fairtune.classifier.evaluation import Mistakes
@@ -34,6 +34,7 @@ def facts_of(
         "folder": str(place),
         "model": provenance.settings["model"]["name"],
         "methods": provenance.settings["methods"],
+        "head": provenance.settings.get("learner", {}).get("name"),
         "data": str(rows.where),
         "classes": [str(one) for one in classifier.classes_],
         "counts": counts,
@@ -53,6 +54,7 @@ def facts_of(
         "device": str(classifier.predictor_.device),
         "notes": list(dict.fromkeys(map(printable, [*notes, *provenance.notes, *leak]))),
         "test_notes": leak,
+        "baselines": None,
         "signature": provenance.signature,
         "predict": f"fairtune predict {shlex.quote(str(place))} FILE -o OUT",
     }
@@ -74,7 +76,7 @@ def _mistakes(found: Mistakes) -> list[dict[str, Any]]:
 def show_summary(facts: dict[str, Any]) -> None:
     out, facts = console(), with_printable_texts(facts)
     methods = [name for use in facts["methods"] for name in use]
-    model = " + ".join([facts["model"], *methods])
+    model = " + ".join([facts["model"], *methods, *([facts["head"]] if facts["head"] else [])])
     out.print(
         Text.assemble(
             (facts["folder"], "bold"), ("  partial" if facts["partial"] else "", "yellow"), "  ", (model, "dim")
@@ -86,6 +88,10 @@ def show_summary(facts: dict[str, Any]) -> None:
     scored = {name: facts[name] for name in ("validation", "test") if facts[name] is not None}
     if scored:
         out.print(_figures(scored, facts["classes"]))
+        out.print()
+    if facts["baselines"] is not None:
+        out.print(_baselines(facts["baselines"]))
+        out.print(Text(facts["baselines"]["sentence"]))
         out.print()
     for name, value in _lines(facts).items():
         out.print(Text.assemble((f"{name:<12}", "dim"), value), soft_wrap=True)
@@ -117,7 +123,10 @@ def _classes(facts: dict[str, Any]) -> Table:
 def _lines(facts: dict[str, Any]) -> dict[str, str]:
     kept = f"epoch {facts['epoch']} (step {facts['step']:,} of {facts['steps']:,})"
     lines = {"data": f"{facts['data']}; validation: {facts['held_out']}"}
-    if facts["validation"] is None:
+    if facts["head"]:
+        title = scale_of(facts["metric"]).title
+        lines["kept"] = f"the strength that is best by {title} on validation, which flatters it a little there"
+    elif facts["validation"] is None:
         lines["validation"] = f"none, so the last weights are kept: {kept}"
     else:
         title = scale_of(facts["metric"]).title
@@ -125,7 +134,8 @@ def _lines(facts: dict[str, Any]) -> dict[str, str]:
     if facts["temperature"] != 1.0:
         lines["calibrated"] = f"temperature {facts['temperature']:.3f}"
     lines["time"] = f"{facts['seconds']:.1f} s on {facts['device']}; texts of at most {facts['max_length']} tokens"
-    lines |= {f"note {number}": note for number, note in enumerate(facts["notes"], start=1)}
+    notes = [*facts["notes"], *(facts["baselines"] or {"notes": []})["notes"]]
+    lines |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
     lines["signature"] = facts["signature"]
     return lines
 
@@ -141,6 +151,24 @@ def _figures(scored: dict[str, list[dict[str, Any]]], classes: list[str]) -> Tab
         if cells:
             table.add_row(Text(_title(name, classes)), *(Text(_with_interval(figure)) for figure in cells))
     return table
+
+
+def _baselines(found: dict[str, Any]) -> Table:
+    """The classifier and simple learners on the same rows."""
+    scale = scale_of(found["metric"])
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    table.add_column(f"{found['data']}, n = {found['n']:,}", no_wrap=True)
+    for head in (scale.heading, "accuracy (%)", "it is ahead by"):
+        table.add_column(head, no_wrap=True)
+    for row in found["rows"]:
+        value = Text("-") if row["value"] is None else Text(_with_interval({"metric": found["metric"], **row}))
+        ahead = "" if row["gain"] is None else f"{scale.signed(row['gain'])} [{_ends(scale, row)}]"
+        table.add_row(Text(row["name"]), value, Text(f"{100 * row['accuracy']:.2f}"), Text(ahead))
+    return table
+
+
+def _ends(scale: Scale, row: dict[str, Any]) -> str:
+    return ", ".join(scale.signed(row[end]) for end in ("gain_low", "gain_high"))
 
 
 def figure_text(figure: dict[str, Any], classes: list[Any]) -> str:
