@@ -54,7 +54,8 @@ def verify_study(runs: Path, study: str) -> CheckedStudy:
         LedgerError: there is no such study.
     """
     home = require_study(runs, study)
-    problems, planned = [], {}
+    problems: list[str] = []
+    planned: dict[tuple[str, int], dict[str, Any]] = {}
     try:
         plan = read_study(home)
         planned = {(run["arm"], run["seed"]): run for run in plan["runs"]}
