@@ -4,6 +4,8 @@
     python benchmarks/fairness.py more-seeds [--studies 400]   "k more seeds": settled after k?
     python benchmarks/fairness.py power [--studies 200]        power on paper against simulated studies
     python benchmarks/fairness.py dropped [--studies 1000]     a null that loses its worst 30 % of runs
+    python benchmarks/fairness.py tuned [--studies 1000]       settings chosen by trials, with and without matched controls
+    python benchmarks/fairness.py samples [--studies 1000]     few labels: the luck of the training sample
 
 Studies are those of benchmarks/simulated.py: 1,000 test examples, an accuracy of 85 %, one point of luck by seed, unless said
 otherwise. Verdicts are the product's own at 95 %. Each prints its seed and number of studies; same seed, same table.
@@ -18,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from fairtune.analysis.looks import EXTENSION, LOOKS, MOST, overall_p
@@ -34,16 +37,16 @@ from fairtune.analysis.power import (
     seeds_to_settle,
 )
 from fairtune.analysis.statistics import PairedDifference, freedom, holm
-from simulated import Floats, World, compare
+from simulated import Floats, World, compare, summarise
 
 RISK = 0.05
 NULL = (0.0,) * 4
 LOST = 0.3
 
 
-def found_at(study: Sequence[Floats], n: int) -> list[PairedDifference]:
+def found_at(study: Sequence[Floats], n: int, own_samples: bool = False) -> list[PairedDifference]:
     """All arms against the first, over the first n seeds."""
-    return [compare(arm[:n], study[0][:n]) for arm in study[1:]]
+    return [compare(arm[:n], study[0][:n], own_samples=own_samples) for arm in study[1:]]
 
 
 def shown(p_values: Sequence[float | None]) -> list[bool]:
@@ -275,7 +278,78 @@ def _lose_worst(generator: np.random.Generator, scores: list[float]) -> list[flo
     return [None if place in worst else score for place, score in enumerate(scores)]
 
 
-PARTS = {"looks": (looks, 1000), "more-seeds": (more_seeds, 400), "power": (power, 200), "dropped": (dropped, 1000)}
+# --- tuned: each arm chooses among four settings by a few trials; are verdicts about the method, or about the choice?
+
+SETTINGS = {"one clearly best": (-5, -1, 0, -2), "two alike": (-1, 0, 0, -1), "best at another": (-5, -1, 0, -2)}
+SHIFTED = {"best at another": (-5, -2, 0, 2)}
+"""Points that each setting is below the best one; and what the method makes of them where that is not the same for all."""
+
+
+def tuned(studies: int, seed: int) -> None:
+    print("% of studies with a verdict on tuned arms: alone, and where it must hold beside the matched control too")
+    print(f"{'settings':>18} {'gain':>5} {'trial seeds':>11} {'seeds':>5} {'differ':>7} {'alone':>7} {'both':>7}")
+    for (name, truth), gain, tries, n in itertools.product(SETTINGS.items(), (0, 2, 4), (1, 2), (5, 10)):
+        generator, counts = np.random.default_rng([seed, len(name), gain, tries, n]), Counter[str]()
+        rates = [np.array(truth) / 100, np.array(SHIFTED.get(name, truth)) / 100 + gain / 100]
+        if name in SHIFTED and gain:
+            continue
+        for _ in range(studies):
+            difficulty = generator.standard_normal(1000, dtype=np.float32)
+            theirs, ours = (_choose(generator, own, tries) for own in rates)
+            world = World()
+            arm = world.arm(generator, difficulty, n, rates[1][ours])
+            partner = world.arm(generator, difficulty, n, rates[0][theirs])
+            alone = compare(arm, partner)
+            said = alone.p is not None and alone.p < RISK
+            counts["differ"] += ours != theirs
+            counts["alone"] += said
+            if said and ours != theirs:
+                beside = compare(arm, world.arm(generator, difficulty, n, rates[0][ours]))
+                said = beside.p is not None and beside.p < RISK and beside.difference * alone.difference > 0
+            counts["both"] += said
+        shares = "".join(f" {100 * counts[key] / studies:7.1f}" for key in ("differ", "alone", "both"))
+        print(f"{name:>18} {gain:5} {tries:11} {n:5}{shares}", flush=True)
+
+
+def _choose(generator: np.random.Generator, rates: npt.NDArray[np.float64], tries: int) -> int:
+    """The setting with the best mean score of its trials, each with a point of luck by seed and that of 400 examples."""
+    luck = math.hypot(0.01, math.sqrt(0.85 * 0.15 / 400) / 2)  # most of the examples' luck is shared by all trials
+    return int((rates[:, None] + luck * generator.standard_normal((len(rates), tries))).mean(axis=1).argmax())
+
+
+# --- samples
+
+
+def samples(studies: int, seed: int) -> None:
+    """Few labels: the sample's luck, shared by the arms of a seed, beside that of seeds and examples; 5 arms, all alike."""
+    print(
+        "false: % of studies with any false verdict among 4 comparisons; covered: % of 95 % intervals of an arm's mean that hold\n"
+        "its mean over all samples; with a sample for each seed, and with the same one for all seeds"
+    )
+    print(f"{'seeds':>5} {'sample sd':>9} {'seed sd':>7} | {'false':>6} {'covered':>8} | {'false':>6} {'covered':>8}")
+    for n, sample_sd, seed_sd in itertools.product((3, 5), (0.02, 0.05), (0.01, 0.02)):
+        cells = []
+        for resampled in (True, False):
+            world = World(seed_sd=seed_sd, sample_sd=sample_sd, resampled=resampled)
+            generator = np.random.default_rng([seed, n, round(1000 * sample_sd), round(1000 * seed_sd)])
+            false, covered = 0, 0
+            for _ in range(studies):
+                study = world.study(generator, n, NULL)
+                false += any(shown([found.p for found in found_at(study, n, resampled)]))
+                arm = summarise(study[0], own_samples=resampled)
+                covered += arm.low is not None and arm.high is not None and arm.low <= world.mean <= arm.high
+            cells.append(f"{100 * false / studies:6.1f} {100 * covered / studies:8.1f}")
+        print(f"{n:5} {100 * sample_sd:9.0f} {100 * seed_sd:7.0f} | {cells[0]} | {cells[1]}", flush=True)
+
+
+PARTS = {
+    "looks": (looks, 1000),
+    "more-seeds": (more_seeds, 400),
+    "power": (power, 200),
+    "dropped": (dropped, 1000),
+    "tuned": (tuned, 1000),
+    "samples": (samples, 1000),
+}
 
 
 def main() -> None:

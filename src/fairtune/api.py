@@ -13,6 +13,7 @@ from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of
 from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
+from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock
 from fairtune.ledger.studies import read_study, require_writable, study_folder
 from fairtune.ledger.timings import read_sessions, write_session
@@ -51,17 +52,43 @@ def run_study(
         Stopped: Ctrl-C; what was done is saved, and the same call goes on.
     """
     loaded, folder = load_study(study, overrides, profile), Path(runs)
-    plan = make_plan(loaded, force)
+
+    def monitor() -> Monitor:
+        return make_monitor(quiet=not progress)
+
     if not until_decided:
-        run_plan(plan, folder, make_monitor(quiet=not progress), reanalysed=reanalyse)
+        plan = tune_plan(loaded, folder, monitor, force)
+        run_plan(plan, folder, monitor(), reanalysed=reanalyse)
     else:
-        for _ in run_looks(loaded, folder, lambda: make_monitor(quiet=not progress), max_seeds, force):
+        for _ in run_looks(loaded, folder, monitor, max_seeds, force):
             pass
+        plan = planned_study(loaded, folder, force)
     try:
         time_if_wanted(plan, folder, progress)
     except FairtuneError as error:
         warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return load_results(folder, loaded.study)
+
+
+def tune_plan(study: Study, runs: Path, make: Callable[[], Monitor], force: bool = False) -> Plan:
+    """The plan of a study's reported runs; one that has `tune` is tuned first, as far as its trials are not done.
+
+    Raises:
+        RefusedPlan: its results would be worthless; said before anything is tried.
+        FairtuneError: it cannot be planned, or not be tuned.
+    """
+    plan = make_plan(study, force)
+    if study.tune is None:
+        return plan
+    require_writable(runs)
+    return make_plan(study, force, tune_study(study, plan.task.metric, runs, make))
+
+
+def planned_study(study: Study, runs: Path, force: bool = False) -> Plan:
+    """The plan of a study's reported runs with the settings that its trials chose; as given where they are not done."""
+    plan = make_plan(study, force)
+    tuned = None if study.tune is None else find_tuned(study, plan.task.metric, runs)
+    return plan if tuned is None else make_plan(study, force, tuned)
 
 
 def time_study(
@@ -87,7 +114,7 @@ def time_study(
     Raises:
         FairtuneError: the study cannot be used, or an arm of it cannot be timed.
     """
-    plan = make_plan(load_study(study, overrides, profile), force)
+    plan = planned_study(load_study(study, overrides, profile), Path(runs), force)
     return time_plan(plan, Path(runs), Timing(minutes=minutes, precision=precision), arms, progress)
 
 
@@ -170,7 +197,9 @@ def run_looks(
             f"--max-seeds is {most}; the first look takes {LOOKS[0]} seeds, so it must be at least that."
         )
     for n in _looks_ahead(study, runs, most):
-        plan = make_plan(study.model_copy(update={"seeds": seeds_up_to(study.seeds, n)}), force)
+        reserved = study.tune.seeds if study.tune is not None else ()
+        seeds = seeds_up_to(study.seeds, n, reserved)
+        plan = tune_plan(study.model_copy(update={"seeds": seeds}), runs, make, force)
         outcome = run_plan(plan, runs, make(), until_decided=most)
         settled = not outcome.disk_full and load_results(runs, study.study).verdict().settled
         yield n, outcome, settled
@@ -187,7 +216,11 @@ def _looks_ahead(study: Study, runs: Path, most: int) -> list[int]:
     return [n for n in (*(look for look in LOOKS if look < most), most) if n >= begun] or [begun]
 
 
-def seeds_up_to(seeds: Sequence[int], n: int) -> tuple[int, ...]:
-    """The first n of a study's seeds; where it names fewer, the smallest numbers that it does not name follow."""
-    others = (number for number in range(len(seeds) + n) if number not in set(seeds))
+def seeds_up_to(seeds: Sequence[int], n: int, reserved: Sequence[int] = ()) -> tuple[int, ...]:
+    """The first n of a study's seeds; where it names fewer, the smallest numbers that it does not name follow.
+
+    Args:
+        reserved: numbers that are not taken, since trials have them.
+    """
+    others = (number for number in range(len(seeds) + len(reserved) + n) if number not in {*seeds, *reserved})
     return tuple([*seeds, *others][:n])

@@ -55,8 +55,8 @@ def test_what_stands_beside_it_changes_the_plan_and_no_run() -> None:
     ("study", "where", "words"),
     [
         ({**BASE, "metric": "roc_acu"}, "metric", "found 'roc_acu'; allowed: .*Did you mean 'roc_auc'"),
-        ({**BASE, "metric": "perplexity"}, "metric", "perplexity is for language models, and this task is for tasks that"),
-        ({**TEXT, "metric": "f1"}, "metric", "f1 is for tasks that classify, and this task is for language models; use"),
+        ({**BASE, "metric": "perplexity"}, "metric", "perplexity is for language models, which this task is not; use"),
+        ({**TEXT, "metric": "f1"}, "metric", "f1 is for tasks that classify, which this task is not; use"),
         ({**BASE, "compare": {"also": ["loss"]}}, "compare.also", "loss is for language models"),
         ({**BASE, "compare": {"also": ["log_los"]}}, "compare.also", "Did you mean 'log_loss'"),
         ({**BASE, "compare": {"also": ["brier", "brier"]}}, "compare.also", "brier is named twice; name each metric once"),

@@ -38,7 +38,7 @@ def test_every_shipped_study_that_classifies_has_simple_baselines(file: Path) ->
     if study.study in LANGUAGE:
         assert simple == []
     else:
-        assert simple[:3] == (SIMPLE[:2] if study.study in CAUSAL else SIMPLE)
+        assert set(SIMPLE[:2] if study.study in CAUSAL else SIMPLE) <= set(simple)
         assert list(study.arms)[-len(simple) :] == simple, "they come last"
 
 

@@ -13,10 +13,17 @@ from fairtune.analysis.ledger_runs import LedgerRun, difference_of
 from fairtune.analysis.looks import EXTENSION, MOST
 from fairtune.analysis.missing_runs import count_missing, stand_in
 from fairtune.analysis.resampling import compared_value, scored
-from fairtune.analysis.statistics import PairedDifference, no_difference, paired_difference
+from fairtune.analysis.statistics import (
+    MOST_TIMES,
+    OWN_SAMPLES,
+    PairedDifference,
+    no_difference,
+    paired_difference,
+)
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import Schedule, Verdict
 from fairtune.core.errors import LedgerError
+from fairtune.settings.few_labels import is_resampled
 from fairtune.settings.learners import MAJORITY
 from fairtune.settings.metrics import METRICS, title_of
 
@@ -44,6 +51,7 @@ class Comparison:
         missing: runs of either arm that ended without a score.
         without_collapsed: the same without the seeds in which a run of either did not learn; None where all did.
         looks: seeds at which verdicts could be taken before.
+        matched: the same against the other arm with the settings that ours chose; None where both chose the same, or as given.
     """
 
     arm: str
@@ -61,6 +69,7 @@ class Comparison:
     without_collapsed: tuple[PairedDifference, Verdict] | None = None
     ratios: bool = False
     looks: tuple[int, ...] = ()
+    matched: Comparison | None = None
 
     def shown(self, value: float | None) -> float | None:
         """A value of the compared scale as a difference in the metric's unit."""
@@ -130,6 +139,7 @@ class ArmPair:
             metric,
             [self._value(ours) - self._value(theirs) for ours, theirs in pairs],
             confidence,
+            most_times(self.study, self.arm, self.other),
         )
 
     def _score(self, run: LedgerRun) -> float:
@@ -264,6 +274,12 @@ class ArmPair:
             METRICS[self.study.metric].ratios,
             tuple(len(look) for look in self.looks),
         )
+
+
+def most_times(study: StudyFacts, *arms: str) -> float:
+    """How far degrees of freedom may exceed those of the seeds: not at all where each seed draws its own training sample."""
+    resampled = any(is_resampled(study.settings(arm).get("examples")) for arm in arms)
+    return OWN_SAMPLES if resampled else MOST_TIMES
 
 
 def resolve_margin(stated: str | float | None, mean: float) -> float | None:

@@ -52,6 +52,8 @@ SURVIVES = {
 def compare_primaries(study: StudyFacts) -> list[Comparison]:
     """Each arm's primary comparison, in the order of the arms."""
     pairs = [(arm, other) for arm in study.arms if (other := study.primary(arm)) is not None]
+    matched = [pair for pair in pairs if study.plan["arms"][pair[0]].get("matches")]
+    pairs = [pair for pair in pairs if pair not in matched]
     copies = [pair for pair in pairs if _is_copy(study, pair[0])]
     simple = [pair for pair in pairs if pair not in copies and is_simple_pair(study, *pair)]
     mixed = [pair for pair in pairs if pair not in copies and differing_parts(study, *pair) == BOTH]
@@ -61,6 +63,7 @@ def compare_primaries(study: StudyFacts) -> list[Comparison]:
         *_compare_family(study, simple, SIMPLE, len(study.registration.given_up_learners)),
         *(_compare_copy(study, pair) for pair in copies),
         *(_compare_mixed(study, *pair) for pair in mixed),
+        *(_describe(study, *pair) for pair in matched),
     ]
     return sorted(found, key=lambda one: study.arms.index(one.arm))
 
@@ -117,6 +120,8 @@ def _compare_family(
     margins = [pair.compared_margin() for pair in made]
     verdicts = judge_family(found, margins, family)
     verdicts = _hold(study, made, found, verdicts, lambda others: judge_family(others, margins, family))
+    beside = _match(study, made, found, lambda others: judge_family(others, margins, replace(family, earlier=())))
+    verdicts = [_hold_beside(verdict, other) for verdict, other in zip(verdicts, beside, strict=True)]
     kept = [pair.learned() for pair in made]
     without: list[tuple[PairedDifference, Verdict] | None] = [None] * len(made)
     if any(seeds is not None for seeds in kept):
@@ -126,9 +131,42 @@ def _compare_family(
         again = judge_family(other, margins, replace(family, earlier=()))
         without = [None if s is None else (o, v) for s, o, v in zip(kept, other, again, strict=True)]
     return [
-        pair.comparison(one, verdict, role, left)
-        for pair, one, verdict, left in zip(made, found, verdicts, without, strict=True)
+        replace(pair.comparison(one, verdict, role, left), matched=other)
+        for pair, one, verdict, left, other in zip(made, found, verdicts, without, beside, strict=True)
     ]
+
+
+def _match(
+    study: StudyFacts,
+    made: Sequence[ArmPair],
+    found: Sequence[PairedDifference],
+    judge: Callable[[Sequence[PairedDifference]], list[Verdict]],
+) -> list[Comparison | None]:
+    """Each arm against its matched control, in the same family; None where both chose the same settings."""
+    controls = [
+        study.plan["arms"][pair.arm].get("matched") if pair.other == study.primary(pair.arm) else None for pair in made
+    ]
+    if not any(controls):
+        return [None] * len(made)
+    pairs = [
+        pair if name is None else ArmPair(study, pair.arm, name) for pair, name in zip(made, controls, strict=True)
+    ]
+    others = [one if pair in made else pair.difference() for one, pair in zip(found, pairs, strict=True)]
+    return [
+        None if name is None else pair.comparison(one, verdict, DESCRIPTIVE)
+        for name, pair, one, verdict in zip(controls, pairs, others, judge(others), strict=True)
+    ]
+
+
+def _hold_beside(verdict: Verdict, other: Comparison | None) -> Verdict:
+    """A verdict as far as it holds against the matched control too: else it may be one of settings."""
+    if other is None or not verdict.settled or other.verdict.word in SURVIVES[verdict.word]:
+        return verdict
+    note = (
+        f"{verdict.word} beside its partner as that was tuned, but {other.verdict.word} beside {other.reference}, which has the "
+        "settings that this arm chose: it may be the settings"
+    )
+    return replace(verdict, word=NOT_SHOWN, note=note)
 
 
 def _hold(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from fairtune.analysis.power import USUAL_ACCURACY, Noise, expected_noise, measured_noise
+from fairtune.analysis.power import USUAL_ACCURACY, expected_noise, measured_noise
 from fairtune.analysis.power_sentences import describe_power
-from fairtune.analysis.statistics import PairedDifference
+from fairtune.analysis.statistics import OWN_SAMPLES, PairedDifference
 from fairtune.settings.bands import find_band, known_seed_sd
+from fairtune.settings.few_labels import is_resampled
 from fairtune.settings.metrics import METRICS
 
 USUAL_SD = 0.01
 """Of an accuracy over seeds, where nothing is known: one point, as on several small GLUE tasks."""
+FEW_SD = 0.02
+"""The same where each seed trains on few labels of its own, as far as arms that share them differ in it."""
 PUBLISHED_ON = 1000
 """About as many examples as those development sets have on which deviations over seeds were published."""
 
@@ -34,8 +39,18 @@ def describe_plan(plan: Mapping[str, Any], known: Sequence[PairedDifference] = (
     text = plan["task"].get("kind") == "language_model"
     examples = _examples(plan)
     if measured:
-        noise = Noise(median(n.one_seed for n in measured), median(n.examples for n in measured))
+        noise = replace(
+            measured[0],
+            one_seed=median(n.one_seed for n in measured),
+            examples=median(n.examples for n in measured),
+            most_freedom=math.inf,
+        )
         basis = f"the luck of seeds and examples is that of {len(measured)} comparisons on record"
+    elif METRICS[metric].shown == "percent" and METRICS[metric].has_line and _is_resampled(plan):
+        noise = replace(expected_noise(FEW_SD, examples, accuracy), most_times=OWN_SAMPLES)
+        basis = (
+            f"assumed for few labels: arms that share a sample differ by the luck of {100 * FEW_SD:g} points by seed"
+        )
     elif METRICS[metric].shown == "percent" and METRICS[metric].has_line:
         sd = known_seed_sd(str(plan["task"]["name"]), metric)
         noise = expected_noise(sd or USUAL_SD, examples, accuracy, PUBLISHED_ON if sd else None)
@@ -74,6 +89,10 @@ def _comparisons(plan: Mapping[str, Any]) -> int:
         for arm in arms.values()
         for other in [arm.get("primary")]
     )
+
+
+def _is_resampled(plan: Mapping[str, Any]) -> bool:
+    return any(is_resampled(arm["train"].get("examples")) for arm in plan["arms"].values())
 
 
 def _examples(plan: Mapping[str, Any]) -> int:

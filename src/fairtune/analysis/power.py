@@ -18,7 +18,7 @@ from scipy import special
 
 from fairtune.analysis.looks import MOST, nominal_level
 from fairtune.analysis.resampling import SATTERTHWAITE
-from fairtune.analysis.statistics import PairedDifference, freedom
+from fairtune.analysis.statistics import MOST_TIMES, PairedDifference, freedom
 
 Floats = npt.NDArray[np.float64]
 LevelAt = Callable[[int], float]
@@ -50,12 +50,14 @@ class Noise:
         one_seed: variance of the difference of a single seed.
         examples: variance that stays however many seeds there are.
         most_freedom: degrees of freedom that the number of units allows.
+        most_times: those of the seeds that there are at most.
         freedom_power: see `statistics.freedom`.
     """
 
     one_seed: float
     examples: float
     most_freedom: float = math.inf
+    most_times: float = MOST_TIMES
     freedom_power: float = SATTERTHWAITE
 
 
@@ -82,6 +84,7 @@ def measured_noise(found: PairedDifference) -> Noise:
         found.seed_variance * found.n,
         max(0.0, found.total_variance - found.seed_variance),
         found.most_freedom,
+        found.most_times,
         found.freedom_power,
     )
 
@@ -205,7 +208,7 @@ def _needed(noise: Noise, n: int, level: float) -> Floats:
     """How large a difference must be found to be, for each variance of seeds that might be estimated."""
     guesses = noise.one_seed / n * _spread(n)
     totals = guesses + noise.examples
-    limits = (noise.most_freedom, noise.freedom_power)
+    limits = (noise.most_freedom, noise.most_times, noise.freedom_power)
     df = [freedom(n, guess, total, *limits) for guess, total in zip(guesses, totals, strict=True)]
     return np.asarray(-special.stdtrit(df, level / 2) * np.sqrt(totals))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from fairtune.core.numbers import setting
 from fairtune.ledger.studies import TIME
 
 COMPARED = ("to", "margin", "confidence", "threshold")
@@ -263,7 +264,7 @@ def _text(value: Any) -> str:
             len(value) > 2 and value == list(range(value[0], value[0] + len(value))) if _whole(value) else False
         )
         return f"{value[0]}–{value[-1]}" if consecutive else ", ".join(map(str, value))
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "none" if value is None else setting(value)
 
 
 def _whole(values: list[Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, resolve_margin
+from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_times, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
@@ -23,6 +23,7 @@ from fairtune.analysis.soundness import find_cautions
 from fairtune.analysis.statistics import Summary, summarise, summarise_arm
 from fairtune.analysis.study_verdict import StudyVerdict, judge_study
 from fairtune.analysis.timings import StudyTiming, judge_times
+from fairtune.analysis.tuned_arms import StudyTuning, read_tuning
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, shown
 from fairtune.core.files import read_json
@@ -50,6 +51,11 @@ class Results:
         self.study, self.plan = study, read_study(self.folder)
         self._known_variances: dict[tuple[str, tuple[int, ...]], dict[str, float]] = {}
         self._other_metric: str | None = None
+        if any("trial" in arm for arm in self.plan["arms"].values()):
+            raise LedgerError(
+                f"{study} holds trials, which are scored on validation alone: their place is the report of "
+                f"'{study.rpartition('/')[0]}'. `fairtune status {study}` lists them."
+            )
         if any("control" not in arm for arm in self.plan["arms"].values()):
             raise LedgerError(
                 f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
@@ -170,7 +176,7 @@ class Results:
         if which == "final" or len(runs) < 2 or not np.isfinite(values).all():
             return summarise(values, self.confidence)
         variance, sample = self._variance(arm, runs, name), scored(runs[0].test, name)
-        return summarise_arm(values, variance, sample, METRICS[name].bounds, self.confidence)
+        return summarise_arm(values, variance, sample, METRICS[name].bounds, self.confidence, most_times(self, arm))
 
     def _variance(self, arm: str, runs: list[LedgerRun], metric: str) -> float:
         """Of the mean of some runs of an arm, from the luck of seeds and examples together.
@@ -191,6 +197,12 @@ class Results:
     def timing(self) -> StudyTiming | None:
         """What the timing experiment shows, `fairtune time` or `time: true`; None where there was none of this plan."""
         return judge_times(self.plan, read_sessions(self.folder)[0])
+
+    @cached_property
+    def tuning(self) -> StudyTuning | None:
+        """How settings were chosen; None where they are as given."""
+        seconds = (run.result.get("seconds", {}).get("total") for run in self.runs if run.status == "finished")
+        return read_tuning(self.runs_folder, self.study, self.plan, sum(filter(None, seconds)))
 
     def slowdown(self, arm: str, other: str) -> float | None:
         """The ratio of two arms' step times, timed in turns; None where they were not, or not with a result to trust."""
@@ -328,8 +340,11 @@ class Results:
         return control
 
     def settings(self, arm: str) -> dict[str, Any]:
-        """What an arm has besides its methods."""
-        return dict(self.plan["arms"][arm]["train"])
+        """What an arm has besides its methods; what every arm chose by trials of its own is `tuned`, and differs between none."""
+        tuned = (self.plan.get("tuning") or {}).get("fields", ())
+        if self.plan["arms"][arm].get("matches"):
+            tuned = ()  # these are another arm's choice
+        return {**self.plan["arms"][arm]["train"], **dict.fromkeys(tuned, "tuned")}
 
     def methods(self, arm: str) -> list[dict[str, Any]]:
         """An arm's methods, each by its name with all its settings."""

@@ -127,6 +127,20 @@ def raw_text(frame: Frame, found: Comparison) -> str:
     return f"Not a verdict: against {found.reference}{settings}, the plain difference is {_size(frame, found, found.difference)}."
 
 
+def matched_text(frame: Frame, found: Comparison) -> str:
+    """An arm beside its partner with the same settings, where both chose others; empty where they did not."""
+    if found.matched is None:
+        return ""
+    other, shown = found.matched, found.matched.difference
+    if shown is None or other.found.p is None:
+        return f"It chose other settings than {found.reference}; {other.reference}, which has the same, cannot be compared yet."
+    change = relative(shown, other.means[1]) if frame.scale.plain else f"{frame.scale.signed(shown)} points"
+    return (
+        f"It chose other settings than {found.reference}; beside {other.reference}, which has the same: {change} "
+        f"({interval_text(frame, other, other.alone)}), {other.verdict.word}."
+    )
+
+
 def about_text(found: Comparison) -> str:
     """What a comparison is about, where that is not methods alone."""
     if found.about == SETTINGS:

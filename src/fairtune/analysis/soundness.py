@@ -18,10 +18,12 @@ from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import TITLES, StudyRegistration, day
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
+from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
+from fairtune.settings.few_labels import examples_used
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -40,6 +42,8 @@ class CheckedResults(ComparedResults, Protocol):
 
     @property
     def collapses(self) -> dict[str, Collapses]: ...
+    @property
+    def tuning(self) -> StudyTuning | None: ...
     def summary(self, arm: str, metric: str | None = None) -> Summary: ...
 
 
@@ -50,6 +54,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_not_learned(results),  # first: where this holds, nothing else matters
         *find_unbeaten(results),
         *_registration(results.registration),
+        *tuning_cautions(results.tuning),
         *planned,
         *_collapses(results),
         *_short_budgets(results),
@@ -251,8 +256,9 @@ def _bands(results: CheckedResults) -> Iterator[Caution]:
 
 def _used(plan: Mapping[str, Any], arm: str) -> tuple[int, int] | None:
     """Training examples, of all, where an arm uses fewer."""
-    used, there = plan["arms"][arm]["train"].get("examples"), (plan["task"].get("rows") or {}).get("train")
-    return (used, there) if used and there and used < there else None
+    there = (plan["task"].get("rows") or {}).get("train")
+    used = examples_used(plan["arms"][arm]["train"].get("examples"), there or 0, len(plan["task"].get("labels") or ()))
+    return (used, there) if there and used < there else None
 
 
 def _impossible_figures(results: CheckedResults) -> Iterator[Caution]:

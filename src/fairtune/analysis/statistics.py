@@ -13,6 +13,9 @@ from scipy import special
 from fairtune.analysis.resampling import SATTERTHWAITE, Scored, bootstrap_variance
 from fairtune.settings.metrics import METRICS, title_of
 
+MOST_TIMES, OWN_SAMPLES = 4.0, 1.0
+"""Degrees of freedom as a multiple of those of the seeds, at most: usually, and where each seed has its own training sample."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -35,13 +38,15 @@ def summarise(values: Sequence[float], confidence: float) -> Summary:
 
 
 def summarise_arm(
-    values: Sequence[float], variance: float, sample: Scored, bounds: tuple[float, float], confidence: float
-) -> Summary:
+    values: Sequence[float], variance: float, sample: Scored, bounds: tuple[float, float], confidence: float,
+    most_times: float = MOST_TIMES,
+) -> Summary:  # fmt: skip
     """An arm's figures with an interval of its mean that counts the luck of seeds and of examples, inside the metric's bounds.
 
     Args:
         variance: of the mean, from seeds and examples together, by the bootstrap.
         sample: what one of the runs scored.
+        most_times: see `freedom`.
     """
     found, seed_variance = _moments(values)
     if found.sd is None or sample.drawn < 1 or sample.most_freedom < 1:
@@ -49,7 +54,7 @@ def summarise_arm(
     total = max(variance, seed_variance, sample.least_variance)
     if not math.isfinite(total):
         return found
-    df = freedom(found.n, seed_variance, total, sample.most_freedom, sample.freedom_power)
+    df = freedom(found.n, seed_variance, total, sample.most_freedom, most_times, sample.freedom_power)
     width = _quantile(confidence, df) * math.sqrt(total)
     low, high = _bounded(found.mean, width, bounds, sample.units)
     return replace(found, low=low, high=high)
@@ -95,6 +100,7 @@ class PairedDifference:
         df: degrees of freedom of Student's t for the interval and p (Welch and Satterthwaite).
         unit: what was resampled besides seeds.
         most_freedom: degrees of freedom that the number of units allows.
+        most_times: see `freedom`.
         trouble: why there is no interval, where it is not for want of seeds.
         by_seed: the difference of each seed.
         limits: that no difference of this metric can be beyond.
@@ -117,6 +123,7 @@ class PairedDifference:
     by_seed: tuple[float, ...] = ()
     limits: tuple[float, float] = (-math.inf, math.inf)
     units: int | None = None
+    most_times: float = MOST_TIMES
     freedom_power: float = SATTERTHWAITE
 
     def interval(self, risk: float) -> tuple[float | None, float | None]:
@@ -152,14 +159,16 @@ def no_difference(
 
 @np.errstate(over="ignore", invalid="ignore")
 def paired_difference(
-    ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, by_seed: Sequence[float], confidence: float
-) -> PairedDifference:
+    ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, by_seed: Sequence[float], confidence: float,
+    most_times: float = MOST_TIMES,
+) -> PairedDifference:  # fmt: skip
     """Mean paired difference with an interval that counts the luck of seeds and of examples.
 
     The bootstrap gives the variance; Student's t gives the interval, since with few seeds that variance is itself uncertain.
 
     Args:
         by_seed: the difference of the metric for each seed.
+        most_times: see `freedom`.
     """
     n, difference = len(by_seed), float(np.mean(by_seed))
     if n < 2:
@@ -178,23 +187,23 @@ def paired_difference(
     bounds = METRICS[metric].bounds
     span = bounds[1] - bounds[0]
     limits = (-math.inf, math.inf) if METRICS[metric].ratios or math.isinf(span) else (-span, span)
-    limited = (sample.most_freedom, sample.freedom_power)
+    limited = (sample.most_freedom, most_times, sample.freedom_power)
     found = _tested(by_seed, seed_variance, total, confidence, sample.unit, limited, limits)
     return replace(found, units=sample.units)
 
 
 def _tested(
     by_seed: Sequence[float], seed_variance: float, total: float, confidence: float, unit: str,
-    limited: tuple[float, float], limits: tuple[float, float],
+    limited: tuple[float, float, float], limits: tuple[float, float],
 ) -> PairedDifference:  # fmt: skip
     n, difference = len(by_seed), float(np.mean(by_seed))
-    most, power = limited
-    df = freedom(n, seed_variance, total, most, power)
+    most, times, power = limited
+    df = freedom(n, seed_variance, total, *limited)
     low, high = _clipped(difference, _quantile(confidence, df) * math.sqrt(total), limits)
     p = min(1.0, 2 * _upper_tail(abs(difference), total, df))
     return PairedDifference(
         n, difference, low, high, p, seed_variance, total, df, confidence, unit, most,
-        by_seed=tuple(by_seed), limits=limits, freedom_power=power,
+        by_seed=tuple(by_seed), limits=limits, most_times=times, freedom_power=power,
     )  # fmt: skip
 
 
@@ -208,7 +217,7 @@ def with_counted(found: PairedDifference, others: Sequence[float]) -> PairedDiff
     by_seed = [*found.by_seed, *others]
     seed_variance = float(np.var(by_seed, ddof=1)) / len(by_seed)
     total = seed_variance + max(0.0, found.total_variance - found.seed_variance)
-    limited = (found.most_freedom, found.freedom_power)
+    limited = (found.most_freedom, found.most_times, found.freedom_power)
     counted = _tested(by_seed, seed_variance, total, found.confidence, found.unit, limited, found.limits)
     return replace(counted, units=found.units)
 
@@ -218,19 +227,27 @@ def _clipped(middle: float, half: float, limits: tuple[float, float]) -> tuple[f
 
 
 def freedom(
-    n: int, seed_variance: float, total_variance: float, most: float = math.inf, power: float = SATTERTHWAITE
+    n: int,
+    seed_variance: float,
+    total_variance: float,
+    most: float = math.inf,
+    most_times: float = MOST_TIMES,
+    power: float = SATTERTHWAITE,
 ) -> float:
     """Degrees of freedom of the total variance (Satterthwaite): few where seeds dominate, more where examples do.
 
     Capped at four times those of the seeds, since a few seeds that agree by chance must not look like many; and two seeds
-    say next to nothing about how much seeds matter, so there is no bonus for them at all.
+    say next to nothing about how much seeds matter, so there is no bonus for them at all. Nor is there where each seed draws
+    its own training sample, since then seeds matter most.
 
     Args:
+        most_times: those of the seeds that there are at most.
         power: of the ratio of variances by which they grow; Satterthwaite's would be right if the variance of seeds were known.
     """
     if n == 2:
         return 1.0
-    return min(most, (n - 1) * (min(4.0, (total_variance / seed_variance) ** power) if seed_variance > 0 else 4.0))
+    grown = (total_variance / seed_variance) ** power if seed_variance > 0 else math.inf
+    return min(most, (n - 1) * min(most_times, grown))
 
 
 @lru_cache(maxsize=256)  # a report asks for the same few again and again

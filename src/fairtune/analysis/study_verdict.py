@@ -18,12 +18,14 @@ from fairtune.analysis.sentences import (
     collapse_text,
     comparison_text,
     improvement_text,
+    matched_text,
     raw_text,
     reference_text,
     share_text,
 )
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
+from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence
 from fairtune.settings.metrics import METRICS
@@ -148,6 +150,8 @@ class JudgedStudy(StudyFacts, Protocol):
     @property
     def margin(self) -> float | None: ...
     @property
+    def tuning(self) -> StudyTuning | None: ...
+    @property
     def comparisons(self) -> list[Comparison]: ...
     @property
     def raw_differences(self) -> list[Comparison]: ...
@@ -230,6 +234,7 @@ def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Compariso
     cautions = (
         copy,
         about_text(found),
+        matched_text(frame, found),
         *_learned(study, found.arm),
         *_lost(study, found.arm),
         _few(study, found),
@@ -301,7 +306,8 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
     arms = "1 arm" if len(study.arms) == 1 else f"{len(study.arms)} arms"
     counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
-    yield f"{counts}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
+    settings = f"settings {study.tuning}" if study.tuning is not None else "settings as given"
+    yield f"{counts}; {settings}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
     if frame.simple:
         many = "1 simple baseline is" if frame.simple == 1 else f"{frame.simple} comparisons with simple baselines are"
         yield f"{many} judged apart, so that the others are no less sure for it."

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.analysis.ledger_runs import disagreeing_metrics, metrics_of
+from fairtune.analysis.tuned_arms import read_tuning
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES
@@ -53,9 +54,12 @@ def verify_study(runs: Path, study: str) -> CheckedStudy:
         LedgerError: there is no such study.
     """
     home = require_study(runs, study)
-    problems, planned = [], {}
+    problems: list[str] = []
+    planned: dict[tuple[str, int], dict[str, Any]] = {}
     try:
-        planned = {(run["arm"], run["seed"]): run for run in read_study(home)["runs"]}
+        plan = read_study(home)
+        planned = {(run["arm"], run["seed"]): run for run in plan["runs"]}
+        problems += _choices(runs, study, plan)
     except LedgerError as error:
         problems.append(str(error))
     problems += _study_files(home)
@@ -83,6 +87,14 @@ def _study_files(home: Path) -> Iterator[str]:
     yield from (f"{home / name}." for name in read_sessions(home)[1])
     if (home / EXAMPLES).exists() and about_examples(home / EXAMPLES) is None:
         yield f"{home / EXAMPLES} is not what was written; running the study again rewrites it."
+
+
+def _choices(runs: Path, study: str, plan: dict[str, Any]) -> Iterator[str]:
+    """Whether tuned settings are those of the best trials on record."""
+    tuning = read_tuning(runs, study, plan, reported=0)
+    for arm in tuning.arms.values() if tuning is not None else ():
+        if arm.best is not None and arm.best != arm.chosen:
+            yield f"{study}: the plan says that {arm.arm} chose the settings of {arm.chosen}, its trials say those of {arm.best}."
 
 
 def _figures(folder: RunFolder, state: RunState) -> str | None:

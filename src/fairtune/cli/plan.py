@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -23,9 +24,10 @@ from fairtune.cli.command import (
 )
 from fairtune.core.cautions import GRADES, Grade
 from fairtune.core.errors import FairtuneError, one_of
+from fairtune.core.numbers import as_percent
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
-from fairtune.study.plan import Plan, make_plan
+from fairtune.study.plan import Plan, TuningCost, find_tuning_cost, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.tasks import TaskFacts
 
@@ -61,11 +63,14 @@ def plan(
         from fairtune.execution.cost_estimate import estimate_costs
 
         costs = estimate_costs(found)
-    power = _power(found, runs)
+    power, tuning = _power(found, runs), find_tuning_cost(found)
     if as_json:
-        print_json({**found.as_json(), "power": power, "estimate": costs.as_json() if costs else None})
+        answer = {**found.as_json(), "power": power, "estimate": costs.as_json() if costs else None}
+        print_json({**answer, **({"tuning_cost": asdict(tuning)} if tuning else {})})
         return
     _show(found)
+    if tuning:
+        console().print(Text.assemble("\n", ("Tuning", "bold"), f": {_tuning_text(found, tuning)}"), soft_wrap=True)
     if power:
         console().print(Text.assemble("\n", ("Power", "bold"), f": {power}"), soft_wrap=True)
     if costs:
@@ -78,8 +83,31 @@ def plan(
             )
         workers = "1 worker" if costs.workers == 1 else f"{costs.workers} workers side by side"
         console().print(f"  all {len(found.runs)} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
+        if tuning:
+            spent = (
+                sum(steps * costs.seconds_per_step.get(arm, 0) for arm, steps in tuning.steps.items()) / costs.workers
+            )
+            console().print(
+                f"  the steps of all {tuning.runs} runs of trials before them: about {spent / 60:.1f} minutes more"
+            )
     else:
         console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
+
+
+def _tuning_text(plan: Plan, cost: TuningCost) -> str:
+    """What happens before the runs that are reported, and what it costs."""
+    tune = plan.study.tune
+    assert tune is not None, "only a study that is tuned has such costs"
+    counts = sorted(set(cost.trials.values()))
+    trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    reported, spent = sum(run.steps for run in plan.runs), sum(cost.steps.values())
+    share = as_percent(spent / (spent + reported))
+    borrowed = " Borrowing adds at most one trial per rival." if tune.borrow else ""
+    return (
+        f"before these runs every arm tries {trials} settings ({', '.join(tune.space)}) with {len(tune.seeds)} seeds of their own, "
+        f"{cost.runs} runs of {spent:,} optimizer steps, {share} of all; the best on validation replace those above.{borrowed} "
+        "`--set tune=null` takes them as given."
+    )
 
 
 def _power(plan: Plan, runs: Path) -> str | None:
@@ -115,6 +143,8 @@ def _show(plan: Plan) -> None:
         out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them")
     for plugin in plan.plugins:
         out.print(f"  plugin {plugin.label} ({plugin.origin})", soft_wrap=True)
+    for sample in plan.samples:
+        out.print(f"  sample {sample.text}", soft_wrap=True)
     for line in plan.lengths:
         out.print(f"  length {line}", soft_wrap=True)
     out.print(
@@ -126,7 +156,9 @@ def _show(plan: Plan) -> None:
     for run in plan.runs:
         methods = "; ".join(map(_method_text, plan.study.methods(run.arm))) or "-"
         learner = plan.study.learner(run.arm)
-        lr = "-" if learner is not None and not learner.uses("lr") else f"{plan.study.settings(run.arm).lr:g}"
+        tuned = plan.study.tune is not None and plan.tuned is None and "lr" in plan.study.tune.space
+        lr = "tuned" if tuned else f"{plan.study.settings(run.arm).lr:g}"
+        lr = "-" if learner is not None and not learner.uses("lr") else lr
         methods = methods if learner is None else f"simple baseline: {learner.short}"
         table.add_row(str(run.position + 1), str(run.block + 1), run.arm, str(run.seed), str(run.steps), lr, methods)
     out.print(table)

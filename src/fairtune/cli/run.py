@@ -20,10 +20,11 @@ from fairtune.cli.command import (
 )
 from fairtune.cli.report import show_report
 from fairtune.core.errors import FairtuneError
+from fairtune.core.numbers import setting
 from fairtune.execution.study_run import StudyOutcome, run_plan
 from fairtune.ledger.studies import require_writable
 from fairtune.monitor.terminal import make_monitor
-from fairtune.study.plan import make_plan
+from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import load_study
 
@@ -70,9 +71,7 @@ def run(
         require_writable(runs)
         outcome = _run_looks(study, runs, max_seeds, force)
     else:
-        plan = make_plan(study, force)
-        require_writable(runs)
-        outcome = run_plan(plan, runs, make_monitor(), reanalysed=reanalyse)
+        outcome = run_plan(_plan(study, runs, force), runs, make_monitor(), reanalysed=reanalyse)
     if outcome.disk_full:
         print_note(
             "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
@@ -89,12 +88,30 @@ def run(
         raise typer.Exit(FAILED_RUN)
 
 
+def _plan(study: Study, runs: Path, force: bool) -> Plan:
+    """The plan of the reported runs; trials come first where the study has `tune`."""
+    if study.tune is None:
+        plan = make_plan(study, force)
+        require_writable(runs)
+        return plan
+    from fairtune.api import tune_plan  # scipy: a second that a study without trials need not wait for
+
+    plan = tune_plan(study, runs, make_monitor, force)
+    assert plan.tuned is not None, "it was tuned"
+    for arm, choice in plan.tuned.choices.items():
+        chosen = ", ".join(f"{name} {setting(value)}" for name, value in choice.point.items())
+        print_note(
+            f"fairtune: {arm}: {chosen or 'as given'}, the best of {plan.tuned.trials[arm]} trials on validation."
+        )
+    return plan
+
+
 def _time(study: Study, runs: Path, force: bool) -> None:
     """Time the arms, as the study asks for; the study's results do not hang on it."""
-    from fairtune.api import time_if_wanted
+    from fairtune.api import planned_study, time_if_wanted
 
     try:
-        time_if_wanted(make_plan(study, force), runs)
+        time_if_wanted(planned_study(study, runs, force), runs)
     except FairtuneError as error:
         print_note(f"fairtune: the arms could not be timed: {error}")
 

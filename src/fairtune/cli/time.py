@@ -81,12 +81,11 @@ def time(
         raise FairtuneError("--model and --arm are for --check; choose arms of a study with --arms.")
     wanted = _timing(minutes, precision)
     from fairtune.analysis.timing_file import comparison_json
-    from fairtune.api import time_plan
+    from fairtune.api import planned_study, time_plan
     from fairtune.report.timing_view import timing_view
-    from fairtune.study.plan import make_plan
     from fairtune.study.study_file import load_study
 
-    plan = make_plan(load_study(file, overrides or [], profile), force)
+    plan = planned_study(load_study(file, overrides or [], profile), runs, force)
     chosen = [name.strip() for name in (arms or "").split(",") if name.strip()]
     try:
         found = time_plan(plan, runs, wanted, chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 DASH, MINUS = "–", "\u2212"
 
@@ -98,6 +98,8 @@ def confidence(value: float) -> str:
 
 
 def setting(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {setting(part)}" for name, part in value.items() if part is not None)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

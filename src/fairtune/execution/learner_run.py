@@ -13,7 +13,7 @@ from typing import Any
 from fairtune.core.files import write_json, write_sealed
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.job import Job
-from fairtune.execution.task_data import planned_task, used_splits
+from fairtune.execution.task_data import planned_task, sample_of, used_splits
 from fairtune.learners.base import FittedLearner, LabelledInputs, Scores
 from fairtune.learners.registry import fit_learner
 from fairtune.ledger.environment import capture_environment, capture_load
@@ -60,13 +60,18 @@ def perform_learner(
     name, train = str(settings["learner"]["name"]), Train.model_validate(settings["train"])
     with watch.of("data"):
         task = planned_task(job)
-        splits = used_splits(task, train)
+        splits = used_splits(task, train, sample_of(job))
         examples = _examples(job, task, splits, train, device, check_stop, report)
     check_stop()
     report({"phase": "fitting"})
     with watch.of("fit"):
         learner = fit_learner(
-            name, examples["train"], examples["validation"], len(task.labels), task.metric, check_stop
+            name,
+            examples["train"],
+            examples["validation"],
+            len(task.labels),
+            job.plan["settings"]["task"]["metric"],
+            check_stop,
         )
     report({"phase": "score"})
     with watch.of("score"):
@@ -88,7 +93,7 @@ def perform_learner(
         "status": "finished",
         "signature": job.plan["signature"],
         "time": round(time.time(), 3),
-        "metric": task.metric,
+        "metric": job.plan["settings"]["task"]["metric"],
         "metrics": metrics,
         "learner": found,
         "steps": 0,
@@ -114,7 +119,7 @@ def _examples(
     source = ModelSource(**job.model)
     require_unchanged(source)
     tokenizer = load_tokenizer(Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch())
-    tokens = encode_task(task, tokenizer, train.longest, train.sizes, check_stop)
+    tokens = encode_task(task, tokenizer, train.longest, train.sizes, check_stop, sample_of(job))
     total, before, found = sum(map(len, tokens.values())), 0, {}
     for name in SPLITS:
         start = before
@@ -130,7 +135,11 @@ def _examples(
 def _keep(job: Job, learner: FittedLearner, task: Task, train: Train, folder: Path) -> None:
     """Keep the fitted learner; what a killed attempt left would be sealed as this one's."""
     shutil.rmtree(folder, ignore_errors=True)
-    known: dict[str, Any] = {"labels": list(task.labels), "metric": task.metric, "signature": job.plan["signature"]}
+    known: dict[str, Any] = {
+        "labels": list(task.labels),
+        "metric": job.plan["settings"]["task"]["metric"],
+        "signature": job.plan["signature"],
+    }
     if LEARNERS[learner.name].encoder:
         known |= {"encoder": job.plan["settings"]["model"], "max_length": train.longest, "pooling": "mean"}
     learner.save(folder, known)

@@ -80,7 +80,7 @@ def _task(study: Study, report: Report) -> str:
         arms = [arm for arm, own in plan.models.items() if own.identity == identity and plan.study.uses_model(arm)]
         for train in _different(plan.study, arms, "max_length", "examples", "eval_examples"):
             with _part(f"tokens, at most {train.longest} per example", report) as part:
-                found = encode_task(task, tokenizer, train.longest, train.sizes)
+                found = encode_task(task, tokenizer, train.longest, train.sizes, seed=plan.study.seeds[0])
                 part.counts = {
                     "examples": sum(map(len, found.values())),
                     "tokens": sum(len(split.tokens) for split in found.values()),

@@ -25,7 +25,7 @@ from fairtune.execution.job import (
 )
 from fairtune.execution.learner_run import perform_learner
 from fairtune.execution.start import build_start, plain_model
-from fairtune.execution.task_data import load_task_once, planned_task, require_same
+from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
 from fairtune.ledger.environment import capture_environment, capture_load
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
@@ -47,6 +47,7 @@ from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.encoded_splits import encode_task
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.classification import Classification, TrainingTexts
+from fairtune.training.contrastive import Contrastive
 from fairtune.training.device import make_accelerator
 from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
@@ -129,7 +130,7 @@ def _perform(
     )
     _keep_representation(run, folder)
     tokenizer = load_tokenizer(ready.tokenizer, padding=not isinstance(run.objective, LanguageModelling))
-    if isinstance(run.objective, LanguageModelling):
+    if isinstance(run.objective, LanguageModelling) and not is_trial(job):
         report({"phase": "writing"})
         write_json(folder.samples, continuations(run, tokenizer, job.prompts))
     if job.save_model:
@@ -138,10 +139,13 @@ def _perform(
         )  # what a killed attempt left, which would be sealed as this one's
         plain_model(run.accelerator.unwrap_model(run.model), list(run.methods)).save_pretrained(folder.model)
         tokenizer.save_pretrained(folder.model)
+        if isinstance(run.objective, Contrastive):
+            known = {"signature": job.plan["signature"], "max_length": run.train.longest}
+            run.objective.save_head(run.model, run.device, folder.model, known)
     write_sealed(folder.environment, {**environment, "load_after": capture_load()})
     result = _result(job, run, ready, folder)
     write_json(folder.timing, run_times(result))
-    log.write("finished", run.progress.unit, **result["metrics"]["test"])
+    log.write("finished", run.progress.unit, **result["metrics"]["validation" if is_trial(job) else "test"])
     close_run(folder, job.plan["key"], result)
     folder.clear_scratch()
     run.accelerator.free_memory()
@@ -205,6 +209,8 @@ def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], N
     frozen = frozen_fingerprint(start.model)
     for note in start.notes:
         log.write("warning", 0, text=note)
+    if isinstance(objective, Contrastive):
+        train = train.for_pairs()
     states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text))
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
@@ -217,17 +223,29 @@ def _objective(
     job: Job, tokenizer: Path, train: Train, check_stop: Callable[[], None]
 ) -> tuple[Objective, tuple[str, ...]]:
     """What is learned, and the labels that are told apart, of which a language model has none."""
-    planned = job.plan["settings"]["task"]
+    planned, trial = job.plan["settings"]["task"], is_trial(job)
+    splits = [
+        split for split in SPLITS if split != "test" or not trial
+    ]  # what trials choose, the test split must not know
     if planned.get("kind") == TEXT:
         text = TextTask(load_corpus(job.task["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
         require_same(text.fingerprint, planned)
-        blocks = {split: text.blocks(split, train) for split in SPLITS}
-        return LanguageModelling(blocks, train.longest, planned["metric"]), ()
+        blocks = {split: text.blocks(split, train) for split in splits}
+        return LanguageModelling(blocks, train.longest, planned["metric"], scores_final=not trial), ()
     task = planned_task(job)
     words = load_tokenizer(tokenizer)
-    data = encode_task(task, words, train.longest, train.sizes, check_stop)
-    texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples)
+    sample = sample_of(job)
+    encoded = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
+    data = {split: encoded[split] for split in splits}
+    if learner := job.plan["settings"].get("learner"):
+        return Contrastive(data, planned["metric"], task.labels, int(learner["pairs"])), task.labels
+    texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
     return Classification(data, planned["metric"], task.labels, texts), task.labels
+
+
+def is_trial(job: Job) -> bool:
+    """Whether a run tries settings, and is scored on validation alone."""
+    return bool(job.plan["settings"].get("trial"))
 
 
 def _progress(run: TrainingRun) -> dict[str, Any]:
@@ -243,7 +261,8 @@ def _progress(run: TrainingRun) -> dict[str, Any]:
 
 
 def _result(job: Job, run: TrainingRun, ready: PreparedRun, folder: RunFolder) -> dict[str, Any]:
-    now = run.progress
+    now, objective = run.progress, run.objective
+    learned = objective.describe(run.model, run.device, run.check_stop) if isinstance(objective, Contrastive) else None
     steps = np.array([e["seconds"] for e in counted_events(folder.events) if e["event"] == "step"])
     return {
         "status": "finished",
@@ -251,6 +270,7 @@ def _result(job: Job, run: TrainingRun, ready: PreparedRun, folder: RunFolder) -
         "time": round(time.time(), 3),
         "metric": run.objective.metric,
         "metrics": {split: found.metrics for split, found in run.scores.items()},
+        **({"learner": learned} if learned else {}),
         "steps": now.step,
         "best_step": now.best_step,
         "evaluations": now.evaluations,

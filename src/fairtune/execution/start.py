@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -20,6 +20,7 @@ from fairtune.models.init_card import digests_outside, make_init_card
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.model_parts import Batch
+from fairtune.models.pooled_encoder import PooledEncoder, freeze_unread
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import explain_failure
@@ -36,6 +37,7 @@ class Start:
         declared: which tensors each method says that it changes.
         outside: what is remembered of tensors that no file can prove.
         batch: the real one that was measured on, if any.
+        unread: tensors that this way of learning has no use for.
     """
 
     model: nn.Module
@@ -45,6 +47,7 @@ class Start:
     declared: Declarations
     outside: Digests
     batch: Batch | None
+    unread: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -59,7 +62,7 @@ class Start:
         """
         card = make_init_card(self.model, self.loaded, self.declared, self.outside)
         if not self.methods:
-            card.require_untouched()
+            card.require_untouched(self.unread)
         card.require_declared(self.declared)
         last_layer = narrow_last_layer(self.model)  # before costs are counted: as it trains
         measured = measure_pass(self.model, self.batch) if self.methods else self.before.measured
@@ -97,9 +100,17 @@ def build_start(
     uses = [parse_method_use(use) for use in settings["methods"]]
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
-    narrow_last_layer(model)
+    learner = settings.get("learner")
+    if learner is None:
+        narrow_last_layer(model)
     with explain_failure(f"model '{source.name}': no text goes through it"):
         before = take_checkpoint_facts(model, batch)
+    if learner is not None:
+        pooled = PooledEncoder(loaded.network)
+        unread = () if batch is None else freeze_unread(pooled, batch)
+        kept = loaded.from_checkpoint & set(pooled.state_dict())
+        loaded = replace(loaded, network=cast(Any, pooled), from_checkpoint=kept)
+        return Start(pooled, [], loaded, before, Declarations(), digests_outside(loaded), batch, unread)
     outside, declared = digests_outside(loaded), Declarations()
     for use, method in zip(uses, methods, strict=True):
         model = method.prepare(model)

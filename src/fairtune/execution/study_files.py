@@ -35,7 +35,7 @@ def record_plan(plan: Plan, home: Path, reanalysed: bool = False, until_decided:
     remove_leftovers(home)
     looks = {} if until_decided is None else {"until_decided": until_decided}
     write_study(home, {**plan.as_json(), **looks}, reanalysed)
-    if plan.task.kind != TEXT:  # of text, the plan's own counts say all there is to say
+    if plan.task.kind != TEXT and not plan.trials:  # of text, the plan's own counts say all there is to say
         _record_card(plan, home / "data.json")
         record_examples(plan, home)
 

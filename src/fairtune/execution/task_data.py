@@ -36,6 +36,16 @@ def require_same(fingerprint: str, planned: Mapping[str, Any]) -> None:
         raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
 
 
-def used_splits(task: Task, train: Train) -> dict[str, Split]:
-    """The examples of each split that a run uses, as text; the same, in the same order, as `encode_task` has as tokens."""
-    return {name: fixed_sample(task.splits[name], train.sizes[name]) for name in SPLITS}
+def used_splits(task: Task, train: Train, sample: int | None = None) -> dict[str, Split]:
+    """The examples of each split that a run uses, as text; the same, in the same order, as `encode_task` has as tokens.
+
+    Args:
+        sample: the seed that draws the training examples, where each seed has its own.
+    """
+    return {name: fixed_sample(task.splits[name], train.sizes[name], sample) for name in SPLITS}
+
+
+def sample_of(job: Job) -> int | None:
+    """The seed that draws a run's training examples, where each seed has its own."""
+    found: int | None = job.plan["settings"].get("sample")
+    return found

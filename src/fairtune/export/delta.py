@@ -162,10 +162,9 @@ def export_delta(run: str | Path, out: str | Path, runs: str | Path = "runs", mo
     found, place = find_run(run, Path(runs)), Path(out)
     require_new(place)
     settings = found.plan["settings"]
-    if is_simple({"learner": (settings.get("learner") or {}).get("name")}):
-        raise LedgerError(
-            f"run {found.name} is a simple baseline: it changed no checkpoint, so there is no delta to take. {WHOLE}"
-        )
+    if learner := (settings.get("learner") or {}).get("name"):
+        why = "it changed no checkpoint" if is_simple({"learner": learner}) else "its head is no part of a checkpoint"
+        raise LedgerError(f"run {found.name} is a simple baseline: {why}, so there is no delta to take. {WHOLE}")
     if settings.get("protocol") != PROTOCOL:
         raise LedgerError(
             f"run {found.name} was made under protocol {settings.get('protocol')}; this fairtune ({__version__}) has protocol "

@@ -38,7 +38,7 @@ class LabelledInputs:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedSetting:
     """One setting that was tried, and its score on validation."""
 
     setting: Mapping[str, Any]
@@ -59,7 +59,7 @@ class ChosenSetting:
     """
 
     setting: Mapping[str, Any]
-    tried: tuple[Trial, ...] = ()
+    tried: tuple[TriedSetting, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {"chosen": dict(self.setting), "tried": [trial.as_json() for trial in self.tried]}
@@ -157,13 +157,13 @@ def log_softmax(logits: npt.NDArray[np.float64]) -> Scores:
     return found
 
 
-def score_trial(setting: Mapping[str, Any], labels: Labels, scores: Scores, metric: str) -> Trial:
+def score_trial(setting: Mapping[str, Any], labels: Labels, scores: Scores, metric: str) -> TriedSetting:
     """A setting with its score on validation."""
     loss = float(-scores[np.arange(len(labels)), labels].mean(dtype=np.float64))
-    return Trial(setting, classification_metrics(labels, scores)[metric], loss)
+    return TriedSetting(setting, classification_metrics(labels, scores)[metric], loss)
 
 
-def choose(trials: Iterable[Trial], metric: str) -> Trial:
+def choose(trials: Iterable[TriedSetting], metric: str) -> TriedSetting:
     """The best by the metric; of equals that with the lowest log loss, then the first."""
     sign = 1 if METRICS[metric].lower_is_better else -1
     return min(trials, key=lambda trial: (sign * trial.score, trial.loss))

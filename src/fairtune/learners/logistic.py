@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import CheckStop, Scores, Trial, log_softmax, score_trial
+from fairtune.learners.base import CheckStop, Scores, TriedSetting, log_softmax, score_trial
 from fairtune.tasks.task import Labels
 
 ITERATIONS, TOLERANCE = 1000, 1e-4
@@ -64,7 +64,7 @@ def fit_head(features: Any, labels: Labels, classes: int, strength: float, check
 def try_strengths(
     features: Any, labels: Labels, validation: tuple[Any, Labels], classes: int, strengths: Sequence[float], metric: str,
     check_stop: CheckStop,
-) -> list[tuple[Trial, LinearHead]]:  # fmt: skip
+) -> list[tuple[TriedSetting, LinearHead]]:  # fmt: skip
     """A head for each strength, with its score on validation."""
     inputs, truth = validation
     return [

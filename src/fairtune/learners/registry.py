@@ -10,6 +10,7 @@ from fairtune.learners.base import CheckStop, ChosenSetting, FittedLearner, Labe
 from fairtune.learners.knn_probe import NearestNeighbours, fit_knn_probe
 from fairtune.learners.linear_probe import LinearProbe, fit_linear_probe
 from fairtune.learners.majority import MajorityClass, fit_majority
+from fairtune.learners.setfit import SetFitHead
 from fairtune.learners.tfidf import Tfidf, fit_tfidf
 
 
@@ -28,7 +29,7 @@ FITS: dict[str, Fit] = {
     NearestNeighbours.name: fit_knn_probe,
 }
 KINDS: dict[str, type[FittedLearner]] = {
-    kind.name: kind for kind in (MajorityClass, Tfidf, LinearProbe, NearestNeighbours)
+    kind.name: kind for kind in (MajorityClass, Tfidf, LinearProbe, NearestNeighbours, SetFitHead)
 }
 
 

@@ -16,7 +16,7 @@ from fairtune.learners.base import (
     Inputs,
     LabelledInputs,
     Scores,
-    Trial,
+    TriedSetting,
     choose,
 )
 from fairtune.learners.linear_probe import unfinished
@@ -72,7 +72,7 @@ def fit_tfidf(
     few: npt.NDArray[np.int64] = np.arange(len(texts))
     if len(texts) > MOST_TO_CHOOSE:
         few = np.linspace(0, len(texts) - 1, MOST_TO_CHOOSE).round().astype(np.int64)
-    tried: list[tuple[Trial, Ngrams, TextFeatures, LinearHead]] = []
+    tried: list[tuple[TriedSetting, Ngrams, TextFeatures, LinearHead]] = []
     sample, held_out = [texts[int(place)] for place in few], list(validation.inputs)
     for ngrams in _candidates(texts):
         check_stop()
@@ -82,7 +82,7 @@ def fit_tfidf(
             inside, train.labels[few], (outside, validation.labels), classes, STRENGTHS, metric, check_stop
         )
         tried += [
-            (Trial({"ngrams": str(ngrams), **trial.setting}, trial.score, trial.loss), ngrams, words, head)
+            (TriedSetting({"ngrams": str(ngrams), **trial.setting}, trial.score, trial.loss), ngrams, words, head)
             for trial, head in found
         ]
     best = choose([trial for trial, *_ in tried], metric)

@@ -112,7 +112,8 @@ def run_facts(state: RunState) -> RunFacts:
     """A run in one line, whatever its result holds."""
     result = state.result
     metric = result.get("metric") if isinstance(result.get("metric"), str) else None
-    scores, seconds = _inner(_inner(result, "metrics"), "test"), _inner(result, "seconds")
+    splits, seconds = _inner(result, "metrics"), _inner(result, "seconds")
+    scores = _inner(splits, "test" if "test" in splits else "validation")  # trials have no other
     return RunFacts(
         metric=metric,
         score=_number(scores.get(metric)),

@@ -19,6 +19,8 @@ NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 """How times are written."""
 HISTORY = "history.json"
+TRIALS = "tuning"
+"""The folder of a study in which the study of its trials is."""
 SHOWN = 6
 """Runs that are named when one is not found."""
 
@@ -37,13 +39,15 @@ def run_folders(study: Path) -> list[RunFolder]:
 
 
 def study_names(runs: Path) -> list[str]:
-    """The studies of a runs folder; one whose folder cannot be looked into is left out.
+    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be looked into is left out.
 
     Raises:
         LedgerError: the runs folder is not a folder, or cannot be read.
     """
     try:
-        return sorted(path.name for path in runs.iterdir() if _is_study(path))
+        found = [path.name for path in runs.iterdir() if _is_study(path)]
+        found += [f"{path.name}/{TRIALS}" for path in runs.iterdir() if _is_study(path / TRIALS)]
+        return sorted(found)
     except FileNotFoundError:
         return []
     except OSError as error:

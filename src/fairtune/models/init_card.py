@@ -61,18 +61,21 @@ class InitCard:
         known = {name: value for name, value in asdict(self).items() if name != "undeclared"}  # empty in every run
         return {**known, "parameters": self.parameters.as_json()}
 
-    def require_untouched(self) -> None:
-        """A baseline is the untouched checkpoint, all of it trainable, or it is no baseline."""
+    def require_untouched(self, unread: Collection[str] = ()) -> None:
+        """A baseline is the untouched checkpoint, all of it trainable, or it is no baseline.
+
+        Args:
+            unread: tensors that it has no use for, which may be frozen.
+        """
         if self.changed:
             names = ", ".join(c.name for c in self.changed[:3])
             raise RunFailure(
                 f"this arm has no methods, yet {len(self.changed)} tensors differ from the checkpoint at step 0 ({names} ...); "
                 "a baseline must be the untouched checkpoint"
             )
-        if self.frozen:
-            raise RunFailure(
-                f"this arm has no methods, yet {len(self.frozen)} tensors are frozen ({self.frozen[0]} ...)"
-            )
+        frozen = [name for name in self.frozen if name not in unread]
+        if frozen:
+            raise RunFailure(f"this arm has no methods, yet {len(frozen)} tensors are frozen ({frozen[0]} ...)")
 
     def require_declared(self, declared: Declarations) -> None:
         """Methods change what they say they change, and nothing else."""

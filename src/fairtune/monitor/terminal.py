@@ -147,7 +147,6 @@ def outcome_text(values: Mapping[str, Any]) -> str:
     result: Mapping[str, Any] = values.get("result", {})
     if result.get("status") != "finished":
         return f"failed: {result.get('reason') or values.get('reason')}"
-    scale = scale_of(result["metric"])
-    return (
-        f"{scale.title} {scale.value(result['metrics']['test'][result['metric']])}, {result['seconds']['total']:.0f} s"
-    )
+    scale, metrics = scale_of(result["metric"]), result["metrics"]
+    where, scores = ("", metrics["test"]) if "test" in metrics else ("validation ", metrics["validation"])
+    return f"{where}{scale.title} {scale.value(scores[result['metric']])}, {result['seconds']['total']:.0f} s"

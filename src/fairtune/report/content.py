@@ -12,6 +12,7 @@ from fairtune.analysis.statistics import Summary
 from fairtune.analysis.timings import ArmTime, StepRatio
 from fairtune.report.init_cards import CardSummary
 from fairtune.report.machine import Machine
+from fairtune.settings.few_labels import SharedSample
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Header:
 
     Args:
         text: None for a study of classifiers.
+        samples: of the training split, that arms share.
         from_scratch: the model is a preset, drawn again for each seed; there is no checkpoint.
         used: examples of each split that every arm was cut down to; None where arms use all, or differ.
         metric_title: the metric's name as readers know it.
@@ -94,6 +96,7 @@ class Header:
     text: TextFacts | None
     from_scratch: bool
     simple_family: int = 0
+    samples: tuple[SharedSample, ...] = ()
 
 
 @dataclass(frozen=True)

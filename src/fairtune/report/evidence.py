@@ -27,6 +27,7 @@ from fairtune.report.content import (
 )
 from fairtune.report.init_cards import CardSummary, read_card
 from fairtune.report.machine import describe_machine
+from fairtune.settings.few_labels import SharedSample, examples_used, shared_samples
 from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
 
 PURPOSES = ("data", "step", "method", "epoch", "fit", "score", "validation", "test", "checkpoint", "total")
@@ -54,9 +55,17 @@ def make_evidence(results: Results) -> Evidence:
     )
 
 
-def _used(plan: dict[str, Any], field: str) -> int | None:
-    found = {arm["train"].get(field) for arm in plan["arms"].values()}
-    return found.pop() if len(found) == 1 else None
+def _used(plan: dict[str, Any], split: str) -> int | None:
+    rows, classes = int(plan["task"]["rows"].get(split, 0)), len(plan["task"].get("labels") or ())
+    found = {examples_used(arm["train"].get(USED[split]), rows, classes) for arm in plan["arms"].values()}
+    return None if len(found) > 1 or rows in found else found.pop()
+
+
+def _samples(plan: dict[str, Any]) -> tuple[SharedSample, ...]:
+    """The training samples that the arms of a plan share."""
+    examples = {arm: own["train"]["examples"] for arm, own in plan["arms"].items() if "examples" in own["train"]}
+    rows, classes = int(plan["task"]["rows"].get("train", 0)), len(plan["task"].get("labels") or ())
+    return shared_samples(examples, rows, classes) if classes else ()
 
 
 def make_header(results: Results) -> Header:
@@ -68,7 +77,7 @@ def make_header(results: Results) -> Header:
         task=str(plan["task"]["name"]),
         task_source=str(plan["task"]["source"]),
         rows=dict(plan["task"]["rows"]),
-        used={name: _used(plan, field) for name, field in USED.items()},
+        used={split: _used(plan, split) for split in USED},
         model=_models(plan)
         or str(plan["model"]["name"]) + (f"@{revision}" if revision and "@" not in plan["model"]["name"] else ""),
         model_identity=str(plan["model"]["identity"]),
@@ -89,6 +98,7 @@ def make_header(results: Results) -> Header:
         fixed_before=results.registration.fixed_before,
         text=_text_facts(plan) if results.kind == "language_model" else None,
         from_scratch=plan["model"].get("preset") is not None,
+        samples=_samples(plan),
     )
 
 

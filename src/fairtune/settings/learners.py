@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 LearnerName = Literal["majority", "tfidf", "linear-probe", "knn-probe", "setfit"]
 MAJORITY = "majority"
+SETFIT, PAIRS = "setfit", 20
+"""The learner from pairs, and how many of each kind it has for a training example, as published, unless its arm says otherwise."""
 SAMPLES = ("examples", "eval_examples")
 """Settings that decide which examples are used; they matter to every learner."""
 
@@ -25,6 +27,8 @@ class Learner:
         encoder: whether it needs a pretrained model.
         trained: whether it is trained step by step, in the loop that fine-tuning uses.
         settings: the fields of `train` that mean anything to it; None is all of them.
+        epochs: passes that it makes unless its arm says otherwise; None is as many as the study's other arms make.
+        step_factor: passes of one optimizer step, as a multiple of those of fine-tuning.
         version: raised whenever the same settings would give another result; part of a run's key.
     """
 
@@ -34,6 +38,8 @@ class Learner:
     encoder: bool = False
     trained: bool = False
     settings: tuple[str, ...] | None = SAMPLES
+    epochs: float | None = None
+    step_factor: float = 1.0
     version: int = 1
 
     def uses(self, field: str) -> bool:
@@ -73,12 +79,14 @@ LEARNERS: dict[str, Learner] = {
             settings=(*SAMPLES, "max_length"),
         ),
         Learner(
-            "setfit",
+            SETFIT,
             "The encoder trained on pairs of examples of the same and of different classes, then a linear head: for few labels.",
             "an encoder trained on pairs, with a linear head",
             encoder=True,
             trained=True,
             settings=None,
+            epochs=1,
+            step_factor=2.0,
         ),
     )
 }
@@ -94,3 +102,8 @@ def is_simple(arm: Mapping[str, Any]) -> bool:
     """Whether an arm of a plan is fitted at once, so that it has no steps, no curves and no step times."""
     found = learner_of(arm)
     return found is not None and not found.trained
+
+
+def count_pairs(examples: int, each: int) -> int:
+    """Pairs of a pass, so many of both kinds for each training example."""
+    return 2 * each * examples

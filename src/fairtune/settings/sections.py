@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
+from fairtune.settings.few_labels import Examples
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
@@ -53,11 +54,10 @@ class Train(Section):
     accumulate: Whole = Field(
         1, ge=1, le=MOST_IN_A_STEP, description="Batches whose gradients make one optimizer step."
     )
-    examples: Whole | None = Field(
+    examples: Examples | None = Field(
         None,
-        ge=2,
-        le=MOST_STEPS,
-        description="Train on this many examples, a fixed stratified sample that all arms and seeds share.",
+        description="Train on this many examples, a fixed stratified sample that all arms and seeds share; or on so many of each "
+        "class: {per_class: 8, resample: seed}.",
     )
     tokens: Tokens | None = Field(
         None, description="Tokens of training text that a language model uses, from its beginning; null is all of it."
@@ -108,7 +108,7 @@ class Train(Section):
     )
 
     @property
-    def sizes(self) -> dict[str, int | None]:
+    def sizes(self) -> dict[str, Examples | None]:
         """How many examples of each split are used, where not all."""
         return {"train": self.examples, "validation": self.eval_examples, "test": self.eval_examples}
 
@@ -120,12 +120,20 @@ class Train(Section):
         return self.max_length
 
     def steps_per_epoch(self, examples: int) -> int:
-        """Optimizer steps of one pass over so many training examples."""
-        used = min(examples, self.examples or examples)
+        """Optimizer steps of one pass over so many training examples, or over the sample of them.
+
+        Args:
+            examples: that there are; where the sample counts by class, those that are used.
+        """
+        used = min(examples, self.examples) if isinstance(self.examples, int) else examples
         return math.ceil(math.ceil(used / self.batch_size) / self.accumulate)
 
+    def for_pairs(self) -> Train:
+        """The same for a pass over pairs, of which there are more than examples."""
+        return self.model_copy(update={"examples": None})
+
     def total_steps(self, examples: int) -> int:
-        """Optimizer steps of a run over so many training examples."""
+        """Optimizer steps of a run over so many training examples, counted as for `steps_per_epoch`."""
         if self.steps is not None:
             return self.steps
         return max(1, round(self.epochs * self.steps_per_epoch(examples)))

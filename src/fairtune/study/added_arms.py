@@ -15,7 +15,7 @@ from typing import Any
 
 from fairtune.settings.sections import is_nullable
 from fairtune.settings.values import LARGEST_SEED, LONGEST_NAME, RESERVED
-from fairtune.study.audit import ArmSettings, find_unmatched
+from fairtune.study.audit import ArmSettings, find_unmatched, settings_of
 from fairtune.study.schema import Study
 
 COPY = "again"
@@ -33,7 +33,7 @@ def with_copy(study: Study) -> tuple[Study, str | None]:
     if not study.aa:
         return study, None
     reference = study.compare.to
-    name = _free_name(f"{reference[: LONGEST_NAME - len(COPY) - 1]}-{COPY}", study.arms)
+    name = free_name(f"{reference[: LONGEST_NAME - len(COPY) - 1]}-{COPY}", study.arms)
     return study.model_copy(update={"arms": {**study.arms, name: study.arms[reference]}}), name
 
 
@@ -53,7 +53,7 @@ def missing_controls(study: Study) -> dict[str, str]:
     for arm in find_unmatched(raw, study.compare.to):
         alike = [found[other] for other in found if raw[other].settings == raw[arm].settings]
         changed = _changed(raw[arm].settings, raw[study.compare.to].settings)
-        found[arm] = alike[0] if alike else _free_name(_name(arm, changed), [*study.arms, *found.values()])
+        found[arm] = alike[0] if alike else free_name(_name(arm, changed), [*study.arms, *found.values()])
     return found
 
 
@@ -71,7 +71,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
     Args:
         methods: as the file lists them; None has none.
     """
-    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner"}, exclude_unset=True)
+    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner", "pairs"}, exclude_unset=True)
     parts = [
         f"{field}: {_yaml(value)}"
         for field, value in own.items()
@@ -83,11 +83,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
 
 def _settings(study: Study, arm: str) -> ArmSettings:
     """An arm's settings as the study states them, before lengths and models are looked up."""
-    train = study.settings(arm).model_dump(mode="json")
-    learner = study.learner(arm)
-    return ArmSettings(
-        {"model": str(study.model_of(arm)), **train}, study.methods(arm), learner.name if learner else None
-    )
+    return settings_of(study, arm, {"model": str(study.model_of(arm))}, whole=True)
 
 
 def _changed(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,13 +92,13 @@ def _changed(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
 
 def _name(arm: str, changed: Mapping[str, Any]) -> str:
     """A name that says what the arm is a baseline for: its settings where they are few and short, else the arm."""
-    words = [f"{setting.replace('_', '-')}-{_word(value)}" for setting, value in changed.items()]
+    words = [f"{setting.replace('_', '-')}-{setting_word(value)}" for setting, value in changed.items()]
     named = "-".join(["baseline", *words])
     simple = len(words) <= MOST_NAMED and len(named) <= LONGEST_NAME // 2
     return named if simple else f"baseline-for-{arm}"[:LONGEST_NAME]
 
 
-def _word(value: Any) -> str:
+def setting_word(value: Any) -> str:
     """A value in the characters that the name of an arm may have: 0.00015 is 15e-5."""
     if isinstance(value, float):
         number = Decimal(repr(value)).normalize()
@@ -111,8 +107,9 @@ def _word(value: Any) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", str(value)).strip("-") if value is not None else "none"
 
 
-def _free_name(wanted: str, taken: Iterable[str]) -> str:
+def free_name(wanted: str, taken: Iterable[str]) -> str:
     """The name, with a number where it is taken: file systems may not tell upper and lower case apart."""
+    wanted = wanted[:LONGEST_NAME]
     used, name, number = {*(other.lower() for other in taken), *RESERVED}, wanted, 2
     while name.lower() in used:
         end = f"-{number}"
@@ -125,6 +122,8 @@ def _yaml(value: Any) -> str:
     if isinstance(value, float):
         number = Decimal(repr(value)).normalize()
         return f"{number:e}".replace("e+", "e") if 0 < abs(value) < 1e-3 else f"{number:f}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_yaml(part)}' for name, part in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_yaml, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:

@@ -38,6 +38,7 @@ def find_arm_cautions(
         *_scored(own, primaries),
         *_same_runs(own),
         *_bidirectional(inputs, tuned),
+        *_extra_tuning(inputs, tuned),
     ]
 
 
@@ -233,6 +234,23 @@ def _bidirectional(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
             "attention is bidirectional in all arms",
             "that is not a language model's attention, so nothing here shows how a causal model classifies",
             "Leave `attention` out for causal arms, or have arms of both kinds",
+        )
+
+
+def _extra_tuning(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
+    """Arms that choose settings of their methods too: a choice that the others do not have."""
+    tune = inputs.study.tune
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for arm, own in arms.items():
+        if tune is not None and (names := tuple(tune.own(tuple(use.name for use in own.methods)))):
+            groups.setdefault(names, []).append(arm)
+    for names, found in groups.items():
+        yield Caution(
+            "note",
+            "extra-tuning",
+            f"{_listed(found)}: {one_of(names)} is tuned too, which arms without the method have no counterpart of",
+            "with as many trials they choose among more, and part of a gain may be that choice's",
+            "Report it as extra tuning, or fix the field in the arm",
         )
 
 

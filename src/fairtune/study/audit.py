@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from fairtune.core.numbers import setting as plain_setting
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
+from fairtune.settings.learners import Learner
 from fairtune.study.schema import Study
+
+TUNED = "tuned"
+"""The value, in comparisons, of a setting that every arm chose by trials of its own."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +29,22 @@ class ArmSettings:
 
     Args:
         settings: of its training; and its model, in a study that has several: a setting like any other in which arms may differ.
-            Of a learner, those that mean anything to it.
+            One that is tuned is just that: every arm had the same choice, so what it chose makes no difference. Of a
+            learner, those that mean anything to it.
         learner: what it learns with, where it is not fine-tuned. Such an arm is a whole other way: it has no control and is none,
             and settings are no difference from it.
+        tuned: the values of settings that are tuned.
     """
 
     settings: Mapping[str, Any]
     methods: Sequence[MethodUse]
     learner: str | None = None
+    tuned: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The settings that its runs have."""
+        return {**self.settings, **self.tuned}
 
 
 def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, ArmSettings]:
@@ -45,12 +58,33 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
     labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
     found = {}
     for arm in study.arms:
-        own = {"model": labels[models[arm].identity]} if len(labels) > 1 and study.uses_model(arm) else {}
-        learner, train = study.learner(arm), study.settings(arm).model_dump(mode="json")
-        if learner is not None:
-            train = {name: value for name, value in train.items() if learner.uses(name)}
-        found[arm] = ArmSettings({**own, **train}, study.methods(arm), learner.name if learner else None)
+        own: dict[str, Any] = {}
+        if len(labels) > 1 and study.uses_model(arm):
+            own["model"] = labels[models[arm].identity]
+        if (pairs := study.pairs(arm)) is not None:
+            own["pairs"] = pairs
+        found[arm] = settings_of(study, arm, own)
     return found
+
+
+def settings_of(study: Study, arm: str, own: Mapping[str, Any], whole: bool = False) -> ArmSettings:
+    """An arm's settings, with what it has besides.
+
+    Args:
+        whole: of a learner too, also those that mean nothing to it.
+    """
+    learner, train = study.learner(arm), study.settings(arm).model_dump(mode="json")
+    if learner is not None and not whole:
+        train = {name: value for name, value in train.items() if learner.uses(name)}
+    shared = study.tune.shared if study.tune is not None and is_tuned(learner) else ()
+    tuned = {name: train[name] for name in shared}
+    settings = {**own, **train, **dict.fromkeys(tuned, TUNED)}
+    return ArmSettings(settings, study.methods(arm), learner.name if learner else None, tuned)
+
+
+def is_tuned(learner: Learner | None) -> bool:
+    """Whether an arm that learns so gets trials; simple baselines choose for themselves, on validation too."""
+    return learner is None or learner.trained
 
 
 def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, str | None]:
@@ -145,4 +179,4 @@ def setting_text(setting: str, value: Any) -> str:
     """A setting's value as messages show it."""
     if value is None:
         return "the model's own" if setting == "attention" else "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return plain_setting(value)

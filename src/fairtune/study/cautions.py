@@ -166,8 +166,8 @@ def _budget(inputs: PlanInputs) -> Iterator[Caution]:
     if band is None or study.train_on is not None or study.learner(reference) is not None:
         return
     train, rows = study.settings(reference), inputs.examples[reference]
-    used = min(rows, train.examples or rows)
-    passes = train.total_steps(rows) / train.steps_per_epoch(rows)
+    used = inputs.used(reference)
+    passes = train.total_steps(used) / train.steps_per_epoch(used)
     if used >= FULL_BUDGET * rows and passes >= 1:
         return
     seen = f"{used:,} of {rows:,} training examples" if used < FULL_BUDGET * rows else f"{passes:.2g} of an epoch"

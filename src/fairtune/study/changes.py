@@ -113,8 +113,15 @@ def apply_override(study: Written, override: str) -> None:
         if _is_bad_arm_list(parts[:depth], place[part]):
             return
         if not isinstance(place[part], dict):
+            whole = f"replace it: {dotted(parts[:depth])}={{{parts[depth]}: {text}}}"
             raise StudyError(
-                [Problem(option, "", f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set")]
+                [
+                    Problem(
+                        option,
+                        "",
+                        f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set; {whole}",
+                    )
+                ]
             )
         place = place[part]
     place[parts[-1]] = value

@@ -185,7 +185,7 @@ def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
         docs.append(
             FieldDoc(
                 prefix + name,
-                "" if nested and not part.get("oneOf") else allowed_text(part),
+                "" if nested and not any("oneOf" in option for option in alternatives(part)) else allowed_text(part),
                 "" if nested and name not in required else default,
                 part.get("description", ""),
             )

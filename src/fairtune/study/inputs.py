@@ -14,6 +14,7 @@ from fairtune.models.capability import Capability, require_capable
 from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted, tokenizer_folder
+from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
 from fairtune.settings.values import AUTO
@@ -27,11 +28,13 @@ from fairtune.tasks.card.lengths import (
     heldout_counts,
     train_counts,
 )
+from fairtune.tasks.class_samples import require_per_class
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.overlap import NONE_SHARED, SharedTexts, find_shared_documents, find_shared_texts
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.counts import Counts
 
+FEWEST_FOR_PAIRS = 2
 MOST_TOKENS = 1024
 """A block is no longer than this unless the study says so, whatever the model could take."""
 
@@ -58,6 +61,10 @@ class PlanInputs:
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
     overlap: SharedTexts = NONE_SHARED
+
+    def used(self, arm: str) -> int:
+        """Training examples that an arm uses."""
+        return examples_used(self.study.settings(arm).examples, self.examples[arm], len(self.task.labels))
 
     @property
     def model(self) -> ModelSource:
@@ -90,10 +97,14 @@ def find_inputs(study: Study) -> PlanInputs:
 def _require_enough(inputs: PlanInputs) -> None:
     """Refuse an arm with a method that cannot work with so few examples, or such classes."""
     for arm in inputs.study.arms:
-        asked = inputs.study.settings(arm).examples
-        examples = inputs.examples[arm] if asked is None else min(asked, inputs.examples[arm])
+        few = few_labels(inputs.study.settings(arm).examples)
+        if inputs.study.pairs(arm) is not None and few is not None and few.per_class < FEWEST_FOR_PAIRS:
+            raise FairtuneError(
+                f"arm '{arm}': setfit learns from pairs of one class, and with per_class 1 there are none; use 2 or more per "
+                "class, or remove this arm."
+            )
         for use in inputs.study.methods(arm):
-            if problem := use.config.data_problem(examples, inputs.task.labels):
+            if problem := use.config.data_problem(inputs.used(arm), inputs.task.labels):
                 raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
 
 
@@ -104,6 +115,7 @@ def _use(study: Study, arm: str) -> Capability | None:
 
 def _classification(study: Study) -> PlanInputs:
     data = load_task(**study.data())
+    _require_per_class(study, data)
     require_metrics(study, data)
     notes = check_contamination(data, study.train_on, study.allow_contamination)
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
@@ -120,6 +132,14 @@ def _classification(study: Study) -> PlanInputs:
     in_order = {arm: models[arm] for arm in study.arms}
     examples = dict.fromkeys(study.arms, facts.rows["train"])
     return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons), find_shared_texts(data))
+
+
+def _require_per_class(study: Study, data: Task) -> None:
+    """Refuse a sample for which some class has too few examples."""
+    for arm, own in study.arms.items():
+        if few := few_labels(study.settings(arm).examples):
+            where = "train" if getattr(own, "examples", None) is None else f"arms.{arm}"
+            require_per_class(data.splits["train"], data.labels, few.per_class, f"{where}.examples")
 
 
 def _sharing_a_model(study: Study) -> list[list[str]]:

@@ -49,6 +49,10 @@ def learner_problems(study: Study, origins: Origins) -> list[Problem]:
                 Problem(origins.of(path), dotted(path), reason)
                 for path, reason in _reasons(study, arm, learner).items()
             ]
+    for arm, own in study.arms.items():
+        if getattr(own, "pairs", None) is not None and study.pairs(arm) is None:
+            path: Path = ("arms", arm, "pairs")
+            found.append(Problem(origins.of(path), dotted(path), "only 'setfit' learns from pairs; remove it"))
     reference = study.learner(study.compare.to) if study.compare.to in study.arms else None
     if reference is not None and not reference.trained:
         reasons = {

@@ -35,7 +35,7 @@ def _problems(study: Study) -> Iterator[tuple[Path, str]]:
         other = METRICS[name].kind
         if other != kind:
             allowed = one_of(metrics_of_kind(kind))
-            yield path, f"{name} is for {OF_KIND[other]}, and this task is for {OF_KIND[kind]}; use one of {allowed}"
+            yield path, f"{name} is for {OF_KIND[other]}, which this task is not; use one of {allowed}"
     written = (
         study.task.metric if isinstance(study.task, FileTask) and "metric" in study.task.model_fields_set else None
     )

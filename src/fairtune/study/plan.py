@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fairtune.core.cautions import Caution
@@ -16,7 +16,8 @@ from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
-from fairtune.settings.learners import is_simple
+from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
+from fairtune.settings.learners import count_pairs, is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -30,7 +31,9 @@ from fairtune.study.audit import (
 )
 from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
+from fairtune.study.matched_controls import MatchedControls, add_matched_controls
 from fairtune.study.schema import Study
+from fairtune.study.trials import Trial, Tuned, count_trials, find_trials, trial_study, tuned_study
 from fairtune.tasks import TaskFacts
 
 PROTOCOL = 4
@@ -81,6 +84,9 @@ class Plan:
         added: the controls that were added, each with its line of a study file.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         plugins: that a method or the task of some run comes from.
+        tuned: how settings were chosen; None where they are as given, or still to be chosen.
+        trials: what each arm tries, in a plan of trials.
+        matched: of each arm whose choice is not its partner's, the partner with the arm's settings.
     """
 
     study: Study
@@ -99,11 +105,22 @@ class Plan:
     cautions: tuple[Caution, ...] = ()
     copy: str | None = None
     added: dict[str, str] = field(default_factory=dict)
+    tuned: Tuned | None = None
+    trials: dict[str, Trial] = field(default_factory=dict)
+    matched: dict[str, str] = field(default_factory=dict)
 
     @property
     def model(self) -> ModelSource:
         """The model of the arm that the others are compared to; nearly always that of all."""
         return self.models[self.study.compare.to]
+
+    @property
+    def samples(self) -> tuple[SharedSample, ...]:
+        """The training samples that its runs share; none where all train on everything."""
+        if self.task.kind == TEXT:
+            return ()
+        examples = {arm: self.study.settings(arm).examples for arm in self.study.arms}
+        return shared_samples(examples, self.task.rows["train"], len(self.task.labels))
 
     @property
     def trained(self) -> list[str]:
@@ -132,28 +149,45 @@ class Plan:
             "cautions": [caution.as_json() for caution in self.cautions],
             "lengths": list(self.lengths),
             **({"added": dict(self.added)} if self.added else {}),
+            **({"tuning": self._tuning_json()} if self.tuned else {}),
             **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
 
+    def _matches(self, arm: str) -> list[str]:
+        """The arms that an added matched control is for."""
+        return [own for own, control in self.matched.items() if control == arm and arm in self.added]
+
+    def _tuning_json(self) -> dict[str, Any]:
+        assert self.tuned is not None, "asked only where it was tuned"
+        assert self.study.tune is not None, "asked only where it was tuned"
+        methods = {arm: [use.name for use in self.study.methods(arm)] for arm in self.study.arms}
+        return self.tuned.as_json(self.study.tune, methods)
+
     def _arm_json(self, arm: str) -> dict[str, Any]:
-        uses = self.study.methods(arm)
+        uses, learner = self.study.methods(arm), self.study.learner(arm)
         return {
             "methods": [use.as_json() for use in uses],
             **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
-            "train": dict(self.arms[arm].settings),
+            "train": self.arms[arm].values,
+            **({"trial": self.trials[arm].as_json()} if arm in self.trials else {}),
+            **({"matched": self.matched[arm]} if arm in self.matched else {}),
+            **({"matches": self._matches(arm)} if self._matches(arm) else {}),
             "control": self.controls[arm],
             "primary": self.primaries[arm],
             **({"copy_of": self.study.compare.to} if arm == self.copy else {}),
             "idle": bool(uses) and all(use.config.idle for use in uses),
-            "step_factor": math.prod((use.config.step_factor for use in uses), start=1.0),
+            "step_factor": math.prod(
+                (use.config.step_factor for use in uses), start=learner.step_factor if learner else 1.0
+            ),
         }
 
 
-def make_plan(study: Study, force: bool = False) -> Plan:
+def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> Plan:
     """Expand a study. Reads the task's data and finds the model, so that what is wrong with them is known before run 1.
 
     Args:
         force: plan it although it would be refused; its cautions then say so.
+        tuned: the settings that trials chose, of a study that has `tune`; without, its runs have them as given.
 
     Raises:
         RefusedPlan: its results would be worthless.
@@ -162,31 +196,139 @@ def make_plan(study: Study, force: bool = False) -> Plan:
     missing = missing_controls(study)
     lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
     added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
-    study, copy = with_copy(with_controls(study, missing if study.controls else {}))
+    study = with_controls(study, missing if study.controls else {})
+    if tuned is not None:
+        study = tuned_study(study, tuned.choices)
+    study, copy = with_copy(study)
     inputs = find_inputs(study)
     study, task, reference = inputs.study, inputs.task, inputs.study.compare.to
     arms = arm_settings(study, inputs.models)
     controls = {arm: reference if arm == copy else found for arm, found in find_controls(arms, reference).items()}
     primaries = find_primaries(controls, reference)
     cautions = require_allowed(find_cautions(inputs, arms, primaries, lines, copy), force)
+    differences = find_differences(arms, reference, lines)
+    matched = add_matched_controls(study, primaries, copy) if tuned is not None else MatchedControls(study)
+    for name in matched.partners:
+        arms[name] = ArmSettings(matched.study.settings(name).model_dump(mode="json"), matched.study.methods(name))
+        controls[name], primaries[name] = None, reference
+        added[name] = arm_line(matched.study, name, name)
+    study, origin = matched.study, {arm: matched.partners.get(arm, arm) for arm in matched.study.arms}
+    inputs = replace(
+        inputs,
+        study=study,
+        models={arm: inputs.models[origin[arm]] for arm in study.arms},
+        examples={arm: inputs.examples[origin[arm]] for arm in study.arms},
+    )
+    settings = _run_settings(inputs, copy)
+    chosen = {} if tuned is None or study.tune is None else {"tuning": tuned.plan}
+    plan_hash = _hash(
+        {
+            "runs": [[arm, seed, found] for (arm, seed), found in settings.items()],
+            "order": study.order,
+            "compare": _compared(study),
+            **chosen,
+        }
+    )
+    return Plan(
+        study,
+        task,
+        inputs.models,
+        _planned_runs(inputs, settings, plan_hash),
+        arms,
+        differences,
+        controls,
+        plan_hash,
+        inputs.notes,
+        inputs.lengths,
+        inputs.tokenizer,
+        _all_plugins(study),
+        primaries,
+        cautions,
+        copy,
+        added,
+        tuned,
+        matched=matched.controls,
+    )
+
+
+def trained_study(study: Study) -> Study:
+    """The study with the controls that it asks for: those arms are tuned like all others."""
+    return with_controls(study, missing_controls(study) if study.controls else {})
+
+
+def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
+    """The plan of trials: a study of its own, whose runs are scored on validation alone."""
+    inputs = find_inputs(trial_study(study, trials))
+    alone: dict[str, str | None] = dict.fromkeys(inputs.study.arms)
+    settings = {key: {**found, "trial": True} for key, found in _run_settings(inputs).items()}
+    plan_hash = _hash({"trials": [[arm, seed, found] for (arm, seed), found in settings.items()]})
+    return Plan(
+        inputs.study,
+        inputs.task,
+        inputs.models,
+        _planned_runs(inputs, settings, plan_hash),
+        arm_settings(inputs.study, inputs.models),
+        (),
+        alone,
+        plan_hash,
+        tokenizer=inputs.tokenizer,
+        plugins=_all_plugins(inputs.study),
+        primaries=alone,
+        trials={trial.name: trial for trial in trials},
+    )
+
+
+@dataclass(frozen=True)
+class TuningCost:
+    """What the trials of a study will take.
+
+    Args:
+        trials: of each arm, borrowed ones not counted.
+        runs: of all trials.
+        steps: optimizer steps of all trials of each arm.
+    """
+
+    trials: dict[str, int]
+    runs: int
+    steps: dict[str, int]
+
+
+def find_tuning_cost(plan: Plan) -> TuningCost | None:
+    """What the trials of a plan's study will take; None where it has none. Borrowed trials, at most one per rival, come on top."""
+    study = trained_study(plan.study)
+    if study.tune is None:
+        return None
+    counts = count_trials(study)
+    first = make_trial_plan(study, find_trials(study, plan.task.metric, {}))
+    steps: dict[str, int] = {}
+    for arm, (_, budgets) in counts.items():
+        trials = {name: trial for name, trial in first.trials.items() if trial.arm == arm}
+        spent = sum(run.steps for run in first.runs if run.arm in trials)
+        steps[arm] = round(spent * budgets / sum(trial.share for trial in trials.values()))
+    trials_of = {arm: count for arm, (count, _) in counts.items()}
+    return TuningCost(trials_of, sum(trials_of.values()) * len(study.tune.seeds), steps)
+
+
+def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:
+    """What decides each run, by arm and seed."""
+    study = inputs.study
     shared = {arm: _settings(inputs, arm) for arm in study.arms}
     others = copy_seeds(study.seeds) if copy else {}
-    keys = {
-        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed}
+    return {
+        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed, **_sample(study, arm, seed)}
         for arm in study.arms
         for seed in study.seeds
     }
-    plan_hash = _hash(
-        {
-            "runs": [[arm, seed, settings] for (arm, seed), settings in keys.items()],
-            "order": study.order,
-            "compare": _compared(study),
-        }
-    )
+
+
+def _planned_runs(
+    inputs: PlanInputs, found: Mapping[tuple[str, int], dict[str, Any]], plan_hash: str
+) -> tuple[PlannedRun, ...]:
+    study, task = inputs.study, inputs.task
     steps = {arm: _steps(inputs, arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings = keys[arm, seed]
+        settings = found[arm, seed]
         key = _hash(settings)
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
@@ -194,24 +336,11 @@ def make_plan(study: Study, force: bool = False) -> Plan:
             f"{_learned(inputs, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
-    return Plan(
-        study,
-        task,
-        inputs.models,
-        tuple(runs),
-        arms,
-        find_differences(arms, reference, lines),
-        controls,
-        plan_hash,
-        inputs.notes,
-        inputs.lengths,
-        inputs.tokenizer,
-        tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
-        primaries,
-        cautions,
-        copy,
-        added,
-    )
+    return tuple(runs)
+
+
+def _all_plugins(study: Study) -> tuple[Plugin, ...]:
+    return tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm)))
 
 
 def _compared(study: Study) -> dict[str, Any]:
@@ -235,7 +364,7 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
         **({"model": {"name": model.name, "identity": model.identity}} if uses_model else {}),
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
-        **({"learner": learner.identity()} if learner else {}),
+        **({"learner": {**learner.identity(), **_pairs(study, arm)}} if learner else {}),
         "seed": None,
     }
     if tokenizer is not None and uses_model:
@@ -245,12 +374,23 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     return settings
 
 
+def _sample(study: Study, arm: str, seed: int) -> dict[str, int]:
+    """The seed that draws the training sample, where each has its own: the study's, so that all arms share it, a copy too."""
+    return {"sample": seed} if is_resampled(study.settings(arm).examples) else {}
+
+
 def _steps(inputs: PlanInputs, arm: str) -> int:
     """Optimizer steps of an arm's runs; none where it is fitted at once."""
     learner = inputs.study.learner(arm)
     if learner is not None and not learner.trained:
         return 0
-    return inputs.study.settings(arm).total_steps(inputs.examples[arm])
+    train, used, each = inputs.study.settings(arm), inputs.used(arm), inputs.study.pairs(arm)
+    return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
+
+
+def _pairs(study: Study, arm: str) -> dict[str, int]:
+    each = study.pairs(arm)
+    return {} if each is None else {"pairs": each}
 
 
 def _learned(inputs: PlanInputs, arm: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Stri
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
 from fairtune.settings.file_task import FileTask
-from fairtune.settings.learners import LEARNERS, Learner, LearnerName
+from fairtune.settings.learners import LEARNERS, PAIRS, SETFIT, Learner, LearnerName
 from fairtune.settings.model import (
     Model,
     ModelName,
@@ -25,6 +25,7 @@ from fairtune.settings.sections import (
     is_nullable,
     optional_fields,
 )
+from fairtune.settings.tune import Tune
 from fairtune.settings.values import (
     LONGEST_NAME,
     LONGEST_TEXT,
@@ -34,10 +35,12 @@ from fairtune.settings.values import (
     Name,
     Section,
     Seeds,
+    Whole,
 )
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
 MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES, MOST_PLUGINS = 100, 10_000, 50, 50
+MOST_PAIRS = 1000
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
@@ -60,6 +63,13 @@ class _ArmBase(Section):
         None,
         description="Learn without fine-tuning, as a simple baseline does; if absent, the one that `preset` or else the arm's own "
         "name says.",
+    )
+    pairs: Whole | None = Field(
+        None,
+        ge=1,
+        le=MOST_PAIRS,
+        description=f"Of setfit: pairs of the same class, and as many of different classes, that a pass has for each training "
+        f"example; {PAIRS} if absent.",
     )
     model: ModelName | None = Field(
         None,
@@ -139,6 +149,11 @@ class Study(Section):
         description="Add a second copy of the arm that the others are compared to, with other random numbers: what it differs by "
         "is noise.",
     )
+    tune: Tune | None = Field(
+        None,
+        description="Choose settings for every arm by the same number of trials over the same space, on validation, before the "
+        "runs that are reported; null takes them as given.",
+    )
     order: Literal["crossover", "sequential", "random"] = Field(
         "crossover",
         description="Order of runs. crossover: seed by seed, arms forwards then backwards; sequential: arm by arm; "
@@ -170,11 +185,14 @@ class Study(Section):
 
     def settings(self, arm: str) -> Train:
         """The training settings of an arm: the study's, with the arm's own on top."""
-        own = self.arms[arm].model_dump(exclude={"methods", "preset", "learner", "model"}, exclude_unset=True)
+        own = self.arms[arm].model_dump(exclude={"methods", "preset", "learner", "pairs", "model"}, exclude_unset=True)
         own = {name: value for name, value in own.items() if value is not None or is_nullable(name)}
         merged = {**self.train.model_dump(exclude_unset=True), **own}
         if "epochs" in own and "steps" not in own:
             merged.pop("steps", None)  # an arm's own budget replaces the study's
+        learner = self.learner(arm)
+        if learner is not None and learner.epochs is not None and not {"epochs", "steps"} & own.keys():
+            merged = {**merged, "epochs": learner.epochs, "steps": None}  # its passes are over something else
         return Train.model_validate(merged)
 
     def data(self) -> dict[str, Any]:
@@ -193,6 +211,13 @@ class Study(Section):
         """What an arm learns with; None where it is fine-tuned."""
         name = getattr(self.arms[arm], "learner", None)
         return None if name is None else LEARNERS[name]
+
+    def pairs(self, arm: str) -> int | None:
+        """Pairs of each kind that a pass has for each training example; None where an arm does not learn from pairs."""
+        learner = self.learner(arm)
+        if learner is None or learner.name != SETFIT:
+            return None
+        return getattr(self.arms[arm], "pairs", None) or PAIRS
 
     def uses_model(self, arm: str) -> bool:
         """Whether the model has any part in an arm."""

@@ -31,6 +31,7 @@ from fairtune.study.problems import (
     problems_of,
 )
 from fairtune.study.schema import Study
+from fairtune.study.search_space import tune_problems
 from fairtune.study.source import StudySource, Written, read_source
 
 __all__ = ["StudySource", "check_file", "load_study"]
@@ -113,6 +114,7 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
             *metric_problems(study, origins),
             *model_problems(study, origins),
             *learner_problems(study, origins),
+            *tune_problems(study, origins),
         ]
     if problems:
         raise StudyError(sorted(problems, key=_by_line))

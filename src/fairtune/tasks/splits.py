@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.settings.few_labels import Examples, FewLabels
+from fairtune.tasks.class_samples import class_sample
 from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
 from fairtune.tasks.reading.rows import (
     KIND,
@@ -161,8 +163,15 @@ def _examples(rows: Rows, column: ExampleColumns, name: str, batch: Any) -> Any:
     return pa.record_batch(fields)
 
 
-def fixed_sample(split: Split, size: int | None) -> Split:
-    """A stratified sample that depends on nothing but the examples themselves."""
+def fixed_sample(split: Split, size: Examples | None, seed: int | None = None) -> Split:
+    """A stratified sample that depends on nothing but the examples themselves, and on the seed where one is given.
+
+    Args:
+        size: of the whole, or of each class.
+        seed: that draws so many of each class; None is the sample that all seeds share.
+    """
+    if isinstance(size, FewLabels):
+        return class_sample(split, size.per_class, seed)
     if size is None or size >= len(split):
         return split
     return split.take(np.sort(_stratified_order(split, "sample")[:size]))

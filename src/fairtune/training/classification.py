@@ -16,6 +16,7 @@ from torch import nn
 from fairtune.core.errors import RunFailure
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
+from fairtune.settings.few_labels import Examples
 from fairtune.settings.metrics import classification_metrics
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
@@ -43,17 +44,19 @@ class TrainingTexts:
 
     Args:
         examples: how many of the split are used; None is all.
+        seed: that draws them, where each seed has its own.
     """
 
     whole: Split
     tokenizer: Any
     max_length: int
-    examples: int | None = None
+    examples: Examples | None = None
+    seed: int | None = None
 
     @cached_property
     def split(self) -> Split:
         """The examples that are used; found when they are needed, since that reads them all."""
-        return fixed_sample(self.whole, self.examples)
+        return fixed_sample(self.whole, self.examples, self.seed)
 
     def encoded(self, methods: Sequence[Method], epoch: int) -> Encoded:
         """The tokens of an epoch's texts."""

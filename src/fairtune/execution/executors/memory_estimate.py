@@ -55,7 +55,8 @@ def estimate_memory(job: Job) -> int:
         return LIBRARIES + FLOAT * weights  # of its encoder, which is only read
     train = Train.model_validate(job.plan["settings"]["train"])
     classifies = job.plan["settings"]["task"].get("kind") is None
-    return LIBRARIES + FLOAT * (COPIES * weights + _kept(sizes, train.batch_size, train.longest, classifies))
+    texts = train.batch_size * (2 if "pairs" in (job.plan["settings"].get("learner") or {}) else 1)
+    return LIBRARIES + FLOAT * (COPIES * weights + _kept(sizes, texts, train.longest, classifies))
 
 
 def _kept(sizes: Mapping[str, int], batch: int, length: int, classifies: bool) -> int:

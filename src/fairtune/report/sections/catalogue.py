@@ -23,6 +23,7 @@ from fairtune.report.sections import (
     samples,
     signatures,
     start,
+    trials,
     trouble,
 )
 
@@ -33,6 +34,7 @@ SECTIONS: list[ReportSection[Any]] = [
     decision_line.SECTION,
     comparisons.SECTION,
     baselines.SECTION,
+    trials.SECTION,
     data.SECTION,
     curves.SECTION,
     mistakes.SECTION,

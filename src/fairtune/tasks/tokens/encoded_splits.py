@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fairtune.core.cache import cached, key_of
 from fairtune.core.folders import temporary_folder
 from fairtune.core.machine import can_delete_open_files
+from fairtune.settings.few_labels import Examples, FewLabels, is_resampled
 from fairtune.tasks.reading.rows import open_table
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import SPLITS, Labels, Split, Task, Texts
@@ -92,19 +93,28 @@ def encode_task(
     task: Task,
     tokenizer: Any,
     max_length: int,
-    sizes: Mapping[str, int | None] | None = None,
+    sizes: Mapping[str, Examples | None] | None = None,
     check_stop: Callable[[], None] = lambda: None,
+    seed: int | None = None,
 ) -> dict[str, Encoded]:
     """All splits as tokens, from the cache where they are in it.
+
+    A sample of few labels that a seed drew is tokenised where it is needed: that takes less time than to look for it, and the
+    cache would fill with samples.
 
     Args:
         sizes: how many examples of a split, where not all: its fixed sample.
         check_stop: called again and again, so that a long job can be stopped.
+        seed: that draws the samples which are drawn anew for each seed.
     """
     identity, found = [tokenizer_identity(tokenizer), tokenizer.pad_token_id], {}
     for name in SPLITS:
         split, size = task.splits[name], (sizes or {}).get(name)
-        sampled = size if size is not None and size < len(split) else None
+        if is_resampled(size):
+            assert seed is not None, "each seed has its own sample"
+            found[name] = encode(fixed_sample(split, size, seed), tokenizer, max_length, check_stop)
+            continue
+        sampled = _cut(size, len(split))
         key = key_of([VERSION, split.identity, sampled, identity, max_length])
         if key not in _opened:
             folder = cached("tokens", key, _builder(split, size, tokenizer, max_length, check_stop), check_stop)
@@ -113,8 +123,15 @@ def encode_task(
     return found
 
 
+def _cut(size: Examples | None, rows: int) -> int | dict[str, int] | None:
+    """The size of a sample as part of a key; None where it is the whole split."""
+    if isinstance(size, FewLabels):
+        return {"per_class": size.per_class}
+    return size if size is not None and size < rows else None
+
+
 def _builder(
-    split: Split, size: int | None, tokenizer: Any, max_length: int, check_stop: Callable[[], None]
+    split: Split, size: Examples | None, tokenizer: Any, max_length: int, check_stop: Callable[[], None]
 ) -> Callable[[Path], None]:
     return lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, check_stop)
 

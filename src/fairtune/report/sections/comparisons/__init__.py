@@ -9,7 +9,7 @@ from fairtune.analysis.arm_pairs import PRIMARY
 from fairtune.report.content import Evidence, ReportContent, Versus
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons import worth
-from fairtune.report.sections.comparisons.markdown import audit_lines, raw_lines, worth_lines
+from fairtune.report.sections.comparisons.markdown import audit_lines, choice_lines, raw_lines, worth_lines
 from fairtune.report.sections.comparisons.worth import Worth, rank, worth_of
 
 
@@ -38,7 +38,10 @@ def gather(evidence: Evidence) -> Comparisons:
         ),
         left_out=tuple(worth_of(versus, metric, method) for versus, method in evidence.left_out),
         raw_differences=tuple(row.raw for row in evidence.rows if row.raw is not None),
-        audit=tuple(str(difference["text"]) for difference in evidence.results.plan["differences"]),
+        audit=(
+            *(str(difference["text"]) for difference in evidence.results.plan["differences"]),
+            *choice_lines(evidence.results),
+        ),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtune.analysis.arm_pairs import LEARNING, METHODS
+from fairtune.analysis.results import Results
+from fairtune.analysis.tuned_arms import point_text
 from fairtune.core.markdown import (
     heading,
     items,
@@ -130,6 +132,17 @@ def _worth_cells(header: Header, one: Worth) -> list[str]:
         f"**{one.versus.word}**",
         plain(answer),
     ]
+
+
+def choice_lines(results: Results) -> Iterator[str]:
+    """Settings that arms chose by trials of their own, and the arms that were added for that."""
+    if results.tuning is None:
+        return
+    for arm in results.tuning.arms.values():
+        yield f"{arm.arm}: {point_text(arm.point)}, chosen by trials of its own"
+    for name, planned in results.plan["arms"].items():
+        if matches := planned.get("matches"):
+            yield f"{name}: the settings that {' and '.join(matches)} chose, as a matched control"
 
 
 def audit_lines(audit: Sequence[str]) -> Iterator[str]:

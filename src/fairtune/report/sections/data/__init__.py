@@ -23,6 +23,9 @@ def markdown(data: DataSection, report: ReportContent) -> Iterator[str]:
     if data.notes:
         yield from items(f"**Contaminated**: {plain(note)}" for note in data.notes)
         yield ""
+    if report.header.samples:
+        yield from items(plain(sample.sentence) for sample in report.header.samples)
+        yield ""
     if report.header.text is not None:
         yield from _table(content.text_rows(data))
         yield ""

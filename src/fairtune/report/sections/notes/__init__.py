@@ -10,6 +10,12 @@ from fairtune.report.content import Header, ReportContent, TextFacts
 from fairtune.report.section import ReportSection
 from fairtune.settings.scales import scale_of
 
+RESAMPLED = "So the luck of seeds is also that of the sample: every interval and p counts it, with Student's t for the seeds alone."
+FIXED = (
+    "Intervals and p do not count the luck of that one sample: with another one, all figures would be somewhat different "
+    "(`examples: {per_class: N, resample: seed}` draws one for each seed)."
+)
+
 
 def markdown(notes: tuple[str, ...], _: ReportContent) -> Iterator[str]:
     yield from heading("How to read this")
@@ -52,6 +58,8 @@ def _examples_notes(header: Header) -> Iterator[str]:
         "n is the number of finished runs, one per seed. Figures are recomputed from stored predictions on the test "
         f"split ({header.rows.get('test', 0):,} examples); the best checkpoint was selected on the validation split."
     )
+    for sample in header.samples:
+        yield f"{sample.sentence} {RESAMPLED if sample.resampled else FIXED}"
     if scale_of(header.metric).lower_is_better:
         yield f"A lower {header.metric_title} is better: a difference above zero is a loss of quality."
 

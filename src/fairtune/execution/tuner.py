@@ -1,0 +1,84 @@
+"""Tuning: the trials of a study are run like any other runs, round by round, and each arm's settings follow from their scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from fairtune.core.errors import FairtuneError
+from fairtune.execution.study_run import Monitor, run_plan
+from fairtune.ledger.trials import score_trials
+from fairtune.study.plan import Plan, make_trial_plan, trained_study
+from fairtune.study.schema import Study
+from fairtune.study.trials import ChosenSettings, Scores, Trial, Tuned, best_trial, find_trials, tuned_arms
+
+
+def tune_study(study: Study, metric: str, runs: Path, make: Callable[[], Monitor]) -> Tuned:
+    """Run what is not finished of a study's trials, and choose.
+
+    Args:
+        metric: of the task, by which settings are chosen on validation.
+        make: a monitor for each round of trials.
+
+    Raises:
+        FairtuneError: no trial of some arm could be run to its end.
+        Stopped: it was interrupted; what was done is saved.
+    """
+    found = _choose(trained_study(study), metric, runs, lambda plan: _run_round(plan, runs, make()))
+    assert found is not None, "every round was run"
+    return found
+
+
+def find_tuned(study: Study, metric: str, runs: Path) -> Tuned | None:
+    """What the trials on record chose; None where they are not all done."""
+    return _choose(trained_study(study), metric, runs, None)
+
+
+def _choose(study: Study, metric: str, runs: Path, run: Callable[[Plan], None] | None) -> Tuned | None:
+    """Go from round to round, each planned by the scores of the ones before.
+
+    Args:
+        run: performs a round; None chooses only where all rounds are on record.
+    """
+    trials = find_trials(study, metric, {})
+    while True:
+        plan = make_trial_plan(study, trials)
+        scores = _scores(plan, runs)
+        if any(trial.name not in scores for trial in trials):
+            if run is None:
+                return None
+            run(plan)
+            scores = _scores(plan, runs)
+        known, trials = trials, find_trials(study, metric, scores)
+        if trials == known:
+            return _outcome(study, metric, plan, trials, scores)
+
+
+def _run_round(plan: Plan, runs: Path, monitor: Monitor) -> None:
+    outcome = run_plan(plan, runs, monitor)
+    if outcome.disk_full:
+        raise FairtuneError("the disk is full, so tuning was stopped; free some space and run the same command again.")
+    if outcome.damaged:
+        name, problem = next(iter(outcome.damaged.items()))
+        raise FairtuneError(
+            f"trial {plan.study.study}/{name} is damaged: {problem}. Move its folder away to run it again; without it nothing is "
+            "chosen."
+        )
+
+
+def _scores(plan: Plan, runs: Path) -> Scores:
+    return {trial.name: trial.mean for trial in score_trials(runs, plan.as_json()) if trial.ended}
+
+
+def _outcome(study: Study, metric: str, plan: Plan, trials: list[Trial], scores: Scores) -> Tuned:
+    choices = {}
+    for arm in tuned_arms(study):
+        best = best_trial([trial for trial in trials if trial.arm == arm], metric, scores)
+        if best is None:
+            raise FairtuneError(
+                f"arm '{arm}': a run of every trial failed, so there is nothing to choose; `fairtune status {plan.study.study}` "
+                "says why. Change `tune.space`, or set `tune=null` for the settings as given."
+            )
+        choices[arm] = ChosenSettings(best.name, best.point)
+    return Tuned(plan.hash, choices, dict(Counter(trial.arm for trial in trials)), len(plan.runs))

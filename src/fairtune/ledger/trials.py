@@ -1,0 +1,101 @@
+"""The trials of a study as its ledger has them: what each tried, what it scored on validation, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from fairtune.core.files import read_sealed
+from fairtune.ledger.seals import FAILED, FINISHED, run_state
+from fairtune.ledger.studies import TRIALS, run_folder, run_folders
+
+
+@dataclass(frozen=True)
+class TrialScores:
+    """One trial with what it scored.
+
+    Args:
+        point: the values of tuned fields.
+        share: of the trials' budget.
+        origin: drawn, or borrowed from another arm.
+        scores: on validation, by seed, of the runs that finished.
+        seconds: of all its runs.
+        failed: runs that failed.
+        ended: whether all its runs finished or failed.
+    """
+
+    name: str
+    arm: str
+    point: dict[str, Any]
+    share: float
+    origin: str
+    scores: dict[int, float]
+    seconds: float
+    failed: int
+    ended: bool
+
+    @property
+    def mean(self) -> float | None:
+        """The score by which settings are chosen; None where a run failed, so that what breaks is not chosen for its luck."""
+        return fmean(self.scores.values()) if self.scores and not self.failed else None
+
+
+def trials_name(study: str) -> str:
+    """The study of a study's trials."""
+    return f"{study}/{TRIALS}"
+
+
+def read_trials(runs: Path, study: str, plan: str) -> list[TrialScores] | None:
+    """The trials of one of a study's plans of trials, in its order; None where that plan is not on record, or damaged.
+
+    Args:
+        plan: its hash, as the plan of the reported runs names it.
+    """
+    try:
+        return score_trials(runs, read_sealed(runs / trials_name(study) / "plans" / f"{plan}.json"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def score_trials(runs: Path, plan: dict[str, Any]) -> list[TrialScores]:
+    """The trials of a plan of trials, in its order, as far as they have been run; only runs of its very settings count."""
+    keys: dict[str, dict[int, str]] = {}
+    for run in plan["runs"]:
+        keys.setdefault(run["arm"], {})[run["seed"]] = run["key"]
+    return [_score(runs, plan, name, arm["trial"], keys[name]) for name, arm in plan["arms"].items()]
+
+
+def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], keys: dict[int, str]) -> TrialScores:
+    scores: dict[int, float] = {}
+    seconds, failed, ended = 0.0, 0, 0
+    for seed, key in keys.items():
+        state = run_state(run_folder(runs, plan["study"], name, seed), key)
+        ended += state.status in (FINISHED, FAILED)
+        failed += state.status == FAILED
+        if state.status == FINISHED:
+            score = state.result["metrics"]["validation"][plan["task"]["metric"]]
+            seconds += float(state.result["seconds"]["total"])
+            if score is None:  # JSON has no word for what is not a finite number
+                failed += 1
+            else:
+                scores[seed] = float(score)
+    return TrialScores(
+        name=name,
+        arm=str(trial["arm"]),
+        point=dict(trial["point"]),
+        share=float(trial["share"]),
+        origin=str(trial["origin"]),
+        scores=scores,
+        seconds=seconds,
+        failed=failed,
+        ended=ended == len(keys),
+    )
+
+
+def count_others(runs: Path, study: str, trials: Iterable[TrialScores]) -> int:
+    """Runs of trials on disk that are none of these: of an earlier space or budget."""
+    known = {trial.name for trial in trials}
+    return sum(folder.arm not in known for folder in run_folders(runs / trials_name(study)) if folder.result.is_file())

@@ -1,0 +1,104 @@
+"""Few labels: so many training examples of each class, drawn once for all seeds or anew for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from fairtune.settings.values import MOST_STEPS, Section, Whole
+
+
+class FewLabels(Section):
+    """A sample with equally many examples of each class."""
+
+    per_class: Whole = Field(ge=1, le=MOST_STEPS, description="Examples of each class.")
+    resample: Literal["seed"] | None = Field(
+        None,
+        description="seed: each seed draws its own sample, which all arms of that seed share, so that intervals and verdicts count "
+        "the luck of the sample; null: all seeds train on the same one, and they do not.",
+    )
+
+
+def _kind(value: Any) -> str:
+    return "<few>" if isinstance(value, dict | FewLabels) else "<count>"
+
+
+Examples = Annotated[
+    Annotated[Whole, Field(ge=2, le=MOST_STEPS), Tag("<count>")] | Annotated[FewLabels, Tag("<few>")],
+    Discriminator(_kind),
+]
+"""How many training examples are used: a number of them, or a number of each class."""
+
+
+def is_resampled(examples: Any) -> bool:
+    """Whether each seed draws its own sample."""
+    return (few := few_labels(examples)) is not None and few.resample == "seed"
+
+
+def few_labels(examples: Any) -> FewLabels | None:
+    """The setting `examples`, as it is or as a plan has it, where it counts by class."""
+    return FewLabels.model_validate(examples) if isinstance(examples, Mapping | FewLabels) else None
+
+
+def examples_used(examples: Any, rows: int, classes: int) -> int:
+    """How many training examples are used.
+
+    Args:
+        examples: the setting, as it is or as a plan has it.
+        rows: that there are.
+    """
+    few = few_labels(examples)
+    asked = examples if few is None else few.per_class * classes
+    return rows if asked is None else min(rows, asked)
+
+
+@dataclass(frozen=True)
+class SharedSample:
+    """A training sample that arms share.
+
+    Args:
+        text: a sentence that names it, without its first capital and its full stop.
+        resampled: whether each seed draws its own.
+    """
+
+    text: str
+    resampled: bool
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.text[0].upper()}{self.text[1:]}."
+
+
+def shared_samples(by_arm: Mapping[str, Any], rows: int, classes: int) -> tuple[SharedSample, ...]:
+    """The training samples of a study; none where all arms train on everything.
+
+    Args:
+        by_arm: the setting `examples` of each arm.
+        rows: training examples there are.
+    """
+    alike: dict[SharedSample, list[str]] = {}
+    for arm, examples in by_arm.items():
+        alike.setdefault(SharedSample(_text(examples, rows, classes), is_resampled(examples)), []).append(arm)
+    others = len(alike) > 1
+    return tuple(
+        replace(sample, text=f"{sample.text}{f' ({_names(arms)})' if others else ', shared by all arms'}")
+        for sample, arms in alike.items()
+        if sample.text
+    )
+
+
+def _text(examples: Any, rows: int, classes: int) -> str:
+    few, used = few_labels(examples), examples_used(examples, rows, classes)
+    if few is None:
+        return f"all seeds train on the same {used:,} of {rows:,} examples" if used < rows else ""
+    some = (
+        f"{few.per_class:,} example{'s' if few.per_class > 1 else ''} per class ({classes:,} classes, {used:,} in all)"
+    )
+    return f"each seed trains on its own {some}" if few.resample else f"all seeds train on the same {some}"
+
+
+def _names(arms: Sequence[str]) -> str:
+    return f"arm{'s' if len(arms) > 1 else ''} {', '.join(arms)}"

@@ -1,0 +1,192 @@
+"""The section `tune` of a study: every arm gets the same number of trials over the same space, chosen on validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
+from pydantic_core import PydanticCustomError
+
+from fairtune.settings.sections import Train, optional_fields
+from fairtune.settings.values import LARGEST_SEED, LONGEST_TEXT, MOST_SEEDS, Number, Section, Whole
+
+FIRST_SEED = 2_000_000
+"""Trials that are given a number of seeds count them from here, far from any that a study reports."""
+MOST_TRIALS, MOST_VALUES, MOST_FIELDS = 10_000, 1_000, 50
+DATA = ("examples", "eval_examples", "tokens")
+"""Settings that decide what is learned from, which no arm may choose for itself."""
+FIXED = ("betas", "precision")
+"""Settings that are not a single value, or not a matter of training."""
+Sampler = Literal["random", "grid", "qmc", "tpe", "gp"]
+OPTUNA = ("qmc", "tpe", "gp")
+"""Samplers that are Optuna's; all but the first draw each trial of an arm from what the trials before it scored."""
+LARGEST = 1e38
+END = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+DIGITS = 3
+"""Significant digits of a value that is drawn from a range: more say nothing."""
+ADAPTIVE = ("tpe", "gp")
+
+
+class Range(Section):
+    """All numbers between two, in a space."""
+
+    low: Number = Field(ge=-LARGEST, le=LARGEST, description="The smallest value.")
+    high: Number = Field(ge=-LARGEST, le=LARGEST, description="The largest value.")
+    log: bool = Field(False, strict=True, description="Draw evenly by ratio, as learning rates are.")
+
+    def rounded(self, value: float) -> float:
+        """A drawn number in digits that say something, inside the range."""
+        return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+
+
+Value = bool | int | float | str | None
+Values = tuple[Value, ...]
+Space = Mapping[str, Values | Range]
+Point = dict[str, Any]
+"""A value for each of some fields."""
+
+
+def _values(value: Any) -> Values | Range:
+    """The values of a field: a list of different ones, or the ends of a range."""
+    if isinstance(value, Range):
+        return value
+    if isinstance(value, dict):
+        found = Range.model_validate(value)
+        if found.low >= found.high or (found.log and found.low <= 0):
+            raise PydanticCustomError("space", "not a range")
+        return found
+    if isinstance(value, list | tuple) and 1 <= len(value) <= MOST_VALUES:
+        plain = all(part is None or isinstance(part, bool | int | float | str) for part in value)
+        if plain and len({(type(part) is bool, part) for part in value}) == len(value):
+            return tuple(value)
+    raise PydanticCustomError("space", "neither a list of values nor a range")
+
+
+def _flattened(space: Any) -> Any:
+    """A method's fields written below its name, as `focal: {gamma: [1, 2]}`, by one name each: `focal.gamma`."""
+    if not isinstance(space, dict):
+        return space
+    found: dict[Any, Any] = {}
+    for name, value in space.items():
+        nested = isinstance(value, dict) and value and not set(value) & set(Range.model_fields)
+        found.update({f"{name}.{field}": inner for field, inner in value.items()} if nested else {name: value})
+    return found
+
+
+def _tuning_seeds(value: Any) -> tuple[int, ...]:
+    def whole(number: Any, low: int, high: int) -> bool:
+        return isinstance(number, int) and not isinstance(number, bool) and low <= number <= high
+
+    if whole(value, 1, MOST_SEEDS):
+        return tuple(range(FIRST_SEED, FIRST_SEED + value))
+    listed = isinstance(value, list | tuple) and 1 <= len(value) <= MOST_SEEDS
+    if listed and all(whole(seed, 0, LARGEST_SEED) for seed in value) and len(set(value)) == len(value):
+        return tuple(value)
+    raise PydanticCustomError("seeds", "not a count of seeds, nor a list of different seeds")
+
+
+SpaceValues = Annotated[
+    Any,
+    PlainValidator(_values),
+    PlainSerializer(lambda found: found.model_dump(mode="json") if isinstance(found, Range) else list(found)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "array",
+                    "items": {"type": ["number", "string", "boolean", "null"]},
+                    "minItems": 1,
+                    "maxItems": MOST_VALUES,
+                    "uniqueItems": True,
+                    "title": "a list of different values, such as [1e-5, 1e-4]",
+                },
+                {
+                    "type": "object",
+                    "properties": {"low": END, "high": END, "log": {"type": "boolean"}},
+                    "required": ["low", "high"],
+                    "additionalProperties": False,
+                    "title": "a range {low: 1e-5, high: 1e-3, log: true}, low below high and above 0 where log",
+                },
+            ]
+        }
+    ),
+]
+TuningSeeds = Annotated[
+    tuple[int, ...],
+    PlainValidator(_tuning_seeds),
+    PlainSerializer(list),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
+                {
+                    "type": "array",
+                    "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED},
+                    "minItems": 1,
+                    "maxItems": MOST_SEEDS,
+                    "uniqueItems": True,
+                },
+            ]
+        }
+    ),
+]
+Budget = create_model("Budget", __base__=Section, __doc__="What trials train with instead.", **optional_fields(Train))
+
+
+class Tune(Section):
+    """Choose settings for every arm by the same number of trials over the same space, on validation alone."""
+
+    space: Annotated[
+        dict[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)], SpaceValues], BeforeValidator(_flattened)
+    ] = Field(
+        min_length=1,
+        max_length=MOST_FIELDS,
+        description="What is chosen: fields of `train`, for every arm, and a method's own as METHOD.FIELD, for the arms that have "
+        "it; each with a list of values or a range {low, high, log}.",
+    )
+    trials: Whole = Field(
+        8,
+        ge=1,
+        le=MOST_TRIALS,
+        description="Settings that every arm tries, drawn once for all of them; at most as many as the space has.",
+    )
+    seeds: TuningSeeds = Field(
+        (FIRST_SEED, FIRST_SEED + 1),
+        description="How many seeds each trial runs with, or a list of them; they are used for nothing else.",
+    )
+    sampler: Sampler = Field(
+        "random",
+        description="How trials are drawn. random: from the space; grid: all of it; qmc, tpe and gp are Optuna's (`pip install "
+        "'fairtune[optuna]'`), of which all but qmc draw each trial of an arm by how its earlier ones scored.",
+    )
+    budget: Budget = Field(
+        Budget(),
+        description="Any field of `train`, for trials alone, so that they cost less: examples, epochs, steps ...",
+    )
+    halving: Whole | None = Field(
+        None,
+        ge=2,
+        le=100,
+        description="Begin with a part of the budget, and go on with the best 1 of so many, until the whole budget is used: "
+        "successive halving, the same for all arms. null gives every trial the whole budget.",
+    )
+    borrow: bool = Field(
+        False, strict=True, description="Let every arm also try the best settings of each of the others."
+    )
+
+    @property
+    def shared(self) -> dict[str, Values | Range]:
+        """The part of the space that all arms have."""
+        return {name: values for name, values in self.space.items() if "." not in name}
+
+    def own(self, methods: tuple[str, ...]) -> dict[str, Values | Range]:
+        """The part of the space that only arms with these methods have."""
+        return {
+            name: values for name, values in self.space.items() if "." in name and name.partition(".")[0] in methods
+        }
+
+    @property
+    def cheaper(self) -> dict[str, Any]:
+        """What trials train with instead."""
+        return dict(self.budget.model_dump(exclude_unset=True))

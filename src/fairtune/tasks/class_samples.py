@@ -1,0 +1,56 @@
+"""Samples with equally many examples of each class, fixed or drawn anew by a seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtune.core.errors import DataError
+from fairtune.tasks.task import Split
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hashes
+
+
+def class_sample(split: Split, per_class: int, seed: int | None = None) -> Split:
+    """So many examples of each class; of the same seed, fewer are always among more.
+
+    What is taken depends on the texts and the seed alone, not on the order of the rows, and no text is taken twice before all
+    others of its class are taken once.
+
+    Args:
+        seed: that draws the sample; None is the one that all seeds share.
+    """
+    salt = "few" if seed is None else f"few{PAIR_SEPARATOR}{seed}"
+    ranks = unit_hashes(PAIR_SEPARATOR.join([salt, *texts]) for texts in split.texts)
+    rows = np.concatenate([_first(ranks, members, per_class) for members in _by_class(split.labels)])
+    return split.take(np.sort(rows))
+
+
+def require_per_class(split: Split, labels: tuple[str, ...], per_class: int, where: str) -> None:
+    """Refuse a sample for which a class has too few examples.
+
+    Args:
+        where: that asks for it.
+    """
+    counts = np.bincount(split.labels, minlength=len(labels))
+    least = int(counts.argmin())
+    if counts[least] < per_class:
+        short = int((counts < per_class).sum())
+        others = f", and {short - 1} other class{'es have' if short > 2 else ' has'} too few" if short > 1 else ""
+        raise DataError(
+            f"{where}: per_class is {per_class:,}, but class '{labels[least]}' has {counts[least]:,} training "
+            f"example{'s' if counts[least] != 1 else ''}{others}; use {counts[least]:,} or less, or give a number of "
+            "examples instead, which takes the classes in their shares."
+        )
+
+
+def _by_class(labels: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    return [np.flatnonzero(labels == label) for label in np.unique(labels)]
+
+
+def _first(ranks: npt.NDArray[np.float64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """The members of a class that come first, equal texts one after another only once every text was taken."""
+    order = members[np.argsort(ranks[members], kind="stable")]
+    new = np.concatenate([[True], np.diff(ranks[order]) > 0])
+    starts = np.flatnonzero(new)
+    repeats = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return order[np.argsort(repeats, kind="stable")][:count]

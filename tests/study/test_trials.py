@@ -1,0 +1,180 @@
+"""Trials: the same number for every arm, drawn once from the space, and a choice that follows from scores alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairtune.settings.tune import FIRST_SEED
+from fairtune.study.problems import StudyError
+from fairtune.study.schema import Study
+from fairtune.study.search_space import draw_points
+from fairtune.study.study_file import load_study
+from fairtune.study.trials import (
+    BORROWED,
+    ChosenSettings,
+    Trial,
+    best_trial,
+    count_trials,
+    find_trials,
+    trial_study,
+    tuned_study,
+)
+
+RATES = [1e-5, 3e-5, 1e-4, 3e-4]
+SPACE = {"lr": RATES, "warmup": [0.06, 0.1]}
+
+
+def study_with(tune: dict[str, Any] | None, **others: Any) -> Study:
+    arms = {"baseline": {"lr": 2e-5}, "fast": {"lr": 1e-3}, "focal": {"methods": [{"focal": {"gamma": 2}}]}}
+    source = {"study": "s", "task": "sst2", "model": "minilm", "train": {"examples": 400}, "arms": arms, "tune": tune}
+    return load_study({**source, **others})
+
+
+def run_all(study: Study, score: Any, metric: str = "accuracy") -> list[Trial]:
+    """Every round, with a score made up for each trial."""
+    scores: dict[str, float | None] = {}
+    while True:
+        trials = find_trials(study, metric, scores)
+        new = [trial for trial in trials if trial.name not in scores]
+        if not new:
+            return trials
+        scores |= {trial.name: score(trial) for trial in new}
+
+
+def points_of(trials: list[Trial], arm: str) -> list[dict[str, Any]]:
+    return [trial.point for trial in trials if trial.arm == arm]
+
+
+def test_all_arms_try_the_same_points_which_follow_from_the_space_alone() -> None:
+    tune = {"space": SPACE, "trials": 6}
+    trials = find_trials(study_with(tune), "accuracy", {})
+    found = points_of(trials, "baseline")
+    assert len(found) == 6
+    assert len({tuple(point.items()) for point in found}) == 6
+    assert found == points_of(trials, "fast") == points_of(trials, "focal")
+    other = study_with(tune, seeds=[7, 8], study="other", task="cola")
+    assert points_of(find_trials(other, "mcc", {}), "baseline") == found  # nothing to draw again by
+
+
+def test_a_space_smaller_than_the_trials_is_tried_whole() -> None:
+    assert draw_points(_tune({"space": {"lr": RATES}, "trials": 9}), ()) == [{"lr": rate} for rate in RATES]
+
+
+def test_ranges_are_drawn_inside_their_ends_and_by_ratio_where_asked() -> None:
+    tune = _tune({"space": {"lr": {"low": 1e-6, "high": 1e-2, "log": True}}, "trials": 200})
+    drawn = [point["lr"] for point in draw_points(tune, ())]
+    assert min(drawn) >= 1e-6
+    assert max(drawn) <= 1e-2
+    assert 80 < sum(rate < 1e-4 for rate in drawn) < 120
+
+
+def test_a_methods_own_field_stands_beside_the_shared_ones_in_as_many_trials() -> None:
+    study = study_with({"space": {**SPACE, "focal": {"gamma": [1, 2, 5]}}, "trials": 6})
+    trials = find_trials(study, "accuracy", {})
+    shared = [{name: point[name] for name in SPACE} for point in points_of(trials, "focal")]
+    assert shared == points_of(trials, "baseline")
+    assert sorted(point["focal.gamma"] for point in points_of(trials, "focal")) == [1, 1, 2, 2, 5, 5]
+    own = trial_study(study, trials)
+    gammas = {own.methods(trial.name)[0].config.gamma for trial in trials if trial.arm == "focal"}
+    assert gammas == {1, 2, 5}
+
+
+def test_a_trial_trains_with_its_point_and_its_budget_and_never_on_more_than_is_reported() -> None:
+    study = study_with({"space": {"lr": RATES}, "trials": 4, "budget": {"examples": 1000, "epochs": 1}})
+    trials = find_trials(study, "accuracy", {})
+    own = trial_study(study, trials)
+    train = own.settings(trials[-1].name)
+    assert (train.lr, train.examples, train.epochs) == (3e-4, 400, 1)
+    assert own.seeds == (FIRST_SEED, FIRST_SEED + 1)
+    assert not set(own.seeds) & set(study.seeds)
+
+
+def test_halving_goes_on_with_the_best_of_each_arm_alike() -> None:
+    study = study_with({"space": SPACE, "trials": 8, "halving": 2, "budget": {"examples": 320}})
+    trials = run_all(study, lambda trial: trial.point["lr"])
+    for arm in study.arms:
+        rounds = {}
+        for trial in trials:
+            if trial.arm == arm:
+                rounds.setdefault(trial.budget["examples"], []).append(trial.point["lr"])
+        assert {size: len(found) for size, found in rounds.items()} == {40: 8, 80: 4, 160: 2, 320: 1}
+        assert rounds[320] == [3e-4]
+    assert count_trials(study)["baseline"] == (15, pytest.approx(4.0))
+
+
+def test_borrowing_tries_what_the_others_chose_and_a_tie_goes_to_the_earlier_trial() -> None:
+    study = study_with({"space": SPACE, "trials": 8, "halving": 8, "borrow": True})
+    trials = run_all(study, lambda trial: trial.point["lr"] * (1 if trial.arm == "fast" else -1))
+    borrowed = {trial.arm: trial.point["lr"] for trial in trials if trial.origin == BORROWED}
+    assert borrowed == {"baseline": 3e-4, "fast": 1e-5, "focal": 3e-4}
+    scores = dict.fromkeys((trial.name for trial in trials), 0.5)
+    own = [trial for trial in trials if trial.arm == "baseline"]
+    assert best_trial(own, "accuracy", scores) == next(trial for trial in own if trial.share == 1)
+
+
+def test_a_failed_trial_is_never_chosen_and_lower_is_better_where_it_is() -> None:
+    study = study_with({"space": {"lr": RATES}, "trials": 4})
+    own = [trial for trial in find_trials(study, "accuracy", {}) if trial.arm == "baseline"]
+    scores = dict(zip((trial.name for trial in own), (0.1, 0.3, None, 0.2), strict=True))
+    assert best_trial(own, "accuracy", scores) == own[1]
+    assert best_trial(own, "loss", scores) == own[0]
+    assert best_trial(own, "accuracy", dict.fromkeys(scores)) is None
+
+
+def test_chosen_settings_replace_those_of_the_arm_and_of_its_method() -> None:
+    study = study_with({"space": {"lr": RATES, "focal.gamma": [1, 5]}, "trials": 4})
+    found = tuned_study(study, {"focal": ChosenSettings("focal+x", {"lr": 3e-4, "focal.gamma": 5})})
+    assert found.settings("focal").lr == 3e-4
+    assert found.methods("focal")[0].config.gamma == 5
+    assert found.settings("baseline").lr == 2e-5
+
+
+def test_other_settings_are_another_folder() -> None:
+    names = [Trial("a", {"lr": 1}, {}).name, Trial("a", {"lr": 2}, {}).name, Trial("a", {"lr": 1}, {"steps": 2}).name]
+    assert len(set(names)) == 3
+    assert all(len(Trial("a" * 100, {"lr": rate}, {}).name) == 100 for rate in (1, 2))
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "qmc"])
+def test_optunas_samplers_draw_the_same_again_and_begin_alike_in_all_arms(sampler: str) -> None:
+    pytest.importorskip("optuna")
+    space = {"lr": {"low": 1e-5, "high": 1e-3, "log": True}, "schedule": ["linear", "cosine"]}
+    study = study_with({"space": space, "trials": 4, "sampler": sampler})
+    first, again = (run_all(study, lambda trial: 1 - trial.point["lr"]) for _ in range(2))
+    assert first == again
+    assert points_of(first, "baseline") == points_of(first, "fast")  # the same scores, so the same draws
+    assert len(points_of(first, "baseline")) == 4
+
+
+BAD = {
+    "lrr": ({"space": {"lrr": [1]}}, "tune.space.lrr: unknown field; allowed: lr, "),
+    "a value": ({"space": {"lr": [1e-5, 0]}}, "found 0, which this field does not take"),
+    "a method's value": ({"space": {"focal.gamma": [-1]}}, "found -1, which this field does not take"),
+    "a method's field": ({"space": {"focal.gama": [1]}}, "'focal' has no field 'gama'; allowed: gamma, alpha"),
+    "a method of no arm": ({"space": {"fgm.epsilon": [1]}}, "no arm of the study has the method 'fgm'"),
+    "no method": ({"space": {"focl.gamma": [1]}}, "unknown method 'focl'"),
+    "data": ({"space": {"examples": [10, 20]}}, "decides what is learned from"),
+    "an empty space": ({"space": {}}, "is empty"),
+    "trials": ({"space": SPACE, "trials": 0}, "tune.trials: found 0; allowed: a whole number, 1 or more"),
+    "seeds": ({"space": SPACE, "seeds": [0, 99]}, "tune.seeds: seed 0 would also be reported"),
+    "a grid": ({"space": SPACE, "trials": 6, "sampler": "grid"}, "the grid has 8 points, trials is 6"),
+    "a grid of a range": ({"space": {"lr": {"low": 1, "high": 2}}, "sampler": "grid"}, "a range has no grid"),
+    "a range": ({"space": {"lr": {"low": 2, "high": 1}}}, "allowed: a list of different values"),
+    "twice": ({"space": {"lr": [1, 1]}}, "allowed: a list of different values"),
+    "budget": ({"space": SPACE, "budget": {"lr": 1}}, "is in the space too"),
+    "halving": ({"space": SPACE, "sampler": "tpe", "halving": 2}, "needs all trials drawn beforehand"),
+}
+
+
+@pytest.mark.parametrize(("tune", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_gets_one_sentence(tune: dict[str, Any], message: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        study_with(tune)
+    assert len(caught.value.problems) == 1
+    assert message in str(caught.value)
+
+
+def _tune(tune: dict[str, Any]) -> Any:
+    return study_with(tune).tune
