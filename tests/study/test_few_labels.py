@@ -13,6 +13,7 @@ from fairtune.settings.few_labels import FewLabels, examples_used, shared_sample
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
+from fairtune.study.yaml_tree import parse_yaml
 
 FEW = {"per_class": 8, "resample": "seed"}
 
@@ -148,3 +149,10 @@ def test_what_a_plan_can_show_is_told_for_few_labels(source: dict[str, Any]) -> 
     assert "assumed for few labels: arms that share a sample differ by the luck of 2 points by seed" in few
     assert whole is not None
     assert "few labels" not in whole
+
+
+def test_the_study_in_the_docs_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "few-labels.md").read_text()
+    written = next(part for part in page.split("```yaml\n")[1:] if "study:" in part).partition("```")[0]
+    study = load_study(parse_yaml(written).data, ["study=few-64", "train.examples.per_class=64"])
+    assert study.train.examples == FewLabels(per_class=64, resample="seed")
