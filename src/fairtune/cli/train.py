@@ -269,7 +269,7 @@ def _baselines(classifier: TextClassifier, rows: Labelled, tested: Labelled | No
     """What simple learners reach; the classifier is saved already, so that what goes wrong here costs nothing."""
     from fairtune.classifier.baselines import baselines_of
 
-    print_note("Fitting majority, tfidf and linear-probe to compare it with; `--no-baselines` skips that.")
+    print_note("Fitting simple baselines to compare it with; `--no-baselines` skips that.")
     test = None if tested is None else (tested.where.name, tested.texts, tested.labels)
     try:
         return baselines_of(classifier, rows.texts, rows.labels, test)
