@@ -336,3 +336,12 @@ def test_a_study_without_its_history_says_so_first(tmp_path: Path) -> None:
     found = made.results().verdict()
     assert found.design[0] == "There is no record of when this study was planned."
     assert found.cautions[0].code == "no-registration"
+
+
+def test_tuning_again_is_dated_even_where_the_choice_stays_the_same() -> None:
+    record = {"trials": 4, "space": {"lr": [1e-4, 1e-3]}, "seeds": [9], "plan": "t1", "fields": ["lr"], "arms": {}}
+    first = plan("first", "01T10:00", tuning=record)
+    for changed in (record | {"plan": "t2", "seeds": [9, 10]}, None):
+        later = plan("later", "02T09:30", **({"tuning": changed} if changed else {}))
+        (found,) = register(later, [first, later], runs(3, NOON_FIRST)).changes
+        assert "tuning changed from 4 trials of lr, n = 1 (t1) to" in str(found)

@@ -134,3 +134,38 @@ def test_a_verdict_must_hold_beside_the_partner_with_the_same_settings(
     control = results.comparison("baseline-lr-1e-3")
     assert control is not None
     assert control.role == "descriptive"
+    assert results.verdict().settled == (word == "better")  # the control itself leaves nothing open
+    badly = "badly-tuned" in [caution.code for caution in results.cautions]
+    assert badly == (word == "not shown")
+
+
+def test_methods_left_out_are_not_judged_by_the_settings_that_were_chosen(tmp_path: Path) -> None:
+    two = [{"focal": {}}, {"fgm": {}}]
+    arms = {"baseline": ArmSpec([300, 302, 299]), "focal": ArmSpec([301, 303, 300], methods=two[:1])}
+    made = make_study(tmp_path, {**arms, "both": ArmSpec([343, 344, 342], lr=1e-3, methods=two)})
+    study = read_json(tmp_path / STUDY / "study.json") or {}
+    record = {
+        "plan": "t",
+        "fields": ["lr"],
+        "seeds": [9],
+        "budget": {},
+        "sampler": "random",
+        "halving": None,
+        "borrow": False,
+    }
+    study["tuning"] = {**record, "runs": 0, "arms": {}, "trials": 2, "space": {"lr": [1, 2]}}
+    write_sealed(tmp_path / STUDY / "study.json", study)
+    (found,) = made.results().left_out
+    assert found.verdict.word == "not shown"
+    assert "they chose another lr" in found.verdict.note
+
+
+def test_trials_with_other_seeds_are_counted_as_others(tmp_path: Path) -> None:
+    made = tuned_ledger(tmp_path)
+    folder = run_folder(tmp_path, f"{STUDY}/tuning", "focal+0.001", 77)
+    folder.write_plan({"plan": "other", "key": "other"})
+    _close(folder, "other", {"accuracy": 0.9})
+    results = made.results()
+    assert results.tuning is not None
+    assert results.tuning.others == 1
+    assert "other-trials" in [caution.code for caution in results.cautions]

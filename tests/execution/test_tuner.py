@@ -151,12 +151,26 @@ def test_an_arm_of_which_every_trial_fails_is_said_by_name(tiny_model: Path, tin
         run_study(source, tmp_path, progress=False)
 
 
+def test_failed_trials_are_tried_again(
+    tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = planted(tiny_model, tiny_task)
+    with performing_here(), monkeypatch.context() as patch:
+        patch.setattr("fairtune.execution.run.build_start", lambda *_: 1 / 0)
+        with pytest.raises(FairtuneError, match="a run of every trial failed"):
+            run_study(source, tmp_path, BRIEF, progress=False)
+    with performing_here():
+        found = run_study(source, tmp_path, BRIEF, progress=False)
+    assert found.tuning is not None
+    assert found.tuning.complete
+
+
 def test_plan_says_what_tuning_costs(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(planted(tiny_model, tiny_task)))
     shown = _planned(file, tmp_path)
     assert (
-        "every arm tries 2 settings (lr) with 1 seeds of their own, 4 runs of 240 optimizer steps, 40.0 % of all"
+        "every trained arm tries 2 settings (lr) with 1 seed of their own, 4 runs of 240 optimizer steps, 40.0 % of all"
         in shown
     )
     assert "Tuning" not in _planned(file, tmp_path, "--set", "tune=null")

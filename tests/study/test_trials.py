@@ -165,6 +165,12 @@ BAD = {
     "twice": ({"space": {"lr": [1, 1]}}, "allowed: a list of different values"),
     "budget": ({"space": SPACE, "budget": {"lr": 1}}, "is in the space too"),
     "halving": ({"space": SPACE, "sampler": "tpe", "halving": 2}, "needs all trials drawn beforehand"),
+    "halved lengths": ({"space": {"epochs": [1, 2]}, "halving": 2}, "gives trials a part of their length"),
+    "two lengths": ({"space": {"epochs": [1, 2]}, "budget": {"steps": 5}}, "`steps` would replace it"),
+    "labels counted otherwise": (
+        {"space": SPACE, "budget": {"examples": {"per_class": 8}}},
+        "give a number, or leave it out",
+    ),
 }
 
 
@@ -174,6 +180,32 @@ def test_bad_input_gets_one_sentence(tune: dict[str, Any], message: str) -> None
         study_with(tune)
     assert len(caught.value.problems) == 1
     assert message in str(caught.value)
+
+
+def test_without_a_trained_arm_there_is_nothing_to_tune() -> None:
+    with pytest.raises(StudyError, match="no arm is trained, so there is nothing to tune"):
+        study_with({"space": SPACE}, arms={"majority": {}, "tfidf": {}}, compare={"to": "majority"})
+
+
+def test_trials_have_no_more_labels_of_a_class_than_reported_runs() -> None:
+    tune = {"space": {"lr": RATES}, "trials": 2, "budget": {"examples": {"per_class": 64}}}
+    study = study_with(tune, train={"examples": {"per_class": 4, "resample": "seed"}})
+    trials = find_trials(study, "accuracy", {})
+    assert trial_study(study, trials).settings(trials[0].name).examples.per_class == 4
+
+
+def test_the_order_in_which_a_space_is_written_draws_nothing_else() -> None:
+    one = draw_points(_tune({"space": SPACE, "trials": 5}), ())
+    other = draw_points(_tune({"space": {"warmup": [0.1, 0.06], "lr": RATES[::-1]}, "trials": 5}), ())
+    assert one == other
+
+
+def test_a_method_that_only_looks_on_keeps_its_settings() -> None:
+    arms = {"baseline": {}, "idle": {"methods": [{"rdrop": {"alpha": 0}}]}, "acting": {"methods": ["rdrop"]}}
+    study = study_with({"space": {"lr": RATES, "rdrop.alpha": [1, 5]}, "trials": 4}, arms=arms)
+    trials = find_trials(study, "accuracy", {})
+    assert all("rdrop.alpha" not in point for point in points_of(trials, "idle"))
+    assert {point["rdrop.alpha"] for point in points_of(trials, "acting")} == {1, 5}
 
 
 def _tune(tune: dict[str, Any]) -> Any:

@@ -140,6 +140,7 @@ class ArmPair:
             [self._value(ours) - self._value(theirs) for ours, theirs in pairs],
             confidence,
             most_times(self.study, self.arm, self.other),
+            float(np.mean([self._score(theirs) for _, theirs in pairs])),
         )
 
     def _score(self, run: LedgerRun) -> float:

@@ -72,8 +72,13 @@ def compare_left_out(study: StudyFacts) -> list[Comparison]:
     """Each arm of several methods against the arm that lacks one of them: a secondary family, corrected among themselves."""
     pairs = left_out_pairs({arm: study.methods(arm) for arm in study.arms}, study.reference)
     mixed = [pair for pair in pairs if differing_parts(study, *pair) == BOTH]
-    tested = _compare_family(study, [pair for pair in pairs if pair not in mixed], SECONDARY)
-    found = [*tested, *(_compare_mixed(study, *pair, SECONDARY) for pair in mixed)]
+    apart = [pair for pair in pairs if pair not in mixed and not chose_alike(study.plan, *pair)]
+    tested = _compare_family(study, [pair for pair in pairs if pair not in (*mixed, *apart)], SECONDARY)
+    found = [
+        *tested,
+        *(_compare_mixed(study, *pair, SECONDARY) for pair in mixed),
+        *(_compare_apart(study, *pair) for pair in apart),
+    ]
     return sorted(found, key=lambda one: pairs.index((one.arm, one.reference)))
 
 
@@ -93,6 +98,14 @@ def _compare_copy(study: StudyFacts, pair: tuple[str, str]) -> Comparison:
 def _describe(study: StudyFacts, arm: str, other: str) -> Comparison:
     made = ArmPair(study, arm, other)
     return made.comparison(made.difference(), Verdict(DESCRIPTIVE, None, ""), DESCRIPTIVE)
+
+
+def _compare_apart(study: StudyFacts, arm: str, other: str) -> Comparison:
+    """Two arms that chose other settings, without a control that has both: the luck of choosing would pass for the method."""
+    made = ArmPair(study, arm, other)
+    names = " and ".join(study.plan["tuning"]["fields"])
+    note = f"they chose another {names}, and it may be that; their comparisons with their controls are the fair ones"
+    return made.comparison(made.difference(), Verdict(NOT_SHOWN, None, note), SECONDARY)
 
 
 def _compare_mixed(study: StudyFacts, arm: str, other: str, role: str = PRIMARY) -> Comparison:
@@ -193,7 +206,7 @@ def _hold(
     gone = study.registration.reference_gone
     for place, pair in enumerate(made):
         reason = ""
-        if not pair.other_learned():
+        if not pair.other_learned() and not is_simple_pair(study, pair.arm, pair.other):
             reason = f"{pair.other} did not learn, so nothing here compares methods"
         elif gone is not None and pair.other == study.reference:
             reason = f"{gone}, the reference that was planned, was taken out after results were known"
@@ -212,6 +225,13 @@ def _hangs_on(missing: Sequence[str], word: str, other: str, as_chance: bool) ->
     what = "a model that learned nothing" if as_chance else "worse than all others of its arm"
     without, counts = ("it", "it counts") if one else ("them", "each counts")
     return f"hangs on {runs}: {word} without {without}, {other} if {counts} as {what}"
+
+
+def chose_alike(plan: Mapping[str, Any], arm: str, other: str) -> bool:
+    """Whether two arms have the same settings where each chose its own."""
+    fields = (plan.get("tuning") or {}).get("fields", ())
+    ours, theirs = (plan["arms"][one]["train"] for one in (arm, other))
+    return all(ours.get(name) == theirs.get(name) for name in fields)
 
 
 def _is_copy(study: StudyFacts, arm: str) -> bool:

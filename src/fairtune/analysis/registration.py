@@ -189,6 +189,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
         **({} if _is_planned_look(before, after) else {"seeds": _seeds_of}),
         **({"most seeds": lambda plan: plan.get("until_decided")} if after.get("until_decided") else {}),
         "metric": lambda plan: plan["task"].get("metric"),
+        "tuning": _tuning_text,
         "data": lambda plan: f"{plan['task'].get('name')}@{str(plan['task'].get('fingerprint'))[:8]}",
         "model": lambda plan: f"{plan['model'].get('name')}@{str(plan['model'].get('identity'))[:8]}",
     }
@@ -202,6 +203,14 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
             yield PlanChange(str(after["recorded"]), f"arm {arm}", "none of the study", "part of it", known)
         else:
             yield from _changes_of_arm(before, after, arm, known)
+
+
+def _tuning_text(plan: Mapping[str, Any]) -> str:
+    """How settings came about, so that another way is another text."""
+    found = plan.get("tuning")
+    if not found:
+        return "settings as given"
+    return f"{found['trials']} trials of {', '.join(found['space'])}, n = {len(found['seeds'])} ({found['plan']})"
 
 
 def _changes_of_arm(before: Mapping[str, Any], after: Mapping[str, Any], arm: str, known: int) -> Iterable[PlanChange]:

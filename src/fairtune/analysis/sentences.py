@@ -58,7 +58,7 @@ def comparison_text(frame: Frame, found: Comparison) -> str:
     """One comparison in a sentence or two, without the arm's own name."""
     note = found.verdict.note
     if found.difference is None or found.found.p is None:
-        return f"{found.verdict.word} against {found.reference}: {note}."
+        return f"{found.verdict.word} against {found.reference}: {note or 'too few runs are finished'}."
     text = _lead(frame, found)
     return f"{text} {note[0].upper()}{note[1:]}." if note else text
 
@@ -154,7 +154,8 @@ def collapse_text(frame: Frame, found: Comparison) -> str:
         return ""
     kept, verdict = found.without_collapsed
     if kept.n == 0 or kept.p is None or not math.isfinite(kept.difference):
-        return f"Without the seeds in which a run did not learn, {kept.n} are left: too few to compare."
+        left = f"{kept.n} {'is' if kept.n == 1 else 'are'} left"
+        return f"Without the seeds in which a run did not learn, {left}: too few to compare."
     size = _size(frame, found, found.shown(kept.difference))
     return f"Without the seeds in which a run did not learn (n = {kept.n}): {verdict.word}, {size}."
 

@@ -55,6 +55,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *find_unbeaten(results),
         *_registration(results.registration),
         *tuning_cautions(results.tuning),
+        *_badly_tuned(results),
         *planned,
         *_collapses(results),
         *_short_budgets(results),
@@ -101,6 +102,25 @@ def _registration(found: StudyRegistration) -> Iterator[Caution]:
             "the best of several tries looks better than it is, so they still count in the correction",
             "Nothing needs to be done",
         )  # fmt: skip
+
+
+def _badly_tuned(results: CheckedResults) -> Iterator[Caution]:
+    """A partner that is better with another arm's choice than with its own."""
+    sign = -1 if METRICS[results.metric].lower_is_better else 1
+    for found in results.comparisons:
+        gain, p = found.difference, found.found.p
+        if not results.plan["arms"][found.arm].get("matches") or gain is None or p is None:
+            continue
+        if p < 1 - results.confidence and sign * gain > 0:
+            scale = scale_of(results.metric)
+            size = scale.distance(gain) if scale.plain else f"{scale.distance(gain)} points"
+            yield Caution(
+                "warning",
+                "badly-tuned",
+                f"{found.arm}, which has another arm's settings, is better than {found.reference} as that was tuned, by {size}",
+                "its trials chose badly, so whatever is compared with it alone looks better than it is",
+                "Give trials more seeds or a larger budget; verdicts here must hold beside both",
+            )
 
 
 def _not_learned(results: CheckedResults) -> Iterator[Caution]:

@@ -160,7 +160,7 @@ def no_difference(
 @np.errstate(over="ignore", invalid="ignore")
 def paired_difference(
     ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, by_seed: Sequence[float], confidence: float,
-    most_times: float = MOST_TIMES,
+    most_times: float = MOST_TIMES, base: float | None = None,
 ) -> PairedDifference:  # fmt: skip
     """Mean paired difference with an interval that counts the luck of seeds and of examples.
 
@@ -169,6 +169,7 @@ def paired_difference(
     Args:
         by_seed: the difference of the metric for each seed.
         most_times: see `freedom`.
+        base: their mean, which no metric that has only a lower bound can fall by more than.
     """
     n, difference = len(by_seed), float(np.mean(by_seed))
     if n < 2:
@@ -186,7 +187,9 @@ def paired_difference(
         return no_difference(n, confidence, difference, f"the {title_of(metric)} is too large to be compared")
     bounds = METRICS[metric].bounds
     span = bounds[1] - bounds[0]
-    limits = (-math.inf, math.inf) if METRICS[metric].ratios or math.isinf(span) else (-span, span)
+    limits = (-span, span)
+    if METRICS[metric].ratios or math.isinf(span):
+        limits = (-math.inf, math.inf) if METRICS[metric].ratios or base is None else (bounds[0] - base, math.inf)
     limited = (sample.most_freedom, most_times, sample.freedom_power)
     found = _tested(by_seed, seed_variance, total, confidence, sample.unit, limited, limits)
     return replace(found, units=sample.units)

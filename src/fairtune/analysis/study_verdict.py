@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairtune.analysis.arm_pairs import BOTH, COPY, ENDED, PRIMARY, SIMPLE, Comparison
+from fairtune.analysis.arm_pairs import BOTH, COPY, DESCRIPTIVE, ENDED, PRIMARY, SIMPLE, Comparison
 from fairtune.analysis.decision_lines import VALIDATION, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.registration import StudyRegistration, day
@@ -250,7 +250,7 @@ def _finding(study: JudgedStudy, frame: Frame, found: Comparison, raw: Compariso
         tuple(text for text in cautions if text),
         found.reference,
         found.role,
-        found.role not in (COPY, SIMPLE) and found.about != BOTH and not found.verdict.settled,
+        found.role not in (COPY, SIMPLE, DESCRIPTIVE) and found.about != BOTH and not found.verdict.settled,
     )
 
 

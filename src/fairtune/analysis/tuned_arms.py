@@ -181,7 +181,7 @@ def tuning_cautions(tuning: StudyTuning | None) -> Iterator[Caution]:
         )  # fmt: skip
     if tuning.others:
         yield Caution(
-            "note", "other-trials", f"{tuning.others} more runs of trials are on record, of another space or budget",
+            "note", "other-trials", f"{tuning.others} more runs of trials are on record, of another space, budget or seeds",
             "whoever tunes again after a look has tuned more than is said here", "Nothing needs to be done",
         )  # fmt: skip
 

@@ -104,7 +104,8 @@ def _tuning_text(plan: Plan, cost: TuningCost) -> str:
     share = as_percent(spent / (spent + reported))
     borrowed = " Borrowing adds at most one trial per rival." if tune.borrow else ""
     return (
-        f"before these runs every arm tries {trials} settings ({', '.join(tune.space)}) with {len(tune.seeds)} seeds of their own, "
+        f"before these runs every trained arm tries {trials} {'setting' if trials == '1' else 'settings'} "
+        f"({', '.join(tune.space)}) with {len(tune.seeds)} {'seed' if len(tune.seeds) == 1 else 'seeds'} of their own, "
         f"{cost.runs} runs of {spent:,} optimizer steps, {share} of all; the best on validation replace those above.{borrowed} "
         "`--set tune=null` takes them as given."
     )

@@ -45,10 +45,10 @@ def _choose(study: Study, metric: str, runs: Path, run: Callable[[Plan], None] |
     while True:
         plan = make_trial_plan(study, trials)
         scores = _scores(plan, runs)
-        if any(trial.name not in scores for trial in trials):
-            if run is None:
-                return None
-            run(plan)
+        if run is None and any(trial.name not in scores for trial in trials):
+            return None
+        if run is not None and any(scores.get(trial.name) is None for trial in trials):
+            run(plan)  # what failed is tried again, as a study's other runs are
             scores = _scores(plan, runs)
         known, trials = trials, find_trials(study, metric, scores)
         if trials == known:

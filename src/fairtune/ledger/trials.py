@@ -21,6 +21,7 @@ class TrialScores:
         point: the values of tuned fields.
         share: of the trials' budget.
         origin: drawn, or borrowed from another arm.
+        seeds: that it is planned with.
         scores: on validation, by seed, of the runs that finished.
         seconds: of all its runs.
         failed: runs that failed.
@@ -32,6 +33,7 @@ class TrialScores:
     point: dict[str, Any]
     share: float
     origin: str
+    seeds: tuple[int, ...]
     scores: dict[int, float]
     seconds: float
     failed: int
@@ -88,6 +90,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], k
         point=dict(trial["point"]),
         share=float(trial["share"]),
         origin=str(trial["origin"]),
+        seeds=tuple(keys),
         scores=scores,
         seconds=seconds,
         failed=failed,
@@ -96,6 +99,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], k
 
 
 def count_others(runs: Path, study: str, trials: Iterable[TrialScores]) -> int:
-    """Runs of trials on disk that are none of these: of an earlier space or budget."""
-    known = {trial.name for trial in trials}
-    return sum(folder.arm not in known for folder in run_folders(runs / trials_name(study)) if folder.result.is_file())
+    """Runs of trials on disk that are none of these: of an earlier space or budget, or with other seeds."""
+    known = {(trial.name, seed) for trial in trials for seed in trial.seeds}
+    found = [folder for folder in run_folders(runs / trials_name(study)) if folder.result.is_file()]
+    return sum((folder.arm, folder.seed) not in known for folder in found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
@@ -180,7 +180,7 @@ class Tune(Section):
         """The part of the space that all arms have."""
         return {name: values for name, values in self.space.items() if "." not in name}
 
-    def own(self, methods: tuple[str, ...]) -> dict[str, Values | Range]:
+    def own(self, methods: Sequence[str]) -> dict[str, Values | Range]:
         """The part of the space that only arms with these methods have."""
         return {
             name: values for name, values in self.space.items() if "." in name and name.partition(".")[0] in methods

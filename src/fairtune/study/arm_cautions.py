@@ -242,15 +242,16 @@ def _extra_tuning(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
     tune = inputs.study.tune
     groups: dict[tuple[str, ...], list[str]] = {}
     for arm, own in arms.items():
-        if tune is not None and (names := tuple(tune.own(tuple(use.name for use in own.methods)))):
+        if tune is not None and (names := tuple(tune.own([use.name for use in own.methods if not use.config.idle]))):
             groups.setdefault(names, []).append(arm)
     for names, found in groups.items():
         yield Caution(
             "note",
             "extra-tuning",
-            f"{_listed(found)}: {one_of(names)} is tuned too, which arms without the method have no counterpart of",
-            "with as many trials they choose among more, and part of a gain may be that choice's",
-            "Report it as extra tuning, or fix the field in the arm",
+            f"{_listed(found)}: {_listed(names)} {'is' if len(names) == 1 else 'are'} tuned too, which arms without the method "
+            "have no counterpart of",
+            "they choose among more settings than the others, and part of a gain may be that choice's",
+            "Report it as extra tuning, or take it out of the space",
         )
 
 

@@ -160,8 +160,7 @@ class Plan:
     def _tuning_json(self) -> dict[str, Any]:
         assert self.tuned is not None, "asked only where it was tuned"
         assert self.study.tune is not None, "asked only where it was tuned"
-        methods = {arm: [use.name for use in self.study.methods(arm)] for arm in self.study.arms}
-        return self.tuned.as_json(self.study.tune, methods)
+        return self.tuned.as_json(self.study.tune)
 
     def _arm_json(self, arm: str) -> dict[str, Any]:
         uses, learner = self.study.methods(arm), self.study.learner(arm)
@@ -208,8 +207,10 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     cautions = require_allowed(find_cautions(inputs, arms, primaries, lines, copy), force)
     differences = find_differences(arms, reference, lines)
     matched = add_matched_controls(study, primaries, copy) if tuned is not None else MatchedControls(study)
-    for name in matched.partners:
-        arms[name] = ArmSettings(matched.study.settings(name).model_dump(mode="json"), matched.study.methods(name))
+    for name, partner in matched.partners.items():
+        own = {"model": arms[partner].settings["model"]} if "model" in arms[partner].settings else {}
+        train = matched.study.settings(name).model_dump(mode="json")
+        arms[name] = ArmSettings({**own, **train}, matched.study.methods(name))
         controls[name], primaries[name] = None, reference
         added[name] = arm_line(matched.study, name, name)
     study, origin = matched.study, {arm: matched.partners.get(arm, arm) for arm in matched.study.arms}
@@ -295,7 +296,8 @@ class TuningCost:
 
 def find_tuning_cost(plan: Plan) -> TuningCost | None:
     """What the trials of a plan's study will take; None where it has none. Borrowed trials, at most one per rival, come on top."""
-    study = trained_study(plan.study)
+    arms = {name: arm for name, arm in plan.study.arms.items() if name != plan.copy}
+    study = trained_study(plan.study.model_copy(update={"arms": arms}))
     if study.tune is None:
         return None
     counts = count_trials(study)

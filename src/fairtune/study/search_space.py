@@ -23,6 +23,7 @@ from fairtune.settings.sections import UNUSED, Train
 from fairtune.settings.tune import DATA, FIXED, OPTUNA, Point, Range, Space, Tune, Values
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import MOST_RUNS
+from fairtune.study.audit import is_tuned
 from fairtune.study.problems import Origins, Problem, dotted
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
@@ -34,7 +35,17 @@ def tune_problems(study: Study, origins: Origins) -> list[Problem]:
     tune = study.tune
     if tune is None:
         return []
-    found = [*_space_problems(study, tune), *_size_problems(study, tune), *_budget_problems(tune)]
+    found = [
+        *_space_problems(study, tune),
+        *_size_problems(study, tune),
+        *_budget_problems(tune),
+        *_length_problems(study, tune),
+        *_sample_problems(study, tune),
+    ]
+    if not any(is_tuned(study.learner(arm)) for arm in study.arms):
+        found.append(
+            (("tune",), "no arm is trained, so there is nothing to tune; simple baselines choose for themselves")
+        )
     both = sorted(set(tune.seeds) & set(study.seeds))
     if both:
         seeds = f"{'seed' if len(both) == 1 else 'seeds'} {', '.join(map(str, both[:5]))}"
@@ -139,6 +150,37 @@ def _budget_problems(tune: Tune) -> Iterator[tuple[Path, str]]:
             yield ("tune", "budget", name), "is in the space too; keep one of the two"
 
 
+def _length_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
+    """`steps` replace `epochs` wherever both stand, so that one of them would be tried in vain."""
+    arms = [arm for arm in study.arms if getattr(study.arms[arm], "steps", None) is not None]
+    if "epochs" in tune.space:
+        if "steps" in tune.space or "steps" in tune.cheaper:
+            yield ("tune", "space", "epochs"), "`steps` would replace it; keep one of the two"
+        elif arms:
+            yield ("tune", "space", "epochs"), f"arm '{arms[0]}' has `steps`, which replace it; remove one of the two"
+    elif "steps" in tune.space and "epochs" in tune.cheaper:
+        yield ("tune", "budget", "epochs"), "`steps`, which are in the space, would replace it; remove it"
+    if tune.halving is not None and {"epochs", "steps"} & set(tune.space):
+        reason = "gives trials a part of their length, so `epochs` and `steps` cannot be in the space; leave it out"
+        yield ("tune", "halving"), reason
+
+
+def _sample_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
+    """Trials may not have more labels than what is reported; numbers of a class and numbers in all cannot be compared here."""
+    wanted = tune.cheaper.get("examples")
+    if wanted is None:
+        return
+    for arm in study.arms:
+        own = study.settings(arm).examples
+        if own is not None and isinstance(own, int) != isinstance(wanted, int):
+            form = "a number" if isinstance(own, int) else "{per_class: N}"
+            yield (
+                ("tune", "budget", "examples"),
+                f"arm '{arm}' counts its examples otherwise; give {form}, or leave it out",
+            )
+            return
+
+
 def space_size(space: Space) -> int | None:
     """How many points a space has; None where a range has no end of them."""
     if any(isinstance(values, Range) for values in space.values()):
@@ -167,23 +209,26 @@ def draw_points(tune: Tune, methods: Sequence[str]) -> list[Point]:
 
 
 def _draw(space: Space, count: int, seed: str) -> list[Point]:
-    """So many different points, or all where a space has no more."""
-    generator, size = random.Random(seed), space_size(space)
+    """So many different points, or all where a space has no more; in what order the space was written changes nothing."""
+    generator, size, names = random.Random(seed), space_size(space), sorted(space)
     if size is not None:
-        grid = [dict(zip(space, point, strict=True)) for point in itertools.product(*_lists(space))]
-        if size <= count:
-            return grid
-        return [grid[place] for place in sorted(generator.sample(range(size), count))]
-    return [{name: draw_value(values, generator.random()) for name, values in space.items()} for _ in range(count)]
+        grid = [
+            dict(zip(names, point, strict=True)) for point in itertools.product(*(_ordered(space[n]) for n in names))
+        ]
+        chosen = range(size) if size <= count else sorted(generator.sample(range(size), count))
+        return [{name: grid[place][name] for name in space} for place in chosen]
+    drawn = [{name: draw_value(_ordered(space[name]), generator.random()) for name in names} for _ in range(count)]
+    return [{name: point[name] for name in space} for point in drawn]
 
 
-def _lists(space: Space) -> list[Values]:
-    return [values for values in space.values() if not isinstance(values, Range)]
+def _ordered(values: Values | Range) -> Any:
+    """Values in an order of their own; a range as it is."""
+    return values if isinstance(values, Range) else sorted(values, key=lambda value: (str(type(value)), value or 0))
 
 
 def _spread(values: Values | Range, count: int, seed: str) -> list[Any]:
     """So many values, each about as often as the others, in an order of no meaning."""
-    generator = random.Random(seed)
+    generator, values = random.Random(seed), _ordered(values)
     if isinstance(values, Range):
         found = [draw_value(values, (place + generator.random()) / count) for place in range(count)]
     else:
@@ -203,5 +248,8 @@ def draw_value(values: Values | Range, share: float) -> Any:
 
 def _seed(tune: Tune, *words: Any) -> str:
     """What the draws follow from: the space and the number of trials, nothing that could be tried again at will."""
-    text = json.dumps([tune.model_dump(mode="json", include={"space", "trials"}), *words], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    space = {
+        name: values.model_dump(mode="json") if isinstance(values, Range) else _ordered(values)
+        for name, values in tune.space.items()
+    }
+    return hashlib.sha256(json.dumps([space, tune.trials, *words], sort_keys=True).encode()).hexdigest()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.ledger.trials import trials_name
+from fairtune.methods.config import MethodUse
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.tune import ADAPTIVE, Point, Tune
 from fairtune.settings.values import LONGEST_NAME
@@ -78,12 +79,8 @@ class Tuned:
     trials: dict[str, int]
     runs: int
 
-    def as_json(self, tune: Tune, methods: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        """With what it was chosen from.
-
-        Args:
-            methods: of each arm, by name.
-        """
+    def as_json(self, tune: Tune) -> dict[str, Any]:
+        """With what it was chosen from."""
         return {
             **tune.model_dump(mode="json", exclude={"budget"}),
             "budget": tune.budget.model_dump(mode="json", exclude_unset=True),
@@ -95,11 +92,16 @@ class Tuned:
                     "trial": choice.trial,
                     "chosen": choice.point,
                     "trials": self.trials[arm],
-                    "own": list(tune.own(tuple(methods[arm]))),
+                    "own": [name for name in choice.point if "." in name],
                 }
                 for arm, choice in self.choices.items()
             },
         }
+
+
+def acting_methods(uses: Sequence[MethodUse]) -> list[str]:
+    """The methods whose own fields are tuned: one that only looks on is a control, and must stay what it is."""
+    return [use.name for use in uses if not use.config.idle]
 
 
 def tuned_arms(study: Study) -> list[str]:
@@ -135,7 +137,7 @@ def _rank(score: float | None, metric: str) -> float:
 def _arm_trials(study: Study, arm: str, metric: str, scores: Scores) -> list[Trial]:
     tune = study.tune
     assert tune is not None, "a study that is tuned"
-    methods = [use.name for use in study.methods(arm)]
+    methods = acting_methods(study.methods(arm))
     if tune.sampler in ADAPTIVE:
         from fairtune.study.optuna_sampler import propose_points
 
@@ -171,7 +173,7 @@ def count_trials(study: Study) -> dict[str, tuple[int, float]]:
     assert study.tune is not None, "a study that is tuned"
     found = {}
     for arm in tuned_arms(study):
-        methods = [use.name for use in study.methods(arm)]
+        methods = acting_methods(study.methods(arm))
         points = study.tune.trials if study.tune.sampler in ADAPTIVE else len(draw_points(study.tune, methods))
         rounds = _rounds(study.tune, points)
         found[arm] = sum(count for _, count in rounds), sum(share * count for share, count in rounds)
@@ -199,19 +201,27 @@ def _budget(study: Study, arm: str, share: float) -> dict[str, Any]:
     """What a trial trains with instead of the arm's own: never more examples than are reported on, and a part in early rounds."""
     assert study.tune is not None, "a study that is tuned"
     found, own = dict(study.tune.cheaper), study.settings(arm)
-    examples = found.get("examples")
-    if isinstance(examples, int) and isinstance(own.examples, int):
-        found["examples"] = examples = min(examples, own.examples)
+    if found.get("examples") is not None:
+        found["examples"] = _fewer(found["examples"], own.examples)
     if "epochs" in found and "steps" not in found:
         found["steps"] = None  # an arm's own steps would replace them
     if share == 1:
         return found
-    if isinstance(examples, int):
-        return {**found, "examples": max(2, round(examples * share))}
-    steps = found.get("steps", own.steps)
+    steps, examples = found.get("steps", own.steps), found.get("examples")
     if steps is not None:
         return {**found, "steps": max(1, round(steps * share))}
+    if isinstance(examples, int):
+        return {**found, "examples": max(2, round(examples * share))}
     return {**found, "epochs": found.get("epochs", own.epochs) * share, "steps": None}
+
+
+def _fewer(wanted: Any, own: Any) -> Any:
+    """Examples of a trial, of which there are no more than of a reported run; a number in all, or of each class."""
+    if isinstance(wanted, int):
+        return min(wanted, own) if isinstance(own, int) else wanted
+    least = wanted["per_class"] if isinstance(wanted, dict) else wanted.per_class
+    most = getattr(own, "per_class", None)
+    return {**(wanted if isinstance(wanted, dict) else wanted.model_dump()), "per_class": min(least, most or least)}
 
 
 def arm_with(arm: Any, point: Mapping[str, Any], budget: Mapping[str, Any] | None = None) -> Any:
