@@ -71,13 +71,13 @@ def tuned_ledger(runs: Path) -> MadeLedger:
 
 def _close(folder: RunFolder, key: str, metrics: dict[str, float]) -> None:
     result: dict[str, Any] = {"status": "finished", "metric": "accuracy", "metrics": {"validation": metrics}}
-    close_run(folder, key, {**result, "seconds": {"total": 3.0}})
+    close_run(folder, key, {**result, "seconds": {"total": 3.0}, "tokens": 500})
 
 
 def test_a_tuned_study_says_so_in_its_first_lines_and_shows_what_was_tried(tmp_path: Path, undrawn: None) -> None:  # noqa: ARG001
     results = tuned_ledger(tmp_path).results()
     assert results.tuning is not None
-    assert "settings tuned: 2 trials x 2 seeds on validation, cost " in results.verdict().design[1]
+    assert "settings tuned: 2 trials x 2 seeds on validation" in results.verdict().design[1]
     assert not [caution for caution in results.cautions if caution.code in ("choice-not-best", "trials-missing")]
     write_report(results)
     page = (tmp_path / STUDY / "report" / "index.html").read_text()

@@ -160,7 +160,7 @@ def test_the_model_card_is_a_card_whatever_labels_say(trained: tuple[Path, Any])
     heads = [
         tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"
     ]
-    assert heads == ["Use", "Data", "Training", "Validation", "Test", "Probabilities", "Limits", "Origin"]
+    assert heads == ["Use", "Data", "Training", "Validation", "Test", "Baselines", "Probabilities", "Limits", "Origin"]
     assert "one \\x1b[2J" in "".join(token.content for token in inline if token.type.startswith("text"))
 
 

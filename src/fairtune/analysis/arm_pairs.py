@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class ArmPair:
         self.study, self.arm, self.other = study, arm, other
         theirs = {run.seed: run for run in study.finished(other)}
         self.pairs = [(run, theirs[run.seed]) for run in study.finished(arm) if run.seed in theirs]
-        a, b = study.settings(arm), study.settings(other)
+        a, b = compared_settings(study, arm, other)
         # what means nothing to a learner is no difference from it
         shared = [name for name in a if name in b or not is_simple_pair(study, arm, other)]
         self.confounds = tuple(name for name in shared if a[name] != b.get(name))
@@ -301,11 +302,18 @@ def counts_as_learned(study: StudyFacts, arm: str) -> bool:
     return learner is None or learner.name != MAJORITY
 
 
+def compared_settings(study: StudyFacts, arm: str, other: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings by which two arms differ; beside a matched control, what was chosen counts by its value."""
+    if any(study.plan["arms"][one].get("matches") for one in (arm, other)):
+        return dict(study.plan["arms"][arm]["train"]), dict(study.plan["arms"][other]["train"])
+    return study.settings(arm), study.settings(other)
+
+
 def differing_parts(study: StudyFacts, arm: str, other: str) -> str:
     """In what two arms differ: methods, settings, both, nothing, or in the whole way to learn."""
     if is_simple_pair(study, arm, other):
         return LEARNING
     methods = study.methods(arm) != study.methods(other)
-    ours, theirs = study.settings(arm), study.settings(other)
+    ours, theirs = compared_settings(study, arm, other)
     settings = any(ours[name] != theirs.get(name) for name in ours)
     return (BOTH if settings else METHODS) if methods else SETTINGS if settings else NOTHING

@@ -201,8 +201,9 @@ class Results:
     @cached_property
     def tuning(self) -> StudyTuning | None:
         """How settings were chosen; None where they are as given."""
-        seconds = (run.result.get("seconds", {}).get("total") for run in self.runs if run.status == "finished")
-        return read_tuning(self.runs_folder, self.study, self.plan, sum(filter(None, seconds)))
+        finished = (run for run in self.runs if run.status == "finished")
+        work = sum((run.result.get("tokens") or 0) * self.step_factor(run.arm) for run in finished)
+        return read_tuning(self.runs_folder, self.study, self.plan, work)
 
     def slowdown(self, arm: str, other: str) -> float | None:
         """The ratio of two arms' step times, timed in turns; None where they were not, or not with a result to trust."""
@@ -342,9 +343,12 @@ class Results:
     def settings(self, arm: str) -> dict[str, Any]:
         """What an arm has besides its methods; what every arm chose by trials of its own is `tuned`, and differs between none."""
         tuned = (self.plan.get("tuning") or {}).get("fields", ())
-        if self.plan["arms"][arm].get("matches"):
-            tuned = ()  # these are another arm's choice
-        return {**self.plan["arms"][arm]["train"], **dict.fromkeys(tuned, "tuned")}
+        own = self.plan["arms"][arm]["train"]
+        return {**own, **{name: "tuned" for name in tuned if name in own}}
+
+    def chosen_settings(self, arm: str) -> dict[str, Any]:
+        """The same with the values that its runs have."""
+        return dict(self.plan["arms"][arm]["train"])
 
     def methods(self, arm: str) -> list[dict[str, Any]]:
         """An arm's methods, each by its name with all its settings."""

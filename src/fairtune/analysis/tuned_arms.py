@@ -61,7 +61,8 @@ class StudyTuning:
         fields: that every arm chose.
         budget: what trials trained with instead.
         seconds: of all trials' runs.
-        share: of the time that trials and reported runs took together, as runs recorded it; None before any has been reported.
+        share: of the tokens that trials and reported runs trained on together, times the passes of their methods; None before any
+            run has been reported.
         others: runs of trials on disk that the choice does not rest on.
         complete: whether the trials are still on record.
     """
@@ -91,14 +92,14 @@ def read_tuning(runs: Path, study: str, plan: Mapping[str, Any], reported: float
     """How the settings of a plan were chosen; None where they are as given.
 
     Args:
-        reported: seconds that the reported runs took.
+        reported: tokens that the reported runs trained on, times the passes of their methods.
     """
     record = plan.get("tuning")
     if not isinstance(record, dict):
         return None
     trials = read_trials(runs, study, str(record["plan"]))
     known, metric = trials or [], str(plan["task"]["metric"])
-    seconds = sum(trial.seconds for trial in known)
+    seconds, work = sum(trial.seconds for trial in known), sum(trial.work for trial in known)
     return StudyTuning(
         arms={arm: _tuned_arm(arm, own, known, metric) for arm, own in record["arms"].items()},
         fields=tuple(record["fields"]),
@@ -109,7 +110,7 @@ def read_tuning(runs: Path, study: str, plan: Mapping[str, Any], reported: float
         borrow=bool(record["borrow"]),
         runs=int(record["runs"]),
         seconds=seconds,
-        share=seconds / (seconds + reported) if seconds and reported else None,
+        share=work / (work + reported) if work and reported else None,
         others=count_others(runs, study, known),
         complete=bool(known) and all(trial.ended for trial in known),
     )

@@ -24,6 +24,7 @@ class TrialScores:
         seeds: that it is planned with.
         scores: on validation, by seed, of the runs that finished.
         seconds: of all its runs.
+        work: tokens that went through training, times the passes of its methods; seconds would count what else the machine did.
         failed: runs that failed.
         ended: whether all its runs finished or failed.
     """
@@ -36,6 +37,7 @@ class TrialScores:
     seeds: tuple[int, ...]
     scores: dict[int, float]
     seconds: float
+    work: float
     failed: int
     ended: bool
 
@@ -72,7 +74,7 @@ def score_trials(runs: Path, plan: dict[str, Any]) -> list[TrialScores]:
 
 def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], keys: dict[int, str]) -> TrialScores:
     scores: dict[int, float] = {}
-    seconds, failed, ended = 0.0, 0, 0
+    seconds, tokens, failed, ended = 0.0, 0, 0, 0
     for seed, key in keys.items():
         state = run_state(run_folder(runs, plan["study"], name, seed), key)
         ended += state.status in (FINISHED, FAILED)
@@ -80,6 +82,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], k
         if state.status == FINISHED:
             score = state.result["metrics"]["validation"][plan["task"]["metric"]]
             seconds += float(state.result["seconds"]["total"])
+            tokens += int(state.result.get("tokens") or 0)
             if score is None:  # JSON has no word for what is not a finite number
                 failed += 1
             else:
@@ -93,6 +96,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], k
         seeds=tuple(keys),
         scores=scores,
         seconds=seconds,
+        work=tokens * float(plan["arms"][name].get("step_factor", 1.0)),
         failed=failed,
         ended=ended == len(keys),
     )

@@ -174,7 +174,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
 
 def versus_of(results: Results, found: Comparison) -> Versus:
     """A comparison as sections show it."""
-    ours, theirs = results.settings(found.arm), results.settings(found.reference)
+    ours, theirs = results.chosen_settings(found.arm), results.chosen_settings(found.reference)
     timed = results.timing.between(found.arm, found.reference) if results.timing else None
     change, untold = _time_change(results, found, timed)
     mean, base = found.means
@@ -241,7 +241,7 @@ def _time_change(results: Results, found: Comparison, timed: StepRatio | None) -
     if timed.implausible:
         return None, IMPLAUSIBLE
     times = results.timing.arms
-    same = same_work(results.settings(found.arm), results.settings(found.reference))
+    same = same_work(results.chosen_settings(found.arm), results.chosen_settings(found.reference))
     if not same or not times[found.arm].does_as(times[found.reference]):
         return None, OTHER_WORK
     primary = results.timing.ratios.get(found.arm)

@@ -38,8 +38,8 @@ def notes_of(tuning: StudyTuning) -> tuple[str, ...]:
     seeds = ", ".join(map(str, tuning.seeds))
     budget = f"; trials train with {point_text(tuning.budget)}" if tuning.budget else ""
     found = [
-        f"{str(tuning).capitalize()}, in {tuning.runs} runs. {drawn}; each ran with seeds {seeds}, which are used for nothing "
-        f"else, and none was scored on the test split{budget}.",
+        f"{str(tuning).capitalize()} (in tokens trained on), in {tuning.runs} runs. {drawn}; each ran with seeds {seeds}, "
+        f"which are used for nothing else, and none was scored on the test split{budget}.",
     ]
     if tuning.halving is not None:
         found.append(
