@@ -70,9 +70,7 @@ def find_unbeaten(results: ComparedResults) -> Iterator[Caution]:
 
 def _beaten(found: Comparison, sign: int) -> str:
     """How the reference stands to a simple baseline that it is not shown to be better than."""
-    low, high = found.alone
-    nearest = low if sign > 0 else high
-    if found.verdict.word == BETTER or (nearest is not None and sign * nearest > 0):
+    if found.verdict.word == BETTER:
         return "is worse than"
     level = sign * (found.difference or 0.0) >= 0 or found.verdict.word in (EQUIVALENT, NOT_INFERIOR)
     return "does not beat" if level else "is not shown to beat"
