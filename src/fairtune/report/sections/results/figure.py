@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fairtune.analysis.arm_pairs import BOTH, COPY, SETTINGS, SIMPLE
 from fairtune.analysis.results import Results
-from fairtune.core.numbers import confidence
+from fairtune.core.numbers import confidence, low_to_high
 from fairtune.core.printable import with_printable_texts
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.evidence import arm_rows, make_header
@@ -80,7 +81,10 @@ def _draw_scores(axes: Axes, header: Header, rows: Rows) -> None:
     means = {place: row.summaries[header.metric] for place, row in enumerate(rows) if row.learner == MAJORITY}
     for place, summary in means.items():
         if summary.n:
-            _place_apart(axes, place, by * summary.mean, scale.value(summary.mean), arm_style(place)["color"])
+            ends = [by * (summary.mean if end is None else end) for end in (summary.low, summary.high)]
+            interval = "" if summary.low is None else f" ({low_to_high(summary.low, summary.high, scale.value)})"
+            text = f"{scale.value(summary.mean)}{interval}"
+            _place_apart(axes, place, by * summary.mean, ends, text, arm_style(place)["color"])
     _label_arms(axes, [(row.arm, row.summaries[header.metric].n) for row in rows])
     _set_apart(axes, [row.learner is not None and row.versus is not None for row in rows])
     if scale.plain:
@@ -134,8 +138,10 @@ def _draw_differences(axes: Axes, header: Header, rows: Rows) -> None:
         )
     for place, versus in enumerate(compared):
         if versus.arm in far and versus.difference is not None:
-            difference, text = _unit(scale, versus) * versus.difference, scale.signed(versus.difference, versus.base)
-            _place_apart(axes, place, difference, f"{versus.word}, {text}", VERDICTS.get(versus.word, GREY))
+            by, show = _unit(scale, versus), partial(scale.signed, like=versus.base)
+            ends = [by * (versus.difference if end is None else end) for end in (versus.low, versus.high)]
+            text = f"{versus.word}, {show(versus.difference)} ({low_to_high(versus.low, versus.high, show)})"
+            _place_apart(axes, place, by * versus.difference, ends, text, VERDICTS.get(versus.word, GREY))
     _label_arms(axes, [(f"{versus.arm} – {versus.reference}", versus.n) for versus in compared])
     _set_apart(axes, [versus.role == SIMPLE for versus in compared])
     if scale.plain:
@@ -160,13 +166,14 @@ def _ends(scale: Scale, versus: Versus) -> tuple[float, float]:
     return by * (low or 0.0), by * (high or 0.0)
 
 
-def _place_apart(axes: Axes, place: int, value: float, text: str, colour: str) -> None:
-    """The most frequent class, which lies so far off that beside it nothing else could be told apart: at the edge, in figures."""
+def _place_apart(axes: Axes, place: int, value: float, ends: list[float], text: str, colour: str) -> None:
+    """The most frequent class; where it lies so far off that beside it nothing could be told apart, at the edge, in figures."""
     low, high = axes.get_xlim()
+    axes.set_xlim(low, high)
     if not axes.lines or low <= value <= high:
+        axes.plot([max(ends[0], low), min(ends[1], high)], [place, place], color=colour, linewidth=2, zorder=3)
         axes.plot([value], [place], "D", color=colour, markersize=6, zorder=4)
         return
-    axes.set_xlim(low, high)
     left = value < low
     axes.annotate(
         f"← {text}" if left else f"{text} →", (0.01 if left else 0.99, place), xycoords=axes.get_yaxis_transform(),
