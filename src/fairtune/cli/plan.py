@@ -27,8 +27,9 @@ from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
-from fairtune.study.plan import Plan, TuningCost, find_tuning_cost, make_plan
+from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
+from fairtune.study.trial_plan import TuningCost, find_tuning_cost
 from fairtune.tasks import TaskFacts
 
 Estimate = Annotated[

@@ -53,7 +53,7 @@ def trials_name(study: str) -> str:
 
 
 def read_trials(runs: Path, study: str, plan: str) -> list[TrialScores] | None:
-    """The trials of one of a study's plans of trials, in its order; None where that plan is not on record, or damaged.
+    """The trials of a recorded plan of trials, in its order; None where that plan is not on record, or damaged.
 
     Args:
         plan: its hash, as the plan of the reported runs names it.

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.matched_controls import MatchedControls, add_matched_controls
 from fairtune.study.schema import Study
-from fairtune.study.trials import Trial, Tuned, count_trials, find_trials, trial_study, tuned_study
+from fairtune.study.trials import Trial, Tuned, tuned_study
 from fairtune.tasks import TaskFacts
 
 PROTOCOL = 4
@@ -220,9 +220,9 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         models={arm: inputs.models[origin[arm]] for arm in study.arms},
         examples={arm: inputs.examples[origin[arm]] for arm in study.arms},
     )
-    settings = _run_settings(inputs, copy)
+    settings = run_settings(inputs, copy)
     chosen = {} if tuned is None or study.tune is None else {"tuning": tuned.plan}
-    plan_hash = _hash(
+    plan_hash = hash_of(
         {
             "runs": [[arm, seed, found] for (arm, seed), found in settings.items()],
             "order": study.order,
@@ -234,7 +234,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         study,
         task,
         inputs.models,
-        _planned_runs(inputs, settings, plan_hash),
+        plan_runs(inputs, settings, plan_hash),
         arms,
         differences,
         controls,
@@ -242,7 +242,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         inputs.notes,
         inputs.lengths,
         inputs.tokenizer,
-        _all_plugins(study),
+        all_plugins(study),
         primaries,
         cautions,
         copy,
@@ -252,66 +252,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     )
 
 
-def trained_study(study: Study) -> Study:
-    """The study with the controls that it asks for: those arms are tuned like all others."""
-    return with_controls(study, missing_controls(study) if study.controls else {})
-
-
-def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
-    """The plan of trials: a study of its own, whose runs are scored on validation alone."""
-    inputs = find_inputs(trial_study(study, trials))
-    alone: dict[str, str | None] = dict.fromkeys(inputs.study.arms)
-    settings = {key: {**found, "trial": True} for key, found in _run_settings(inputs).items()}
-    plan_hash = _hash({"trials": [[arm, seed, found] for (arm, seed), found in settings.items()]})
-    return Plan(
-        inputs.study,
-        inputs.task,
-        inputs.models,
-        _planned_runs(inputs, settings, plan_hash),
-        arm_settings(inputs.study, inputs.models),
-        (),
-        alone,
-        plan_hash,
-        tokenizer=inputs.tokenizer,
-        plugins=_all_plugins(inputs.study),
-        primaries=alone,
-        trials={trial.name: trial for trial in trials},
-    )
-
-
-@dataclass(frozen=True)
-class TuningCost:
-    """What the trials of a study will take.
-
-    Args:
-        trials: of each arm, borrowed ones not counted.
-        runs: of all trials.
-        steps: optimizer steps of all trials of each arm.
-    """
-
-    trials: dict[str, int]
-    runs: int
-    steps: dict[str, int]
-
-
-def find_tuning_cost(plan: Plan) -> TuningCost | None:
-    """What the trials of a plan's study will take; None where it has none. Borrowed trials, at most one per rival, come on top."""
-    arms = {name: arm for name, arm in plan.study.arms.items() if name != plan.copy}
-    study = trained_study(plan.study.model_copy(update={"arms": arms}))
-    if study.tune is None:
-        return None
-    counts = count_trials(study)
-    first = make_trial_plan(study, find_trials(study, plan.task.metric, {}))
-    steps: dict[str, int] = {}
-    for arm, (_, budgets) in counts.items():
-        trials = {name: trial for name, trial in first.trials.items() if trial.arm == arm}
-        spent = sum(run.steps for run in first.runs if run.arm in trials)
-        steps[arm] = round(spent * budgets / sum(trial.share for trial in trials.values()))
-    trials_of = {arm: count for arm, (count, _) in counts.items()}
-    return TuningCost(trials_of, sum(trials_of.values()) * len(study.tune.seeds), steps)
-
-
-def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:
+def run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:
     """What decides each run, by arm and seed."""
     study = inputs.study
     shared = {arm: _settings(inputs, arm) for arm in study.arms}
@@ -323,15 +264,16 @@ def _run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str
     }
 
 
-def _planned_runs(
+def plan_runs(
     inputs: PlanInputs, found: Mapping[tuple[str, int], dict[str, Any]], plan_hash: str
 ) -> tuple[PlannedRun, ...]:
+    """The runs in the order in which they will happen, from what decides each."""
     study, task = inputs.study, inputs.task
     steps = {arm: _steps(inputs, arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings = found[arm, seed]
-        key = _hash(settings)
+        key = hash_of(settings)
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
@@ -341,7 +283,8 @@ def _planned_runs(
     return tuple(runs)
 
 
-def _all_plugins(study: Study) -> tuple[Plugin, ...]:
+def all_plugins(study: Study) -> tuple[Plugin, ...]:
+    """Those that a method or the task of some run comes from."""
     return tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm)))
 
 
@@ -429,6 +372,7 @@ def _ordered(study: Study, plan_hash: str) -> Iterable[tuple[int, str, int]]:
     return [(block, arm, seed) for block, seed in seeds for arm in (arms if block % 2 == 0 else reversed(arms))]
 
 
-def _hash(value: Any) -> str:
+def hash_of(value: Any) -> str:
+    """Of plain data, in 16 digits."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
