@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Wi
 from pydantic_core import PydanticCustomError
 
 from fairtune.settings.sections import Train, optional_fields
-from fairtune.settings.values import LARGEST_SEED, LONGEST_TEXT, MOST_SEEDS, Number, Section, Whole
+from fairtune.settings.values import LONGEST_TEXT, SEEDS_SCHEMA, Number, Section, Whole, read_seeds
 
 FIRST_SEED = 2_000_000
 """Trials that are given a number of seeds count them from here, far from any that a study reports."""
@@ -75,15 +75,9 @@ def _flattened(space: Any) -> Any:
 
 
 def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    def whole(number: Any, low: int, high: int) -> bool:
-        return isinstance(number, int) and not isinstance(number, bool) and low <= number <= high
-
-    if whole(value, 1, MOST_SEEDS):
-        return tuple(range(FIRST_SEED, FIRST_SEED + value))
-    listed = isinstance(value, list | tuple) and 1 <= len(value) <= MOST_SEEDS
-    if listed and all(whole(seed, 0, LARGEST_SEED) for seed in value) and len(set(value)) == len(value):
-        return tuple(value)
-    raise PydanticCustomError("seeds", "not a count of seeds, nor a list of different seeds")
+    """Seeds as a study's own are given, but a number of them is counted from far away."""
+    found = read_seeds(value)
+    return found if isinstance(value, list | tuple) else tuple(FIRST_SEED + seed for seed in found)
 
 
 SpaceValues = Annotated[
@@ -113,23 +107,7 @@ SpaceValues = Annotated[
     ),
 ]
 TuningSeeds = Annotated[
-    tuple[int, ...],
-    PlainValidator(_tuning_seeds),
-    PlainSerializer(list),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-                {
-                    "type": "array",
-                    "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED},
-                    "minItems": 1,
-                    "maxItems": MOST_SEEDS,
-                    "uniqueItems": True,
-                },
-            ]
-        }
-    ),
+    tuple[int, ...], PlainValidator(_tuning_seeds), PlainSerializer(list), WithJsonSchema(SEEDS_SCHEMA)
 ]
 Budget = create_model("Budget", __base__=Section, __doc__="What trials train with instead.", **optional_fields(Train))
 

@@ -57,7 +57,8 @@ def _arm_name(name: str) -> str:
     return name
 
 
-def _seeds(value: Any) -> tuple[int, ...]:
+def read_seeds(value: Any) -> tuple[int, ...]:
+    """A number of seeds, counted from 0, or a list of different ones."""
     if _bounded(value, 1, MOST_SEEDS):
         return tuple(range(value))
     if (
@@ -155,24 +156,20 @@ INTERVAL_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _DECIMAL = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _TIME = re.compile(rf"({_DECIMAL}) *(s|min|h)")
 _SHARE = re.compile(rf"({_DECIMAL}(?:[eE][-+]?[0-9]+)?) *%")
-Seeds = Annotated[
-    tuple[int, ...],
-    PlainValidator(_seeds),
-    WithJsonSchema(
+SEEDS_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
         {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-                {
-                    "type": "array",
-                    "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED},
-                    "minItems": 1,
-                    "maxItems": MOST_SEEDS,
-                    "uniqueItems": True,
-                },
-            ]
-        }
-    ),
-]
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED},
+            "minItems": 1,
+            "maxItems": MOST_SEEDS,
+            "uniqueItems": True,
+        },
+    ]
+}
+"""A number of seeds, or a list of different ones."""
+Seeds = Annotated[tuple[int, ...], PlainValidator(read_seeds), WithJsonSchema(SEEDS_SCHEMA)]
 Interval = Annotated[
     int | str,
     PlainValidator(_interval),
