@@ -31,7 +31,8 @@ lint: setup
 setup: $(STAMP)
 
 # Every file that is installed has one of the hashes in locks/. torch is the CPU's build where a folder or an index that pip knows has
-# that, else the index's own. `HASHES=no` takes the versions alone, for an index that has builds of its own.
+# that, else the index's own; anything else that goes wrong (a full disk) is told, not answered by fetching gigabytes. `HASHES=no` takes
+# the versions alone, for an index that has builds of its own.
 $(STAMP): pyproject.toml constraints.txt $(wildcard locks/*.txt)
 	$(PYTHON) -m venv $(VENV)
 ifeq ($(HASHES),no)
@@ -39,7 +40,9 @@ ifeq ($(HASHES),no)
 	$(PIP) -c constraints.txt --no-build-isolation -e '.[demo,dev]'
 else
 	$(LOCKED) locks/all.txt
-	$(LOCKED) locks/torch-cpu.txt 2> /dev/null || $(LOCKED) locks/torch.txt
+	$(LOCKED) locks/torch-cpu.txt 2> $(VENV)/torch-cpu.log \
+	  || { grep -q 'No matching distribution' $(VENV)/torch-cpu.log && $(LOCKED) locks/torch.txt; } \
+	  || { cat $(VENV)/torch-cpu.log >&2; exit 1; }
 	$(PIP) --no-deps --no-build-isolation -e .
 endif
 	$(BIN)/pip check
