@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import run_folder, write_study
 
-STUDY, ARMS, EXAMPLES, STEPS = "growth", 10, 400, 20
+STUDY, ARMS = "growth", 10
 TRAIN = {"lr": 2e-5, "epochs": 2.0, "batch_size": 32}
 PEERS = "import typer, rich, pydantic"
 MEASURED = """
@@ -52,7 +53,7 @@ def main() -> None:
     for count in options.runs:
         with tempfile.TemporaryDirectory() as scratch:
             runs = Path(scratch) / "runs"
-            make_ledger(runs, count)
+            make_ledger(runs, LedgerSize(ARMS, count // ARMS))
             os.environ["FAIRTUNE_CACHE"] = str(Path(scratch) / "cache")
             for name, words in (
                 ("status, no index", ["status"]),
@@ -91,18 +92,38 @@ def measure(command: list[str]) -> tuple[float, float]:
     return seconds, memory * 1024
 
 
-def make_ledger(runs: Path, count: int) -> None:
-    """A study with so many finished runs."""
-    arms, seeds = [f"arm-{number}" for number in range(ARMS)], range(count // ARMS)
+@dataclass(frozen=True)
+class LedgerSize:
+    """How large a made ledger is.
+
+    Args:
+        examples: of the test split, all of them predicted.
+        validated: predictions of the validation split.
+    """
+
+    arms: int
+    seeds: int
+    examples: int = 400
+    steps: int = 20
+    validated: int = 0
+
+    @property
+    def runs(self) -> int:
+        return self.arms * self.seeds
+
+
+def make_ledger(runs: Path, size: LedgerSize) -> None:
+    """A study whose runs are all finished."""
+    arms, seeds = [f"arm-{number}" for number in range(size.arms)], range(size.seeds)
     planned = [
-        _planned(position, arm, seed)
+        _planned(position, arm, seed, size.steps)
         for position, (seed, arm) in enumerate((seed, arm) for seed in seeds for arm in arms)
     ]
     plan = {
         "fairtune": "0.1.0", "protocol": 1, "plan": "0123456789abcdef", "study": STUDY,
         "task": {
             "name": "made-task", "kind": "classify", "metric": "accuracy", "labels": ["no", "yes"],
-            "rows": {"train": 320, "validation": 80, "test": EXAMPLES}, "source": "made", "fingerprint": "f" * 64,
+            "rows": {"train": 320, "validation": max(80, size.validated), "test": size.examples}, "source": "made", "fingerprint": "f" * 64,
         },
         "model": {"name": "minilm", "identity": "5" * 64, "folder": "", "hub_id": None, "revision": None},
         "order": "crossover", "seeds": list(seeds),
@@ -121,43 +142,50 @@ def make_ledger(runs: Path, count: int) -> None:
     (runs / STUDY).mkdir(parents=True)
     write_study(runs / STUDY, plan)
     for run in planned:
-        _record(run_folder(runs, STUDY, run["arm"], run["seed"]), run)
+        _record(run_folder(runs, STUDY, run["arm"], run["seed"]), run, size)
 
 
-def _planned(position: int, arm: str, seed: int) -> dict[str, Any]:
+def _planned(position: int, arm: str, seed: int, steps: int) -> dict[str, Any]:
     return {
-        "position": position, "block": seed, "arm": arm, "seed": seed, "key": f"{arm}-{seed}", "steps": STEPS,
+        "position": position, "block": seed, "arm": arm, "seed": seed, "key": f"{arm}-{seed}", "steps": steps,
         "settings": {"train": TRAIN, "methods": [], "seed": seed},
         "signature": f"fairtune:0.1.0|protocol:1|arm:{arm}|seed:{seed}|run:{arm}-{seed}",
     }  # fmt: skip
 
 
-def _record(folder: RunFolder, run: dict[str, Any]) -> None:
+def _record(folder: RunFolder, run: dict[str, Any], size: LedgerSize) -> None:
     generator = np.random.default_rng([run["position"]])
     folder.write_plan({"plan": "0123456789abcdef", "study": STUDY, **run})
     write_sealed(folder.environment, _environment())
-    labels = np.arange(EXAMPLES) % 2
-    predicted = np.where(generator.random(EXAMPLES) < 0.85, labels, 1 - labels)
-    ids = tuple(f"t{number}" for number in range(EXAMPLES))
-    write_predictions(folder.predictions, {"test": Predictions(ids, labels, np.eye(2, dtype=np.float32)[predicted])})
+    test = _predictions("t", size.examples, generator)
+    splits = {"test": test} | ({"validation": _predictions("v", size.validated, generator)} if size.validated else {})
+    write_predictions(folder.predictions, splits)
     log = EventLog(folder.events)
-    for step in range(1, STEPS + 1):
-        log.write("step", step, step=step, loss=0.7 - 0.02 * step + 0.01 * float(generator.random()), seconds=0.5)
-        if step % 5 == 0:
-            log.write("evaluation", step, split="validation", step=step, accuracy=0.7 + step / 200)
+    for step in range(1, size.steps + 1):
+        share = step / size.steps
+        log.write("step", step, step=step, loss=0.7 - 0.4 * share + 0.01 * float(generator.random()), seconds=0.5)
+        if step % max(1, size.steps // 4) == 0:
+            log.write("evaluation", step, split="validation", step=step, accuracy=0.7 + share / 10)
     log.close()
     parameters = {"trainable": 1000, "frozen": 0, "buffers": 0, "total": 1000, "trainable_share": 1.0}
     card = {"same": 7, "changed": [], "new": ["head"], "unverified": [], "frozen": [], "parameters": parameters}
     write_json(folder.card, card)
     result = {
         "status": "finished", "signature": run["signature"], "metric": "accuracy",
-        "metrics": {"test": {"accuracy": float((predicted == labels).mean())}},
+        "metrics": {"test": {"accuracy": float((test.predicted == test.labels).mean())}},
         "seconds": {"data": 0.1, "step": 10.0, "validation": 2.0, "test": 1.0, "total": 13.1},
-        "step_seconds": {"n": STEPS, "median": 0.5}, "parameters": parameters,
+        "step_seconds": {"n": size.steps, "median": 0.5}, "parameters": parameters,
         "frozen": {"tensors": 0, "sha256": "a" * 64, "unchanged": True},
         "memory": {"peak_bytes": 1_500_000_000, "kind": "resident in the process"},
     }  # fmt: skip
     close_run(folder, run["key"], result)
+
+
+def _predictions(letter: str, count: int, generator: np.random.Generator) -> Predictions:
+    labels = np.arange(count) % 2
+    predicted = np.where(generator.random(count) < 0.85, labels, 1 - labels)
+    ids = tuple(f"{letter}{number}" for number in range(count))
+    return Predictions(ids, labels, np.eye(2, dtype=np.float32)[predicted])
 
 
 def _environment() -> dict[str, Any]:

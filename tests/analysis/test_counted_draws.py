@@ -14,10 +14,8 @@ from fairtune.analysis.resampling import TOGETHER, Classified, bootstrap_varianc
 def test_both_ways_give_the_same_bits(classes: int, seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(classes)
     labels = generator.integers(0, classes, 60)
-    sides = [
-        [Classified(labels, np.where(generator.random(60) < 0.8, labels, 0), classes) for _ in range(seeds)]
-        for _ in range(2)
-    ]
+    said = [[np.where(generator.random(60) < 0.8, labels, 0) for _ in range(seeds)] for _ in range(2)]
+    sides = [[Classified(labels, one, classes) for one in side] for side in said]
     weights = generator.multinomial(60, np.full(60, 1 / 60), size=7).astype(np.float64)
     found = np.concatenate(list(resampling._totals(sides[0], weights)))
     assert (found == np.stack([one.totals(weights) for one in sides[0]])).all()
@@ -25,4 +23,5 @@ def test_both_ways_give_the_same_bits(classes: int, seeds: int, monkeypatch: pyt
     variances = bootstrap_variances(sides[0], sides[1], figures, 300)
     monkeypatch.setattr(resampling, "FEW_CELLS", 0)
     monkeypatch.setattr(resampling, "TOGETHER", 1)
-    assert bootstrap_variances(sides[0], sides[1], figures, 300) == variances
+    anew = [[Classified(labels, one, classes) for one in side] for side in said]
+    assert bootstrap_variances(anew[0], anew[1], figures, 300) == variances

@@ -13,7 +13,7 @@ from fairtune.analysis.collapses import chance_score, is_collapsed
 from fairtune.analysis.ledger_runs import LedgerRun, difference_of
 from fairtune.analysis.looks import EXTENSION, MOST
 from fairtune.analysis.missing_runs import count_missing, stand_in
-from fairtune.analysis.resampling import compared_value, scored
+from fairtune.analysis.resampling import compared_value
 from fairtune.analysis.statistics import (
     MOST_TIMES,
     OWN_SAMPLES,
@@ -135,8 +135,8 @@ class ArmPair:
             trouble = f"the {title_of(metric)} of {names} is not a finite number"
             return no_difference(len(pairs), confidence, trouble=trouble)
         return paired_difference(
-            [scored(ours.test, metric) for ours, _ in pairs],
-            [scored(theirs.test, metric) for _, theirs in pairs],
+            [ours.resampled(metric) for ours, _ in pairs],
+            [theirs.resampled(metric) for _, theirs in pairs],
             metric,
             [self._value(ours) - self._value(theirs) for ours, theirs in pairs],
             confidence,

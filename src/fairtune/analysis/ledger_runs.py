@@ -10,13 +10,14 @@ from statistics import median
 from typing import Any
 
 from fairtune.analysis.decision_lines import HALF, LinePolicy
+from fairtune.analysis.resampling import Scored, limited, scored
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
 from fairtune.ledger.seals import DAMAGED, WAITING, RunState
-from fairtune.settings.metrics import classification_metrics, text_metrics
+from fairtune.settings.metrics import METRICS, classification_metrics, text_metrics
 
 SAME_EXAMPLES = (("ids", "labels"),)
 SAME_TEXT = (("ids", "bytes", "words"), ("tokens",))
@@ -69,6 +70,15 @@ class LedgerRun:
         return self.scored("test")
 
     @cached_property
+    def _resampled(self) -> Scored:
+        return scored(self.test)
+
+    def resampled(self, metric: str) -> Scored:
+        """The test split, ready to be drawn from; what is drawn for one comparison need not be drawn for the next."""
+        own = self._resampled
+        return own if METRICS[metric].from_scores is None else limited(own, self.test, metric)
+
+    @cached_property
     def line(self) -> float:
         """Where it tells two classes apart, as a difference of scores; 0 is a probability of one half."""
         policy = self.lines()
@@ -86,7 +96,8 @@ class LedgerRun:
     @property
     def half_metrics(self) -> dict[str, float]:
         """The figures at one half, as the run itself recorded them."""
-        return metrics_of(replace(self.test, line=0.0)) if isinstance(self.test, Predictions) else self.metrics
+        moved = isinstance(self.test, Predictions) and self.test.line
+        return metrics_of(replace(self.test, line=0.0)) if moved else self.metrics
 
     @cached_property
     def final(self) -> dict[str, float] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
@@ -33,6 +33,8 @@ TOGETHER = 16
 SATTERTHWAITE, CAUTIOUS = 2.0, 0.5
 """Powers by which degrees of freedom grow. The first errs in up to 7.5 % of null comparisons of three seeds, where seeds are ten
 times the luck of examples, as they often are of log losses and rankings; the second never in more than 5 %."""
+WHOLE = 2**24
+"""Whole numbers below this are exact in single precision, in which a matrix product takes half the time."""
 KEPT_BYTES = 2**26
 """Draws that take more are not kept for the next comparison."""
 
@@ -43,6 +45,10 @@ class Scored(Protocol):
     @property
     def unit(self) -> str:
         """What is resampled, in a word."""
+
+    @property
+    def kept(self) -> dict[Any, Floats]:
+        """Figures of every draw that were asked for in a comparison: an arm that many are compared with is drawn once."""
 
     @property
     def units(self) -> int:
@@ -86,6 +92,7 @@ class Classified:
     most_freedom: float = math.inf
     examples: ScoredExamples | None = None
     freedom_power: float = SATTERTHWAITE
+    kept: dict[Any, Floats] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def units(self) -> int:
@@ -124,7 +131,7 @@ class Classified:
         prepare = METRICS[metric].from_scores
         if prepare is None or self.examples is None:
             raise TypeError(f"there are no scores that {metric} follows from")
-        return prepare(self.examples)
+        return prepare(replace(self.examples))  # what is worked out on the way goes when the draws are done
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,7 @@ class Documents:
     unit: str = "document"
     least_variance: float = 0.0
     freedom_power: float = SATTERTHWAITE
+    kept: dict[Any, Floats] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def units(self) -> int:
@@ -162,14 +170,19 @@ def scored(found: Predictions | TextScores, metric: str | None = None) -> Scored
     """What a run stored, ready to be resampled.
 
     Args:
-        metric: that is asked for, where it matters: what ranks two classes knows no more than the rarer one tells it, and where
-            scores count, the luck of seeds is often nearly all there is.
+        metric: that is asked for, where it matters.
     """
     if isinstance(found, TextScores):
         return Documents(np.stack([np.asarray(getattr(found, name), dtype=np.float64) for name in SUMS], axis=1))
     examples = ScoredExamples(found.labels, found.scores)
     own = Classified(found.labels, found.predicted, examples.classes, examples=examples)
-    if metric is None or METRICS[metric].from_scores is None:
+    return own if metric is None else limited(own, found, metric)
+
+
+def limited(own: Scored, found: Predictions | TextScores, metric: str) -> Scored:
+    """The same as a metric has it: what ranks two classes knows no more than the rarer one tells it, and where scores count, the
+    luck of seeds is often nearly all there is."""
+    if METRICS[metric].from_scores is None or not isinstance(own, Classified) or not isinstance(found, Predictions):
         return own
     most = _class_freedom(found) if METRICS[metric].ranks else math.inf
     return replace(own, most_freedom=most, freedom_power=CAUTIOUS)
@@ -190,7 +203,12 @@ def metric_from_totals(metric: str) -> Callable[[Floats], Floats]:
 def compared_from_totals(metric: str) -> Callable[[Floats], Floats]:
     """What is compared of a metric, as a function of the totals of its kind: a logarithm where ratios count."""
     facts = METRICS[metric]
-    return (lambda totals: np.log(facts.formula(totals))) if facts.ratios else facts.formula
+    return _logarithm_of(facts.formula) if facts.ratios else facts.formula
+
+
+@lru_cache(maxsize=None)  # one object for each formula, by which its figures are found again
+def _logarithm_of(formula: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    return lambda totals: np.log(formula(totals))
 
 
 def compared_value(value: float, metric: str) -> float:
@@ -225,28 +243,70 @@ def bootstrap_variances(
             it says nothing, and is left out.
     """
     generator, chunks = _draw_units(ours[0].units, ours[0].drawn, draws)
-    parts: dict[str, list[Floats]] = {name: [] for name in (*figures, *weighted)}
-    prepared = {name: [[one.weighted(name) for one in side or ()] for side in (ours, theirs)] for name in weighted}
+    drawn = _DrawnFigures([*ours, *(theirs or ())], figures, weighted, draws)
     for counts in chunks:
-        weights = counts.astype(np.float64)
-        own, other = (list(_totals(side or (), weights)) if figures else [] for side in (ours, theirs))
-        for name, score in figures.items():
-            found = np.concatenate([score(totals) for totals in own])
-            if theirs is not None:
-                found = found - np.concatenate([score(totals) for totals in other])
-            parts[name].append(found)
-        for name, (our_figures, their_figures) in prepared.items():
-            found = np.stack([figure(weights) for figure in our_figures])
-            if theirs is not None:
-                found = found - np.stack([figure(weights) for figure in their_figures])
-            parts[name].append(found)
+        drawn.take(counts.astype(np.float64))
+    if theirs is not None:
+        drawn.keep()
     seeds = len(ours)
     chosen = generator.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=draws).T / (seeds - 1)
-    whole = {name: np.concatenate(found, axis=1) for name, found in parts.items()}
+    found = {name: drawn.of(ours, name) for name in (*figures, *weighted)}
+    if theirs is not None:
+        found = {name: own - drawn.of(theirs, name) for name, own in found.items()}
     return {
-        name: _variance(*(_defined(found, chosen) if name in weighted else (found, chosen)))
-        for name, found in whole.items()
+        name: _variance(*(_defined(by_seed, chosen) if name in weighted else (by_seed, chosen)))
+        for name, by_seed in found.items()
     }
+
+
+class _DrawnFigures:
+    """Figures of every draw of some runs, of which those that are known already are not worked out again."""
+
+    def __init__(
+        self,
+        runs: Sequence[Scored],
+        figures: Mapping[str, Callable[[Floats], Floats]],
+        weighted: Collection[str],
+        draws: int,
+    ) -> None:
+        self._figures = figures
+        self._keys: dict[str, Any] = {name: (made, draws) for name, made in figures.items()}
+        self._keys |= {name: (name, draws) for name in weighted}
+        self._parts: dict[tuple[int, str], list[Floats]] = {}
+        each = {id(one): one for one in runs}.values()
+        self._lacking = {name: [one for one in each if key not in one.kept] for name, key in self._keys.items()}
+        self._weighted = {name: [one.weighted(name) for one in self._lacking[name]] for name in weighted}
+        lacking = {id(one): one for name in figures for one in self._lacking[name]}
+        self._counted = list(lacking.values())
+
+    def take(self, weights: Floats) -> None:
+        """Some draws more, by how often each takes each unit."""
+        place = 0
+        for totals in _totals(self._counted, weights):
+            for name, score in self._figures.items():
+                if self._lacking[name]:
+                    self._add(self._counted[place : place + len(totals)], name, score(totals))
+            place += len(totals)
+        for name, prepared in self._weighted.items():
+            for one, figure in zip(self._lacking[name], prepared, strict=True):
+                self._add([one], name, [figure(weights)])
+
+    def _add(self, runs: Sequence[Scored], name: str, rows: Iterable[Floats]) -> None:
+        for one, row in zip(runs, rows, strict=True):
+            self._parts.setdefault((id(one), name), []).append(row)
+
+    def keep(self) -> None:
+        """Let the runs keep what was worked out."""
+        for name, lacking in self._lacking.items():
+            for one in lacking:
+                one.kept[self._keys[name]] = np.concatenate(self._parts[id(one), name])
+
+    def of(self, side: Sequence[Scored], name: str) -> Floats:
+        """A figure of some of the runs, [runs, draws]."""
+        key = self._keys[name]
+        return np.stack(
+            [one.kept[key] if key in one.kept else np.concatenate(self._parts[id(one), name]) for one in side]
+        )
 
 
 def _defined(by_seed: Floats, chosen: Floats) -> tuple[Floats, Floats]:
@@ -260,12 +320,30 @@ def _totals(side: Sequence[Scored], weights: Floats) -> Iterator[Floats]:
     for first in range(0, len(side), TOGETHER):
         part = side[first : first + TOGETHER]
         known = [one for one in part if isinstance(one, Classified) and one.classes**2 <= FEW_CELLS]
-        if len(known) < len(part) or len({one.classes for one in known}) > 1:
+        if len(known) < len(part) or known[0].drawn >= WHOLE or not _are_alike(known):
             yield np.stack([one.totals(weights) for one in part])
-            continue
-        counts = weights @ np.concatenate([one.members for one in known], axis=1).astype(np.float64)
-        classes = known[0].classes  # counts are whole numbers, so that a product gives the same to the bit
-        yield np.ascontiguousarray(np.moveaxis(counts.reshape(len(weights), len(known), classes, classes), 1, 0))
+        else:
+            yield _counts(known, weights.astype(np.float32))
+
+
+def _are_alike(runs: Sequence[Classified]) -> bool:
+    first = runs[0]
+    return all(one.classes == first.classes and np.array_equal(one.labels, first.labels) for one in runs[1:])
+
+
+def _counts(runs: Sequence[Classified], weights: npt.NDArray[np.float32]) -> Floats:
+    """Confusion counts of runs that were scored on the same examples: whole numbers, so that any way gives the same to the bit.
+
+    What is left of a class is the count of its last cell, which need not be counted.
+    """
+    classes, labels = runs[0].classes, runs[0].labels
+    members = np.stack([one.members.reshape(-1, classes, classes)[:, :, :-1] for one in runs], axis=1)
+    counted = weights @ members.reshape(len(labels), -1).astype(np.float32)
+    sizes = weights @ (labels[:, None] == np.arange(classes)).astype(np.float32)
+    counts = np.empty((len(runs), len(weights), classes, classes))
+    counts[..., :-1] = np.moveaxis(counted.reshape(len(weights), len(runs), classes, classes - 1), 1, 0)
+    counts[..., -1] = sizes - counts[..., :-1].sum(axis=-1)
+    return counts
 
 
 def _variance(by_seed: Floats, chosen: Floats) -> float:

@@ -18,7 +18,7 @@ from fairtune.analysis.comparisons import compare_left_out, compare_primaries, c
 from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
-from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals, scored
+from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals
 from fairtune.analysis.soundness import find_cautions
 from fairtune.analysis.statistics import Summary, summarise, summarise_arm
 from fairtune.analysis.study_verdict import StudyVerdict, judge_study
@@ -175,7 +175,7 @@ class Results:
         values = [(run.metrics if which == "test" else run.last).get(name, math.nan) for run in runs]
         if which == "final" or len(runs) < 2 or not np.isfinite(values).all():
             return summarise(values, self.confidence)
-        variance, sample = self._variance(arm, runs, name), scored(runs[0].test, name)
+        variance, sample = self._variance(arm, runs, name), runs[0].resampled(name)
         return summarise_arm(values, variance, sample, METRICS[name].bounds, self.confidence, most_times(self, arm))
 
     def _variance(self, arm: str, runs: list[LedgerRun], metric: str) -> float:
@@ -185,7 +185,7 @@ class Results:
         """
         known = self._known_variances.setdefault((arm, tuple(run.seed for run in runs)), {})
         if metric not in known:
-            own = [scored(run.test) for run in runs]
+            own = [run.resampled(metric) for run in runs]
             if METRICS[metric].from_scores is not None:
                 known |= bootstrap_variances(own, None, {}, weighted=[metric])
             else:

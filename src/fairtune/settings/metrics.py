@@ -78,8 +78,7 @@ class Metric:
 
     def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
         """The figure of labels and predicted classes: bit for bit scikit-learn's, which would take seconds to import."""
-        counts = np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
-        return float(self.formula(counts.astype(np.float64)))
+        return float(self.formula(_confusion(labels, predicted, classes)))
 
     def of_scores(self, examples: ScoredExamples, line: float = 0.0) -> float:
         """The figure of labels and scores; NaN where they have none.
@@ -228,6 +227,11 @@ def predicted_classes(scores: npt.NDArray[np.floating], line: float = 0.0) -> np
     return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
+def _confusion(labels: Counts, predicted: Counts, classes: int) -> Floats:
+    counts = np.bincount(labels * classes + predicted, minlength=classes * classes).reshape(classes, classes)
+    return counts.astype(np.float64)
+
+
 def classification_metrics(
     labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating], line: float = 0.0
 ) -> dict[str, float]:
@@ -239,7 +243,11 @@ def classification_metrics(
     examples = ScoredExamples(np.asarray(labels), np.asarray(scores))
     told_apart = len(examples.present) > 1
     names = [name for name in metrics_of_classes(examples.classes) if told_apart or not METRICS[name].ranks]
-    return {name: METRICS[name].of_scores(examples, line) for name in names}
+    counts = _confusion(examples.labels, predicted_classes(examples.scores, line), examples.classes)
+    return {
+        name: float(METRICS[name].formula(counts)) if METRICS[name].from_scores is None else METRICS[name].of_scores(examples)
+        for name in names
+    }
 
 
 def text_metrics(nll: Floats, tokens: Counts, bytes: Counts, words: Counts, correct: Counts) -> dict[str, float]:

@@ -6,7 +6,7 @@ a bootstrap asks for thousands. Rankings are sorted once for all of them, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,6 +69,15 @@ class ScoredExamples:
         with np.errstate(divide="ignore"):
             return np.asarray(scores[:, number] - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
 
+    @cached_property
+    def rankings(self) -> tuple[_Ranking, ...]:
+        """One for two classes, by the second; else one for each class that occurs against all others."""
+        present = self.present
+        if len(present) < 2:
+            return ()
+        numbers = (1,) if self.classes == 2 else present.tolist()
+        return tuple(_rank(self.log_odds(number), self.labels == number) for number in numbers)
+
 
 @dataclass(frozen=True)
 class _Ranking:
@@ -98,15 +107,6 @@ def _rank(values: Floats, members: npt.NDArray[np.bool_]) -> _Ranking:
     )
 
 
-def _rankings(examples: ScoredExamples) -> Iterator[_Ranking]:
-    """One for two classes, by the second; else one for each class that occurs against all others."""
-    present = examples.present
-    if len(present) < 2:
-        return
-    for number in (1,) if examples.classes == 2 else present.tolist():
-        yield _rank(examples.log_odds(number), examples.labels == number)
-
-
 def _macro(examples: ScoredExamples, figure: Callable[[_Ranking, Floats], Floats]) -> Weighted:
     """The mean over rankings of a figure of weights [examples, draws]; of a draw, over the classes that it holds."""
 
@@ -115,7 +115,7 @@ def _macro(examples: ScoredExamples, figure: Callable[[_Ranking, Floats], Floats
         columns = np.ascontiguousarray(weights.T)  # rows are then moved and added up as a whole
         total, defined = np.zeros(draws), np.zeros(draws)
         size = max(1, AT_ONCE // max(1, units))
-        for ranking in _rankings(examples) if examples.are_numbers else ():
+        for ranking in examples.rankings if examples.are_numbers else ():
             for start in range(0, draws, size):
                 part = slice(start, start + size)
                 found = figure(ranking, columns[:, part])
