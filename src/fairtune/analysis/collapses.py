@@ -64,12 +64,12 @@ def is_collapsed(run: LedgerRun, vocabulary: int | None = None, metric: str | No
     if isinstance(found, TextScores):
         loss = run.metrics["loss"]
         return not math.isfinite(loss) or (vocabulary is not None and loss >= math.log(vocabulary))
-    if len(np.unique(found.labels)) == 1:
+    if np.ptp(found.labels) == 0:
         return False  # nothing can be told where there is one class only
     if is_ranked(metric):
         return not run.metrics[RANKING] > CHANCE  # nor is one whose scores are no numbers
     predicted = found.predicted
-    return len(np.unique(predicted)) == 1 or float(np.mean(predicted == found.labels)) <= majority_share(found)
+    return bool(np.ptp(predicted) == 0) or float(np.mean(predicted == found.labels)) <= majority_share(found)
 
 
 CHANCE = 0.5

@@ -9,6 +9,8 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from fairtune.analysis.decision_lines import HALF, LinePolicy
 from fairtune.analysis.resampling import Scored, limited, scored
 from fairtune.core.errors import LedgerError
@@ -122,6 +124,17 @@ class LedgerRun:
     def events(self) -> list[dict[str, Any]]:
         return counted_events(self.folder.events)
 
+    def events_of(self, kind: str) -> list[dict[str, Any]]:
+        """Those of one kind, in their order."""
+        return self._events_by_kind.get(kind, [])
+
+    @cached_property
+    def _events_by_kind(self) -> dict[Any, list[dict[str, Any]]]:
+        found: dict[Any, list[dict[str, Any]]] = {}
+        for event in self.events:
+            found.setdefault(event.get("event"), []).append(event)
+        return found
+
     def _scored(self, split: str) -> Predictions | TextScores:
         found = read_predictions(self.folder.predictions, split)
         if not found.ids:
@@ -154,15 +167,20 @@ def difference_of(found: Sequence[Predictions | TextScores]) -> str | None:
     first = found[0]
     text = isinstance(first, TextScores)
     for names in SAME_TEXT if text else SAME_EXAMPLES:
-        if any(_columns(other, names) != _columns(first, names) for other in found[1:]):
+        if not all(_have_same(other, first, names) for other in found[1:]):
             tokens = "split the documents into different tokens"
             return tokens if names == ("tokens",) else f"were scored on different {'documents' if text else 'examples'}"
     return None
 
 
-def _columns(found: Predictions | TextScores, names: Sequence[str]) -> list[Any]:
-    """Columns as plain values; those of another kind are missing, and so differ."""
-    return [list(getattr(found, name, ())) for name in names]
+def _have_same(one: Predictions | TextScores, other: Predictions | TextScores, names: Sequence[str]) -> bool:
+    """Whether columns are alike; those of another kind are missing, and so differ."""
+    for name in names:
+        ours, theirs = getattr(one, name, ()), getattr(other, name, ())
+        alike = ours == theirs if isinstance(ours, tuple) else np.array_equal(ours, theirs)
+        if not alike:
+            return False
+    return True
 
 
 def steps_to_loss(events: Iterable[dict[str, Any]], target: float) -> int | None:

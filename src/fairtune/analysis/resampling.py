@@ -337,13 +337,13 @@ def _counts(runs: Sequence[Classified], weights: npt.NDArray[np.float32]) -> Flo
     What is left of a class is the count of its last cell, which need not be counted.
     """
     classes, labels = runs[0].classes, runs[0].labels
-    members = np.stack([one.members.reshape(-1, classes, classes)[:, :, :-1] for one in runs], axis=1)
-    counted = weights @ members.reshape(len(labels), -1).astype(np.float32)
-    sizes = weights @ (labels[:, None] == np.arange(classes)).astype(np.float32)
-    counts = np.empty((len(runs), len(weights), classes, classes))
-    counts[..., :-1] = np.moveaxis(counted.reshape(len(weights), len(runs), classes, classes - 1), 1, 0)
-    counts[..., -1] = sizes - counts[..., :-1].sum(axis=-1)
-    return counts
+    members = np.concatenate([one.members.reshape(-1, classes, classes)[:, :, :-1] for one in runs], axis=1)
+    counted = members.reshape(len(labels), -1).T.astype(np.float32) @ weights.T
+    counts = np.empty((classes, classes, len(runs), len(weights)))  # long rows, which add up fast
+    counts[:, :-1] = np.moveaxis(counted.reshape(len(runs), classes, classes - 1, len(weights)), 0, 2)
+    sizes = (np.arange(classes)[:, None] == labels).astype(np.float32) @ weights.T
+    counts[:, -1] = sizes[:, None] - counts[:, :-1].sum(axis=1)
+    return np.moveaxis(counts, (2, 3), (0, 1))
 
 
 def _variance(by_seed: Floats, chosen: Floats) -> float:

@@ -236,7 +236,7 @@ def _short_budgets(results: CheckedResults) -> Iterator[Caution]:
 
 def _validation(run: LedgerRun, metric: str) -> list[float]:
     """The metric on validation over a run, or the loss where the event lines have only that."""
-    evaluations = [e for e in run.events if e.get("event") == "evaluation" and e.get("split") == "validation"]
+    evaluations = [e for e in run.events_of("evaluation") if e.get("split") == "validation"]
     values = [e.get(metric, e.get("loss")) for e in evaluations]
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 

@@ -53,13 +53,17 @@ class EventLog:
 
 def all_events(path: Path) -> Iterator[dict[str, Any]]:
     """Every line that is as it was written; others, such as the last one of a machine that lost power, are left out."""
-    if not path.exists():
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
         return
-    with path.open("rb") as handle:
-        for line in handle:
-            text, _, found = line.rstrip(b"\n").rpartition(SUM)
-            if found == _sum(text + b"}") + b'"}':
-                yield json.loads(text + b"}")
+    whole = []
+    for line in content.split(b"\n"):
+        text, _, found = line.rpartition(SUM)
+        if found == b'%08x"}' % zlib.crc32(b"}", zlib.crc32(text)):
+            whole.append(text)
+    if whole:
+        yield from json.loads(b"[%b}]" % b"},".join(whole))  # at once, which takes half the time
 
 
 def counted_events(path: Path) -> list[dict[str, Any]]:

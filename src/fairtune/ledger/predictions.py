@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Predictions:
     scores: npt.NDArray[np.float32]
     line: float = 0.0
 
-    @property
+    @cached_property
     def predicted(self) -> npt.NDArray[np.int64]:
         """The class that is said of each example."""
         return predicted_classes(self.scores, self.line)

@@ -30,12 +30,12 @@ class Curve:
 
 def learning_curve(run: LedgerRun, metric: str, planned_steps: int) -> Curve:
     """Training loss smoothed over equal stretches of steps, and the validation score of each evaluation."""
-    losses = [(int(e["step"]), e.get("loss")) for e in run.events if e.get("event") == "step"]
+    losses = [(int(e["step"]), e.get("loss")) for e in run.events_of("step")]
     stretch = max(1, math.ceil(planned_steps / POINTS))
     scores = [
         (int(e["step"]), float(e[metric]))
-        for e in run.events
-        if e.get("event") == "evaluation" and e.get("split") == "validation" and e.get(metric) is not None
+        for e in run.events_of("evaluation")
+        if e.get("split") == "validation" and e.get(metric) is not None
     ]
     return Curve(run.arm, run.seed, run.status, _smoothed(losses, stretch), tuple(scores))
 

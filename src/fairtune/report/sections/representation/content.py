@@ -102,7 +102,7 @@ def read_representation(results: Results) -> RepresentationSection | None:
 def _first(results: Results, arm: str) -> LedgerRun | None:
     """The first finished run, if it kept vectors."""
     run = next(iter(results.finished(arm)), None)
-    kept = run is not None and any(e["event"] == "record" and e.get("name") == NAME for e in run.events)
+    kept = run is not None and any(e.get("name") == NAME for e in run.events_of("record"))
     return run if kept else None
 
 

@@ -45,7 +45,7 @@ def _event_texts(runs: list[LedgerRun], event: str, field: str, only: str | None
     """What the runs' events of one type say, each with its run's name."""
     for run in runs:
         if run.begun and only in (None, run.status):
-            yield from (f"{_name(run)}: {e.get(field)}" for e in run.events if e.get("event") == event)
+            yield from (f"{_name(run)}: {e.get(field)}" for e in run.events_of(event))
 
 
 def _name(run: LedgerRun) -> str:
