@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
+from fairtune.report.exporter import TextExporter
 from fairtune.report.init_cards import origin_of
 from fairtune.report.sections.catalogue import SECTIONS
 from fairtune.settings.scales import relative, scale_of
@@ -32,7 +33,7 @@ def coded(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-class HtmlExporter:
+class HtmlExporter(TextExporter):
     """The page for readers."""
 
     name, file_name = "html", "index.html"

@@ -9,6 +9,7 @@ from typing import Any
 from fairtune.core.files import finite
 from fairtune.core.printable import printable_json
 from fairtune.report.content import ReportContent
+from fairtune.report.exporter import TextExporter
 from fairtune.report.sections.catalogue import SECTIONS
 
 KEYS = (
@@ -20,7 +21,7 @@ KEYS = (
 """The order in which files have always had them; what other sections add comes after."""
 
 
-class JsonExporter:
+class JsonExporter(TextExporter):
     """Everything the content has but pictures; a number that is not one becomes null."""
 
     name, file_name = "json", "report.json"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from fairtune.core.printable import printable
 from fairtune.report.content import ReportContent
+from fairtune.report.exporter import TextExporter
 from fairtune.report.sections.catalogue import SECTIONS
 
 
-class MarkdownExporter:
+class MarkdownExporter(TextExporter):
     """The text for places that show Markdown."""
 
     name, file_name = "markdown", "report.md"
