@@ -30,7 +30,9 @@ def test_elsewhere_nothing_is_written_beside_the_runs(ledger: MadeLedger, tmp_pa
 
 
 def test_a_wrong_format_is_told_with_the_nearest_and_all_that_there_are() -> None:
-    with pytest.raises(FairtuneError, match="found 'latx'; allowed: html, md, json, latex, csv. Did you mean 'latex'?"):
+    with pytest.raises(
+        FairtuneError, match=r"found 'latx'; allowed: html, md, json, latex, csv\. Did you mean 'latex'\?"
+    ):
         exporters_of("html,latx")
     with pytest.raises(FairtuneError, match="none is named"):
         exporters_of(" , ")

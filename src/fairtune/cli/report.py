@@ -55,6 +55,8 @@ def show_report(
         return
     console().print(verdict_table(results))
     page = written.get("html")
-    others = [path for name, path in written.items() if page is None or name not in USUAL]  # the usual ones lie beside it
+    others = [
+        path for name, path in written.items() if page is None or name not in USUAL
+    ]  # the usual ones lie beside it
     lines = "\n        ".join(map(str, others if page is None else [page, *others]))
     console().print(f"\nReport: {lines}", soft_wrap=True)

@@ -13,10 +13,12 @@ from fairtune.core.files import finite, remove_leftovers, write_atomically, writ
 from fairtune.ledger.run_times import run_times
 from fairtune.ledger.seals import run_state
 from fairtune.report.content import ReportContent
+from fairtune.report.csv import CsvExporter
 from fairtune.report.evidence import make_evidence
 from fairtune.report.exporter import Exporter
 from fairtune.report.html import HtmlExporter
 from fairtune.report.json import JsonExporter
+from fairtune.report.latex import LatexExporter
 from fairtune.report.markdown import MarkdownExporter
 from fairtune.report.sections.catalogue import SECTIONS
 
@@ -27,6 +29,8 @@ EXPORTERS: dict[str, Exporter] = {
     "html": HtmlExporter(),
     "md": MarkdownExporter(),
     "json": JsonExporter(),
+    "latex": LatexExporter(),
+    "csv": CsvExporter(),
 }
 """By the names that users write."""
 USUAL = ("html", "md", "json")

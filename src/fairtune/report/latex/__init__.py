@@ -1,0 +1,61 @@
+"""The report for papers: tables to `\\input`, figures at column and page width, and a document that shows all."""
+
+from __future__ import annotations
+
+from fairtune.analysis.results import Results
+from fairtune.core.latex import plain_latex
+from fairtune.core.printable import with_printable_texts
+from fairtune.report.content import Header, ReportContent
+from fairtune.report.latex.tables import metrics_table, scores_table, verdicts_table
+
+TABLES = {"verdicts": verdicts_table, "scores": scores_table, "metrics": metrics_table}
+PACKAGES = ("booktabs", "tabularx")
+DOCUMENT = r"""{comment}
+\documentclass[10pt,twocolumn]{{article}}
+\usepackage[margin=0.8in]{{geometry}}
+\usepackage{{booktabs,tabularx,graphicx}}
+\begin{{document}}
+\section*{{{title}}}
+{text}
+
+{body}
+\end{{document}}
+"""
+FIGURE = r"""\begin{{figure{star}}}[t]
+\centering\includegraphics[width={width}]{{figures/{name}}}
+\caption{{{caption}}}
+\end{{figure{star}}}"""
+
+
+class LatexExporter:
+    """Tables, figures and a document of its own."""
+
+    name, place = "latex", "latex"
+
+    def files(self, content: ReportContent, _: Results) -> dict[str, bytes]:
+        content = with_printable_texts(content)
+        header, rows = content.header, content.rows
+        comment = comment_of(header)
+        texts = {f"{name}.tex": f"{comment}\n{make(header, rows)}" for name, make in TABLES.items()}
+        texts["report.tex"] = _document(header, comment)
+        return {f"{self.place}/{name}": text.encode("utf-8", "replace") for name, text in texts.items()}
+
+
+def comment_of(header: Header) -> str:
+    """Where a file comes from, as lines that LaTeX skips."""
+    lines = (
+        f"study {header.study}, plan {header.plan}, fairtune {header.fairtune}, protocol {header.protocol}",
+        f"made by: fairtune report {header.study} --format latex",
+        f"needs: \\usepackage{{{','.join(PACKAGES)}}}",
+    )
+    return "\n".join("% " + " ".join(line.split()) for line in lines)
+
+
+def _document(header: Header, comment: str) -> str:
+    """A document that shows every table, as an example of how to use them."""
+    text = (
+        f"{header.task}, {header.model}, {header.metric_title}; plan {header.plan}, fairtune {header.fairtune}. Take over what you "
+        "need: each table is a file of its own."
+    )
+    body = "\n".join(rf"\input{{{name}}}" for name in TABLES)
+    return DOCUMENT.format(comment=comment, title=plain_latex(header.study), text=plain_latex(text), body=body)
