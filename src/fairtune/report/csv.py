@@ -57,7 +57,7 @@ def _scored(results: Results, run: LedgerRun) -> Iterator[tuple[str, str, dict[s
     yield "test", "best", run.metrics
     if results.kind == "language_model":
         yield "test", "last", run.last
-    elif read_predictions(run.folder.predictions, "validation").ids:
+    if read_predictions(run.folder.predictions, "validation").ids:
         yield "validation", "best", metrics_of(run.scored("validation"))
 
 

@@ -8,7 +8,7 @@ from fairtune.core.printable import with_printable_texts
 from fairtune.report.content import Header, ReportContent
 from fairtune.report.latex.tables import metrics_table, scores_table, verdicts_table
 
-TABLES = {"verdicts": verdicts_table, "scores": scores_table, "metrics": metrics_table}
+TABLES = {"scores": scores_table, "verdicts": verdicts_table, "metrics": metrics_table}
 PACKAGES = ("booktabs", "tabularx")
 DOCUMENT = r"""{comment}
 \documentclass[10pt,twocolumn]{{article}}

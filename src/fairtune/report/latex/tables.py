@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +18,10 @@ from fairtune.settings.scales import Scale, scale_of
 MARKS = {
     BETTER: "*", WORSE: r"\dagger", INFERIOR: r"\ddagger", NOT_INFERIOR: r"\circ", EQUIVALENT: "=",
 }  # fmt: skip
-SMALL, SMALLER = 24, 40
-"""Rows from which on letters are smaller, so that the table stays on a page."""
+SIZES = ((r"\small", 24, 4.8), (r"\footnotesize", 40, 4.4), (r"\scriptsize", 10**6, 3.9))
+"""Letters, with how many rows of them a page holds, and how many points a figure is wide."""
+COLUMN, PAGE, GAP = 235.0, 480.0, 8.0
+"""Points of a usual column, of a usual page, and between two columns of a table."""
 EVEN = 1.25
 """Sides of an interval that differ by no more than this factor are shown as half of its width."""
 NOTHING = "--"
@@ -148,7 +151,7 @@ def _verdict(versus: Versus) -> str:
 
 
 def _metric(scale: Scale) -> str:
-    title = plain_latex(scale.heading)
+    title = plain_latex(scale.title if scale.plain else scale.heading)
     return title[:1].upper() + title[1:]
 
 
@@ -241,9 +244,8 @@ def _float(
     Args:
         apart: the row before which a line is drawn.
     """
-    count = len(columns[0].cells)
-    size = r"\small" if count <= SMALL else r"\footnotesize" if count <= SMALLER else r"\scriptsize"
-    width = r"\textwidth" if kind.endswith("*") else r"\columnwidth"
+    count, wide = len(columns[0].cells), kind.endswith("*")
+    size, width = _size(columns, PAGE if wide else COLUMN), r"\textwidth" if wide else r"\columnwidth"
     kinds = "".join(r">{\raggedright\arraybackslash}X" if column.kind == "X" else column.kind for column in columns)
     end = r"@{\hspace{0.6em}}" if columns[-1].kind == "r" else "@{}"  # marks stand beside the last figures
     lines = [
@@ -268,6 +270,23 @@ def _float(
         rf"\end{{{kind}}}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _size(columns: Sequence[Column], room: float) -> str:
+    """The largest letters in which the table fits, by the widest cell of each column; names may break at hyphens."""
+    signs = sum(max(map(_signs, (column.head, *column.cells))) for column in columns)
+    gaps = GAP * (len(columns) - 1)
+    for size, rows, points in SIZES:
+        if len(columns[0].cells) <= rows and gaps + points * signs <= room:
+            return size
+    return SIZES[-1][0]
+
+
+def _signs(cell: str) -> int:
+    """Signs of the longest part of a cell that is not broken."""
+    shown = re.sub(r"\\rlap\{.*\}|\\(?!allowbreak)[A-Za-z]+|[${}\\^]", "", cell)
+    parts = [shown] if "$" in cell else re.split(r"(?<=-)|allowbreak| ", shown)
+    return max(map(len, parts))
 
 
 def label_of(study: str) -> str:
