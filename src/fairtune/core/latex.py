@@ -53,7 +53,7 @@ def _character(sign: str) -> str:
 
 def _accented(sign: str) -> str | None:
     """é as a letter and its accent."""
-    letter, *marks = unicodedata.normalize("NFD", sign)
+    letter, *marks = list(unicodedata.normalize("NFD", sign))
     if not letter.isascii() or len(marks) != 1 or marks[0] not in ACCENTS:
         return None
     base = rf"\{letter}" if letter in "ij" and ACCENTS[marks[0]] not in "cdb" else letter
