@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fairtune.analysis.arm_pairs import DESCRIPTIVE
 from fairtune.report.content import ReportContent, Versus
 from fairtune.settings.scales import scale_of
 
@@ -81,20 +82,21 @@ class ComparisonRecord:
 
 def comparison_records(content: ReportContent) -> list[ComparisonRecord]:
     """Every comparison of a report: primary ones first, then left out, descriptive, and those by further metrics."""
-    return [_record(content, metric, versus, described) for metric, versus, described in _comparisons(content)]
+    return [_record(content, metric, versus) for metric, versus in _comparisons(content)]
 
 
-def _comparisons(content: ReportContent) -> Iterator[tuple[str, Versus, bool]]:
+def _comparisons(content: ReportContent) -> Iterator[tuple[str, Versus]]:
     metric = content.header.metric
-    yield from ((metric, row.versus, False) for row in content.rows if row.versus is not None)
-    yield from ((metric, one.versus, False) for one in content.sections["comparisons"].left_out)
-    yield from ((metric, row.raw, True) for row in content.rows if row.raw is not None)
+    yield from ((metric, row.versus) for row in content.rows if row.versus is not None)
+    yield from ((metric, one.versus) for one in content.sections["comparisons"].left_out)
+    yield from ((metric, row.raw) for row in content.rows if row.raw is not None)
     further = content.sections["further_metrics"]
     for column in further.columns if further is not None else ():
-        yield from ((column.metric, cell.versus, False) for cell in column.arms.values() if cell.versus is not None)
+        yield from ((column.metric, cell.versus) for cell in column.arms.values() if cell.versus is not None)
 
 
-def _record(content: ReportContent, metric: str, versus: Versus, described: bool) -> ComparisonRecord:
+def _record(content: ReportContent, metric: str, versus: Versus) -> ComparisonRecord:
+    described = versus.role == DESCRIPTIVE
     header, timed = content.header, versus.timed.found if versus.timed is not None else None
     return ComparisonRecord(
         schema=COMPARISON_SCHEMA,

@@ -43,6 +43,7 @@ KEYS: dict[str, JsonKey] = {
     "comparisons": JsonKey(
         tuple[ComparisonRecord, ...], "every comparison as a flat record, `fairtune.comparison/1`; read this first"
     ),
+    "opening": JsonKey(str, "what the evidence supports, in a sentence, and what to mind about it in another"),
     "design": JsonKey(Texts, "what was planned, when, and what was changed since, in sentences"),
     "cautions": JsonKey(tuple[Caution, ...], "what to mind before anything is believed, the gravest first"),
     "findings": JsonKey(tuple[Finding, ...], "what the evidence supports about each arm, in sentences"),
