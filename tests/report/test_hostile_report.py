@@ -24,7 +24,7 @@ from fairtune.core.files import read_json, write_sealed
 from fairtune.core.markdown import code, fenced, plain
 from fairtune.core.printable import printable
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
-from fairtune.report.sections.results.figure import save_png
+from fairtune.report.picture import save_png
 from fairtune.report.writer import write_report
 
 

@@ -13,7 +13,7 @@ from made_ledger import ArmSpec, MadeLedger
 
 from fairtune.analysis.results import Results
 from fairtune.core.errors import LedgerError
-from fairtune.report.sections.results.figure import save_png
+from fairtune.report.picture import save_png
 from fairtune.report.writer import write_report
 
 HOSTILE = "<script>alert('x')<!--"
