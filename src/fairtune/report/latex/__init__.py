@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairtune.analysis.results import Results
+from fairtune.core.errors import FairtuneError, nearest, one_of, shown
 from fairtune.core.latex import plain_latex
 from fairtune.core.printable import with_printable_texts
-from fairtune.report.content import Header, ReportContent
+from fairtune.report.content import ArmRow, Header, ReportContent
 from fairtune.report.latex.tables import metrics_table, scores_table, verdicts_table
 
 TABLES = {"scores": scores_table, "verdicts": verdicts_table, "metrics": metrics_table}
@@ -36,9 +39,20 @@ class LatexExporter:
         content = with_printable_texts(content)
         header, rows = content.header, content.rows
         comment = comment_of(header)
-        texts = {f"{name}.tex": f"{comment}\n{make(header, rows)}" for name, make in TABLES.items()}
+        texts = {f"{name}.tex": latex_table(header, rows, name) for name in TABLES}
         texts["report.tex"] = _document(header, comment)
         return {f"{self.place}/{name}": text.encode("utf-8", "replace") for name, text in texts.items()}
+
+
+def latex_table(header: Header, rows: Sequence[ArmRow], name: str) -> str:
+    """One of the tables, with a comment that says where it comes from.
+
+    Raises:
+        FairtuneError: there is no such table.
+    """
+    if name not in TABLES:
+        raise FairtuneError(f"table: found {shown(name)}; allowed: {one_of(TABLES)}.{nearest(name, TABLES)}")
+    return f"{comment_of(header)}\n{TABLES[name](header, rows)}"
 
 
 def comment_of(header: Header) -> str:
