@@ -11,9 +11,6 @@ from fairtune.report.content import ArmRow, ReportContent
 from fairtune.report.figures.palette import VERDICTS
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.results.markdown import result_lines, text_result_lines, verdict_lines
-from fairtune.settings.metrics import METRICS, metrics_of_kind
-=======
-from fairtune.report.sections.results.markdown import result_lines, text_result_lines
 
 Rows = tuple[ArmRow, ...]
 ORDER = tuple(VERDICTS)
