@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
@@ -11,8 +11,10 @@ from fairtune.analysis.results import Results
 from fairtune.core.errors import FairtuneError, nearest, one_of, shown
 from fairtune.core.printable import with_printable_texts
 from fairtune.report.content import ArmRow, Header
-from fairtune.report.evidence import arm_rows, make_header
+from fairtune.report.evidence import make_evidence
 from fairtune.report.figures.paper import PAGE
+from fairtune.report.sections.curves import SECTION as CURVES
+from fairtune.report.sections.curves.content import Curve
 from fairtune.report.sections.forest.figure import draw_forest
 from fairtune.report.sections.scores.figure import draw_scores
 
@@ -20,19 +22,21 @@ NARROWEST, WIDEST = 2.0, 40.0
 """Inches between which a figure can be drawn."""
 
 
+@dataclass(frozen=True)
 class PlotData:
-    """What figures are drawn of, worked out when it is asked for."""
+    """What figures are drawn of."""
 
-    def __init__(self, results: Results) -> None:
-        self.results = results
+    study: str
+    header: Header
+    rows: tuple[ArmRow, ...]
+    curves: Callable[[], tuple[Curve, ...]]
 
-    @cached_property
-    def header(self) -> Header:
-        return with_printable_texts(make_header(self.results))
 
-    @cached_property
-    def rows(self) -> tuple[ArmRow, ...]:
-        return with_printable_texts(arm_rows(self.results))
+def plot_data(results: Results) -> PlotData:
+    """From the results; curves are read when one asks for them."""
+    evidence = make_evidence(results)
+    header, rows = with_printable_texts((evidence.header, evidence.rows))
+    return PlotData(results.study, header, rows, lambda: CURVES.gather(evidence) or ())
 
 
 Drawer = Callable[[PlotData, float], Figure | None]
@@ -59,5 +63,5 @@ def draw_plot(data: PlotData, name: str, width: float = PAGE) -> Figure:
     figure = PLOTS[name](data, width)
     if figure is None:
         others = one_of(other for other in PLOTS if other != name)
-        raise FairtuneError(f"plot: '{data.results.study}' has nothing for '{name}' yet; others: {others}.")
+        raise FairtuneError(f"plot: '{data.study}' has nothing for '{name}' yet; others: {others}.")
     return figure

@@ -40,9 +40,9 @@ class StudyResults(Results):
         Raises:
             FairtuneError: there is no such figure, or the study has nothing to draw.
         """
-        from fairtune.report.plots import PlotData, draw_plot
+        from fairtune.report.plots import draw_plot, plot_data
 
-        return draw_plot(PlotData(self), name, width)
+        return draw_plot(plot_data(self), name, width)
 
     def to_latex(self, table: str = "verdicts") -> str:
         """A table for a paper: `verdicts` (as wide as the page), `scores` (as a column) or `metrics`; booktabs and tabularx.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fairtune.analysis.results import Results
 from fairtune.core.errors import FairtuneError, nearest, one_of, shown
@@ -30,6 +30,18 @@ FIGURE = r"""\begin{{figure{star}}}[t]
 \end{{figure{star}}}"""
 
 
+CAPTIONS = {
+    "forest": "Differences to the arm compared with: thick interval alone, thin among all comparisons; the margin is shaded.",
+    "scores": "Scores: each seed, mean and interval.",
+    "curves": "Learning curves over optimizer steps.",
+    "pareto": "Quality against cost.",
+}
+ACROSS = ("curves", "pareto")
+"""Figures that the document has as wide as the page."""
+WIDE = "-wide"
+"""How the names of those end."""
+
+
 class LatexExporter:
     """Tables, figures and a document of its own."""
 
@@ -38,10 +50,11 @@ class LatexExporter:
     def files(self, content: ReportContent, _: Results) -> dict[str, bytes]:
         content = with_printable_texts(content)
         header, rows = content.header, content.rows
-        comment = comment_of(header)
+        figures = paper_figures(content)
         texts = {f"{name}.tex": latex_table(header, rows, name) for name in TABLES}
-        texts["report.tex"] = _document(header, comment)
-        return {f"{self.place}/{name}": text.encode("utf-8", "replace") for name, text in texts.items()}
+        texts["report.tex"] = _document(header, figures)
+        files = {name: text.encode("utf-8", "replace") for name, text in texts.items()}
+        return {f"{self.place}/{name}": found for name, found in (files | figures).items()}
 
 
 def latex_table(header: Header, rows: Sequence[ArmRow], name: str) -> str:
@@ -65,11 +78,34 @@ def comment_of(header: Header) -> str:
     return "\n".join("% " + " ".join(line.split()) for line in lines)
 
 
-def _document(header: Header, comment: str) -> str:
-    """A document that shows every table, as an example of how to use them."""
+def paper_figures(content: ReportContent) -> dict[str, bytes]:
+    """Every figure that the study has something for, at both widths, as PDF and as SVG."""
+    from fairtune.report.figures.paper import COLUMN, PAGE, figure_files  # matplotlib, which a table does without
+    from fairtune.report.plots import PLOTS, PlotData
+
+    data = PlotData(content.header.study, content.header, content.rows, lambda: content.sections["curves"])
+    found: dict[str, bytes] = {}
+    for name, draw in PLOTS.items():
+        for end, width in (("", COLUMN), (WIDE, PAGE)):
+            figure = draw(data, width)
+            if figure is not None:
+                found |= {f"figures/{name}{end}.{kind}": made for kind, made in figure_files(figure).items()}
+    return found
+
+
+def _document(header: Header, figures: Iterable[str]) -> str:
+    """A document that shows every table and figure, as an example of how to use them."""
     text = (
         f"{header.task}, {header.model}, {header.metric_title}; plan {header.plan}, fairtune {header.fairtune}. Take over what you "
-        "need: each table is a file of its own."
+        "need: each table is a file of its own, and each figure is there for a column and, as -wide, for a page."
     )
-    body = "\n".join(rf"\input{{{name}}}" for name in TABLES)
-    return DOCUMENT.format(comment=comment, title=plain_latex(header.study), text=plain_latex(text), body=body)
+    drawn = [name for name in CAPTIONS if f"figures/{name}.pdf" in set(figures)]
+    body = [rf"\input{{{name}}}" for name in TABLES] + [_figure(name) for name in drawn]
+    return DOCUMENT.format(
+        comment=comment_of(header), title=plain_latex(header.study), text=plain_latex(text), body="\n".join(body)
+    )
+
+
+def _figure(name: str) -> str:
+    star, end, width = ("*", WIDE, r"\textwidth") if name in ACROSS else ("", "", r"\columnwidth")
+    return FIGURE.format(star=star, width=width, name=f"{name}{end}.pdf", caption=CAPTIONS[name])
