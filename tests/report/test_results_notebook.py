@@ -67,7 +67,7 @@ def test_names_of_others_stay_text(make_ledger: Callable[..., MadeLedger]) -> No
 
 
 @pytest.mark.parametrize("width", [3.3, 6.8])
-@pytest.mark.parametrize("name", [name for name in PLOTS if name != "pareto"])
+@pytest.mark.parametrize("name", list(PLOTS))
 def test_figures_come_by_name_and_width(shown: StudyResults, name: str, width: float) -> None:
     figure = shown.plot(name, width)
     assert isinstance(figure, Figure)

@@ -15,7 +15,10 @@ from fairtune.report.evidence import make_evidence
 from fairtune.report.figures.paper import PAGE
 from fairtune.report.sections.curves import SECTION as CURVES
 from fairtune.report.sections.curves.content import Curve
+from fairtune.report.sections.curves.figure import draw_curves
 from fairtune.report.sections.forest.figure import draw_forest
+from fairtune.report.sections.pareto.content import cost_panels
+from fairtune.report.sections.pareto.figure import draw_pareto
 from fairtune.report.sections.scores.figure import draw_scores
 
 NARROWEST, WIDEST = 2.0, 40.0
@@ -39,12 +42,31 @@ def plot_data(results: Results) -> PlotData:
     return PlotData(results.study, header, rows, lambda: CURVES.gather(evidence) or ())
 
 
-Drawer = Callable[[PlotData, float], Figure | None]
-PLOTS: dict[str, Drawer] = {
-    "forest": lambda data, width: draw_forest(data.header, data.rows, width),
-    "scores": lambda data, width: draw_scores(data.header, data.rows, width),
+def _forest(data: PlotData, width: float) -> Figure | None:
+    compared = any(row.versus is not None and row.versus.low is not None for row in data.rows)
+    return draw_forest(data.header, data.rows, width) if compared else None
+
+
+def _scores(data: PlotData, width: float) -> Figure | None:
+    return draw_scores(data.header, data.rows, width) if any(row.scores for row in data.rows) else None
+
+
+def _curves(data: PlotData, width: float) -> Figure | None:
+    return draw_curves(data.header, data.rows, data.curves(), width)
+
+
+def _pareto(data: PlotData, width: float) -> Figure | None:
+    panels = cost_panels(data.header, data.rows)
+    return draw_pareto(data.header, panels, width) if panels else None
+
+
+PLOTS: dict[str, Callable[[PlotData, float], Figure | None]] = {
+    "forest": _forest,
+    "scores": _scores,
+    "curves": _curves,
+    "pareto": _pareto,
 }
-"""None where a study has nothing of the kind."""
+"""By name; None where a study has nothing of the kind."""
 
 
 def draw_plot(data: PlotData, name: str, width: float = PAGE) -> Figure:

@@ -34,7 +34,7 @@ CAPTIONS = {
     "forest": "Differences to the arm compared with: thick interval alone, thin among all comparisons; the margin is shaded.",
     "scores": "Scores: each seed, mean and interval.",
     "curves": "Learning curves over optimizer steps.",
-    "pareto": "Quality against cost.",
+    "pareto": "Quality against cost; a line joins the arms that no other beats in both.",
 }
 ACROSS = ("curves", "pareto")
 """Figures that the document has as wide as the page."""

@@ -31,7 +31,7 @@ class ReportHead:
     contaminations: tuple[str, ...]
     design: tuple[str, ...]
     cautions: tuple[Caution, ...]
-    opening: str = ""
+    opening: str
 
 
 def gather(evidence: Evidence) -> ReportHead:

@@ -29,4 +29,4 @@ def names(mistakes: MistakesSection, _: ReportContent) -> dict[str, Any]:
     return {show.__name__: show for show in called} | {"figure": Markup(drawn) if drawn else None}
 
 
-SECTION = ReportSection(__name__, lambda evidence: read_mistakes(evidence.results), markdown, names)
+SECTION = ReportSection(__name__, lambda evidence: read_mistakes(evidence.results), markdown, names, folded=True)

@@ -21,4 +21,4 @@ def names(rows: tuple[ArmRow, ...], report: ReportContent) -> dict[str, Any]:
     }
 
 
-SECTION = ReportSection(__name__, lambda evidence: evidence.rows, names=names, json=lambda _: {})
+SECTION = ReportSection(__name__, lambda evidence: evidence.rows, names=names, json=lambda _: {}, folded=True)

@@ -98,5 +98,10 @@ def names(starts: Starts, report: ReportContent) -> dict[str, Any]:
 
 
 SECTION = ReportSection(
-    __name__, gather, markdown, names, json=lambda starts: {"cards": starts.cards, "starting_notes": starts.notes}
+    __name__,
+    gather,
+    markdown,
+    names,
+    json=lambda starts: {"cards": starts.cards, "starting_notes": starts.notes},
+    folded=True,
 )
