@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairtune.core.version import __version__
 
 if TYPE_CHECKING:
-    from fairtune.analysis.results import Results, load_results
+    from fairtune.analysis.results import Results
     from fairtune.api import run_study, time_study
     from fairtune.classifier.text_classifier import TextClassifier
     from fairtune.core.errors import FairtuneError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairtune.methods.rdrop.method import rdrop_loss
     from fairtune.methods.weighted_ce.method import weighted_cross_entropy
     from fairtune.models.attention_layouts import register_attention
+    from fairtune.report.study_results import StudyResults, load_results
     from fairtune.som.som import SOM
     from fairtune.study.plan import make_plan
     from fairtune.study.schema import Study
@@ -38,12 +39,13 @@ _HOMES = {
     "Results": "fairtune.analysis.results",
     "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
+    "StudyResults": "fairtune.report.study_results",
     "TextClassifier": "fairtune.classifier.text_classifier",
     "adversarial_backward": "fairtune.methods.adversarial.backward",
     "augment_texts": "fairtune.methods.augment.method",
     "export_delta": "fairtune.export.delta",
     "layerwise_groups": "fairtune.methods.layerwise_lr.method",
-    "load_results": "fairtune.analysis.results",
+    "load_results": "fairtune.report.study_results",
     "load_study": "fairtune.study.study_file",
     "make_plan": "fairtune.study.plan",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.card",
@@ -63,6 +65,7 @@ __all__ = [
     "OrthogonalCard",
     "Results",
     "Study",
+    "StudyResults",
     "TextClassifier",
     "__version__",
     "adversarial_backward",

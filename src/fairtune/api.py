@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from fairtune.analysis.looks import LOOKS, MOST
-from fairtune.analysis.results import Results, load_results
+from fairtune.analysis.results import load_results
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of
 from fairtune.execution.stopwatch.groups import group_arms
@@ -19,6 +19,7 @@ from fairtune.ledger.studies import read_study, require_writable, study_folder
 from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.monitor.terminal import make_monitor
 from fairtune.monitor.timing_line import make_timing_monitor
+from fairtune.report.study_results import StudyResults
 from fairtune.settings.sections import Timing
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
@@ -35,7 +36,7 @@ def run_study(
     reanalyse: bool = False,
     until_decided: bool = False,
     max_seeds: int = MOST,
-) -> Results:
+) -> StudyResults:
     """Run what is not finished of a study, and return its results.
 
     Args:
@@ -67,7 +68,7 @@ def run_study(
         time_if_wanted(plan, folder, progress)
     except FairtuneError as error:
         warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
-    return load_results(folder, loaded.study)
+    return StudyResults(folder, loaded.study)
 
 
 def tune_plan(study: Study, runs: Path, make: Callable[[], Monitor], force: bool = False) -> Plan:

@@ -104,7 +104,9 @@ def assert_harmless(files: dict[str, str]) -> None:
     assert not page.tags & {"script", "img", "link", "iframe"}
     assert any("<img src=x onerror=y>" in words for words in page.words)
     tokens = parsed(files["markdown"])
-    assert not {token.type for token in tokens} & {"html_inline", "html_block", "link_open", "image"}
+    assert not {token.type for token in tokens} & {"html_inline", "link_open", "image"}
+    own = re.compile(r"(</?details>|<summary>[A-Za-z, ]+</summary>|\n)+")
+    assert all(own.fullmatch(token.content) for token in tokens if token.type == "html_block"), "folds, and no more"
     headings = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
     assert not [heading for heading in headings if "injected" in heading]
     assert json.loads(files["json"])["header"]["task"] == ALL, "data for programs stay as they are"
@@ -126,7 +128,7 @@ def test_a_report_obeys_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert_harmless({kind: (folder / name).read_text(encoding="utf-8") for kind, name in files.items()})
     assert done.stdout == (folder / "report.json").read_text(encoding="utf-8")
     made_already = {"html": folder / "index.html"}
-    monkeypatch.setattr("fairtune.report.writer.write_report", lambda _: made_already)
+    monkeypatch.setattr("fairtune.report.writer.write_report", lambda *_: made_already)
     shown = on_a_terminal(words, monkeypatch)
     assert raw_codes(shown) == []
     assert r"\x1b[2J" in shown

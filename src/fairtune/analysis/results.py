@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -252,7 +252,7 @@ class Results:
         """Each arm's primary comparison by another metric: a family of its own, beside the study's verdict."""
         return self.by(metric).comparisons
 
-    def by(self, metric: str) -> Results:
+    def by(self, metric: str) -> Self:
         """These results as another metric shows them. Checkpoints stay those that the study's own metric selected.
 
         A margin that is no share is in the unit of the study's metric, so it means nothing here.
@@ -269,7 +269,7 @@ class Results:
         found._other_metric = metric
         return found
 
-    def at(self, threshold: str) -> Results:
+    def at(self, threshold: str) -> Self:
         """These results with two classes told apart elsewhere, whatever was planned: at `half`, or as `validation` has it."""
         if threshold not in (HALF, VALIDATION) or (threshold == VALIDATION and self._classes != 2):
             raise FairtuneError(f"threshold: found {shown(threshold)}; allowed: half, and validation for two classes.")
@@ -281,7 +281,7 @@ class Results:
     def _classes(self) -> int:
         return len(self.plan["task"].get("labels") or ())
 
-    def _changed(self, parts: Sequence[str], compare: Mapping[str, Any]) -> Results:
+    def _changed(self, parts: Sequence[str], compare: Mapping[str, Any]) -> Self:
         """The same results, some parts of which are to be worked out anew by another rule of comparison."""
         found, registration = copy(self), self.registration
         for name in parts:

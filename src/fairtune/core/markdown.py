@@ -9,6 +9,8 @@ from fairtune.core.printable import printable
 
 SIGNS = re.compile(r"[\\`*_{}\[\]<>|#~$&]|:(?=//)|(?<=www)\.")
 """What means something anywhere in a line; addresses become links by themselves."""
+CODE = re.compile(r"`([^`|]+)`")
+"""Code in a sentence; one with a bar would end the cell of a table."""
 BULLET = re.compile(r"^(\d{0,9})([-+=.)])(?=\s|$|\2)")
 """What means something where a line begins: bullets, numbers of a list, rules."""
 
@@ -31,6 +33,22 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def plain(text: str) -> str:
     """Text that Markdown shows as it is."""
     return BULLET.sub(r"\1\\\2", SIGNS.sub(r"\\\g<0>", one_line(text)))
+
+
+def prose(text: str) -> str:
+    """A sentence of our own that Markdown shows as it is, but for what stands between backticks, which is code."""
+    parts = CODE.split(one_line(text))
+    shown = [code(part) if place % 2 else SIGNS.sub(r"\\\g<0>", part) for place, part in enumerate(parts)]
+    return BULLET.sub(r"\1\\\2", "".join(shown))
+
+
+def folded(summary: str, lines: Iterable[str]) -> list[str]:
+    """Lines that a page shows when they are asked for.
+
+    Args:
+        summary: of our own, without markup.
+    """
+    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>"]
 
 
 def code(text: str) -> str:

@@ -44,7 +44,7 @@ class TextFacts:
 
     tokenizer: str
     vocabulary: int | None
-    counts: dict[str, dict[str, int]]
+    counts: dict[str, dict[str, int | bool]]
     blocks: tuple[int, ...]
     target_loss: float | None
 

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
+from fairtune.report.exporter import TextExporter
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.init_cards import origin_of
 from fairtune.report.section import ReportSection
@@ -42,7 +43,7 @@ def coded(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-class HtmlExporter:
+class HtmlExporter(TextExporter):
     """The page for readers."""
 
     name, file_name = "html", "index.html"

@@ -8,30 +8,26 @@ from typing import Any
 
 from fairtune.core.files import finite
 from fairtune.core.printable import printable_json
+from fairtune.report.comparison_record import comparison_records
 from fairtune.report.content import ReportContent
+from fairtune.report.exporter import TextExporter
+from fairtune.report.json_keys import KEYS, REPORT_SCHEMA
 from fairtune.report.sections.catalogue import SECTIONS
 
-KEYS = (
-    "header", "design", "cautions", "findings", "rows", "ranking", "left_out", "raw_differences", "audit", "data", "samples",
-    "mistakes",
-    "representation", "maps", "curves", "timing_notes", "timing", "cards", "starting_notes", "machine", "failures", "retried",
-    "unfinished", "exclusions", "warnings", "runs", "notes",
-)  # fmt: skip
-"""The order in which files have always had them; what other sections add comes after."""
 
-
-class JsonExporter:
+class JsonExporter(TextExporter):
     """Everything the content has but pictures; a number that is not one becomes null."""
 
     name, file_name = "json", "report.json"
 
     def render(self, content: ReportContent) -> str:
-        found: dict[str, Any] = {"header": content.header}
+        found: dict[str, Any] = dict.fromkeys(KEYS)  # in their order; what other sections add comes after
+        found |= {"schema": REPORT_SCHEMA, "header": content.header, "comparisons": comparison_records(content)}
         for section in SECTIONS:
-            found |= section.json_keys(content.sections[section.name])
-        names = sorted(found, key=lambda name: KEYS.index(name) if name in KEYS else len(KEYS))
-        ordered = {name: found[name] for name in names}
-        text = json.dumps(finite(_plain(ordered)), indent=1, ensure_ascii=False, allow_nan=False)
+            gathered = content.sections[section.name]
+            if gathered is not None or section.json is None:
+                found |= section.json_keys(gathered)
+        text = json.dumps(finite(_plain(found)), indent=1, ensure_ascii=False, allow_nan=False)
         return printable_json(text) + "\n"
 
 

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO, StringIO
+from typing import Any
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -74,8 +75,19 @@ def drawing(ink: str = INK, page: str = PAGE) -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
+class ReportFigure(Figure):
+    """A figure that notebooks show, with or without pyplot, and in which a name is never a formula."""
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        with matplotlib.rc_context({"text.parse_math": False}):
+            super().savefig(*args, **options)
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
+def new_figure(width: float, height: float) -> ReportFigure:
+    figure = ReportFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -10,6 +12,8 @@ from fairtune.report.figures.palette import GREY
 ROW_INCHES, NARROW_ROW_INCHES = 0.36, 0.46
 NARROW = 5.0
 """A figure of fewer inches has its names above the rows, where they take no width."""
+NARROW_TITLE = 42
+"""Letters of a title that a narrow figure holds."""
 
 
 def place_apart(axes: Axes, place: int, value: float, ends: list[float], text: str, colour: str) -> None:
@@ -36,6 +40,11 @@ def set_apart(axes: Axes, simple: list[bool]) -> None:
             "simple baselines", (0.995, place), xycoords=axes.get_yaxis_transform(), xytext=(0, -2),
             textcoords="offset points", ha="right", va="top", fontsize=6.5, color=GREY,
         )  # fmt: skip
+
+
+def entitle(axes: Axes, title: str, narrow: bool = False) -> None:
+    """Set the title, on several lines where the figure is narrow."""
+    axes.set_title(fill(title, NARROW_TITLE) if narrow else title, loc="left")
 
 
 def figure_height(width: float, rows: int) -> float:

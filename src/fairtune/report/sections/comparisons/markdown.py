@@ -11,6 +11,7 @@ from fairtune.core.markdown import (
     heading,
     items,
     plain,
+    prose,
     table,
 )
 from fairtune.core.numbers import DASH, confidence, low_to_high, p_value
@@ -113,7 +114,7 @@ def worth_lines(header: Header, ranking: Sequence[Worth], left_out: Sequence[Wor
             [[str(place), plain(one.versus.arm), *_worth_cells(header, one)] for place, one in enumerate(ranking, 1)],
         )
         yield ""
-        yield from items(map(plain, worth_notes(header, ranking)))
+        yield from items(map(prose, worth_notes(header, ranking)))
     if left_out:
         yield from heading(LEFT_OUT)
         yield plain(left_out_text(header))
@@ -130,7 +131,7 @@ def _worth_cells(header: Header, one: Worth) -> list[str]:
         *gain_cells(header, one),
         cost_text(one.versus),
         f"**{one.versus.word}**",
-        plain(answer),
+        prose(answer),
     ]
 
 

@@ -15,6 +15,7 @@ from fairtune.core.markdown import (
     heading,
     items,
     plain,
+    prose,
     table,
 )
 from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
@@ -68,7 +69,7 @@ def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
     yield from heading("Time and size")
     yield from table(TIME_HEADS, [_time_cells(row) for row in rows])
     yield ""
-    yield from items(map(plain, found.notes))
+    yield from items(map(prose, found.notes))
     yield ""
     if found.timing is not None and any(time.parts for time in found.timing.arms.values()):
         heads = ["of a step (ms)", *PARTS, "rest"]
@@ -81,7 +82,7 @@ def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
     yield ""
     yield from table(("arm", "n", "seconds per step"), [_own_cells(row) for row in rows])
     yield ""
-    yield from items(map(plain, found.own_notes))
+    yield from items(map(prose, found.own_notes))
 
 
 def _time_cells(row: ArmRow) -> list[str]:

@@ -10,6 +10,7 @@ from fairtune.core.markdown import (
     heading,
     items,
     plain,
+    prose,
     table,
 )
 from fairtune.report.content import ReportContent
@@ -29,14 +30,14 @@ def markdown(data: DataSection, report: ReportContent) -> Iterator[str]:
     if report.header.text is not None:
         yield from _table(content.text_rows(data))
         yield ""
-        yield from items(map(plain, content.text_remarks(report.header, data)))
+        yield from items(map(prose, content.text_remarks(report.header, data)))
     else:
         yield from _card(data)
 
 
 def _card(data: DataSection) -> Iterator[str]:
     if data.card is None:
-        yield plain(content.without_card(data))
+        yield prose(content.without_card(data))
         if data.hashes:
             yield ""
             yield from items(
@@ -48,7 +49,7 @@ def _card(data: DataSection) -> Iterator[str]:
     heads, rows = content.overlap_heads(data.card), content.overlap_rows(data.card)
     yield from table(heads, [[plain(cell) for cell in row] for row in rows])
     yield ""
-    yield from items(map(plain, content.remarks(data.card)))
+    yield from items(map(prose, content.remarks(data.card)))
     examples = content.contradictions(data.card)
     if examples:
         yield ""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from fairtune.analysis.study_verdict import Finding
 from fairtune.core.cautions import Caution
-from fairtune.core.markdown import items, plain
-from fairtune.report.content import Evidence, Header, ReportContent, tokenizer_text
+from fairtune.core.markdown import folded, items, plain, prose
+from fairtune.report.content import Evidence, ReportContent, tokenizer_text
 from fairtune.report.section import ReportSection
+from fairtune.report.sections.findings.markdown import design_line, title_lines
 from fairtune.report.sections.trouble import gather_troubles
 
 
@@ -22,7 +23,7 @@ class ReportHead:
         contaminations: that the study allows.
         design: what was planned, when, and what was changed since.
         cautions: what to mind before anything is believed, the gravest first.
-        opening: what the evidence supports, in a sentence.
+        opening: what the evidence supports, in a sentence, and what to mind about it in another.
     """
 
     findings: tuple[Finding, ...]
@@ -51,40 +52,19 @@ def gather(evidence: Evidence) -> ReportHead:
     )
 
 
-def markdown(head: ReportHead, report: ReportContent) -> Iterator[str]:
-    yield from _title(report.header)
-    yield f"**{plain(head.opening)}**"
-    yield ""
-    yield from map(plain_line, head.design)
-    yield ""
-    if head.cautions:
-        yield from items(f"**{grade_text(caution)}**: {plain(str(caution))}" for caution in head.cautions)
-        yield ""
-    yield from items(f"**{plain(f.arm)}**: {plain(' '.join((f.text, *f.cautions)))}" for f in head.findings)
-
-
-def plain_line(line: str) -> str:
-    """A line of the design, which may be an item of a list."""
-    return f"- {plain(line[2:])}" if line.startswith("- ") else f"{plain(line)}  "
-
-
 def grade_text(caution: Caution) -> str:
     return f"{caution.grade.capitalize()}, forced" if caution.forced else caution.grade.capitalize()
 
 
-def _title(header: Header) -> Iterator[str]:
-    yield f"# {plain(header.study)}"
+def markdown(head: ReportHead, report: ReportContent) -> Iterator[str]:
+    yield from title_lines(report.header)
+    yield prose(head.opening)
     yield ""
-    runs = ", ".join(f"{count} {status}" for status, count in header.statuses.items())
-    seeds = ", ".join(map(str, header.seeds))
-    scratch = ", trained from scratch" if header.from_scratch else ""
-    tokenizer = f" · tokenizer {tokenizer_text(header.text)}" if header.text is not None else ""
-    yield plain(
-        f"{header.task} · {header.model}{scratch}{tokenizer} · {header.metric_title} · "
-        f"seeds {seeds} · runs: {runs} · plan {header.plan} · "
-        f"fairtune {header.fairtune}"
-    )
-    yield ""
+    if head.cautions:
+        yield from items(f"**{grade_text(caution)}**: {prose(str(caution))}" for caution in head.cautions)
+        yield ""
+    findings = items(f"**{plain(f.arm)}**: {prose(' '.join((f.text, *f.cautions)))}" for f in head.findings)
+    yield from folded("What was planned, and every arm in a sentence", [*map(design_line, head.design), "", *findings])
 
 
 SECTION = ReportSection(
@@ -92,10 +72,5 @@ SECTION = ReportSection(
     gather,
     markdown,
     names=lambda *_: {"tokenizer_text": tokenizer_text, "grade_text": grade_text},
-    json=lambda head: {
-        "opening": head.opening,
-        "design": head.design,
-        "cautions": head.cautions,
-        "findings": head.findings,
-    },
+    json=lambda head: {name: getattr(head, name) for name in ("opening", "design", "cautions", "findings")},
 )

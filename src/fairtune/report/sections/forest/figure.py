@@ -14,7 +14,7 @@ from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import symlog_if_wide
 from fairtune.report.figures.canvas import drawing, new_figure
 from fairtune.report.figures.palette import GREY, VERDICTS
-from fairtune.report.figures.rows import NARROW, figure_height, label_arms, place_apart, set_apart
+from fairtune.report.figures.rows import NARROW, entitle, figure_height, label_arms, place_apart, set_apart
 from fairtune.report.sections.forest.content import drawn_ends, unit_of
 from fairtune.settings.learners import MAJORITY
 from fairtune.settings.scales import scale_of
@@ -98,4 +98,4 @@ def draw_differences(axes: Axes, header: Header, rows: Rows, narrow: bool = Fals
     level = confidence(header.confidence)
     bars = f"{level}: thick alone, thin among {header.family}" if header.family > 1 else f"{level} interval"
     better = f"{bars}; lower is better" if scale.lower_is_better else bars
-    axes.set_title(f"difference in {'%' if scale.plain else 'points'} ({better})", loc="left")
+    entitle(axes, f"difference in {'%' if scale.plain else 'points'} ({better})", narrow)

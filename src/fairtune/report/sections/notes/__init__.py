@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairtune.core.markdown import heading, items, plain
+from fairtune.core.markdown import heading, items, prose
 from fairtune.core.numbers import confidence, whole
 from fairtune.report.content import Header, ReportContent, TextFacts
 from fairtune.report.section import ReportSection
@@ -19,7 +19,7 @@ FIXED = (
 
 def markdown(notes: tuple[str, ...], _: ReportContent) -> Iterator[str]:
     yield from heading("How to read this")
-    yield from items(map(plain, notes))
+    yield from items(map(prose, notes))
 
 
 def reading_notes(header: Header) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from fairtune.core.markdown import heading
 from fairtune.report.content import ArmRow, ReportContent
 from fairtune.report.figures.palette import VERDICTS
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.results.markdown import result_lines, text_result_lines
+from fairtune.report.sections.results.markdown import result_lines, text_result_lines, verdict_lines
 
 Rows = tuple[ArmRow, ...]
 ORDER = tuple(VERDICTS)
@@ -29,6 +29,7 @@ def names(rows: Rows, report: ReportContent) -> dict[str, Any]:
 
 def markdown(rows: Rows, report: ReportContent) -> Iterator[str]:
     yield from heading("Results")
+    yield from verdict_lines(report.header, rows)
     yield from (result_lines if report.header.text is None else text_result_lines)(report.header, rows)
 
 

@@ -4,18 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtune.analysis.arm_pairs import BOTH, SETTINGS
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.statistics import Summary
 from fairtune.core.markdown import heading, plain, table
-from fairtune.core.numbers import DASH, confidence, low_to_high, whole
-from fairtune.report.content import ArmRow, Header
+from fairtune.core.numbers import DASH, confidence, low_to_high, p_value, whole
+from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.sections.comparisons.markdown import difference_cells, difference_heads
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import Scale, scale_of
+from fairtune.settings.scales import Scale, relative, scale_of
+
+
+def verdict_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
+    """The table to read first: verdict, score, and the difference that the verdict goes by."""
+    scale, many = scale_of(header.metric), header.family > 1
+    lower = ", lower is better" if scale.lower_is_better else ""
+    among = f"among {header.family}" if many else "interval"
+    heads = [
+        "arm", "verdict", "n", plain(f"{scale.heading}{lower}"), "against",
+        f"difference ({plain('%' if scale.plain else scale.difference)}; {confidence(header.confidence)} {among})", "p (Holm)",
+    ]  # fmt: skip
+    yield from table(heads, [_verdict_cells(header, scale, row) for row in rows])
+
+
+def _verdict_cells(header: Header, scale: Scale, row: ArmRow) -> list[str]:
+    own, versus = row.summaries[header.metric], row.versus
+    first, last = [plain(row.arm)], [str(own.n), summary_text(scale, own)]
+    if versus is None:
+        return [*first, "reference", *last, DASH, DASH, DASH]
+    settings = ", ".join(confound.setting for confound in versus.confounds)
+    differ = f" ({plain(settings)} too)" if settings and versus.about == BOTH else ""
+    only = f" ({plain(settings)})" if settings and versus.about == SETTINGS else ""
+    return [
+        *first, f"**{versus.word}**{differ}{only}", *last, plain(versus.reference), difference_cell(scale, versus),
+        p_value(versus.p).replace("<", "&lt;"),
+    ]  # fmt: skip
+
+
+def difference_cell(scale: Scale, versus: Versus) -> str:
+    """The difference with the interval of the family, or its own where there is none; a plain number's as a share."""
+    if versus.low is None:
+        return DASH
+    shared = versus.family_low is not None
+    low, high = (versus.family_low, versus.family_high) if shared else (versus.low, versus.high)
+
+    def show(value: float | None) -> str:
+        return relative(value, versus.base).removesuffix(" %") if scale.plain else scale.signed(value)
+
+    return f"{show(versus.difference)} ({low_to_high(low, high, show)})"
 
 
 def result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
     """Figures of classifiers and how they compare."""
+    yield from heading("All figures")
     yield from table(_result_heads(header), [_result_cells(header, row) for row in rows])
     yield from heading("Other metrics")
     metrics = list(dict.fromkeys(name for row in rows for name in row.summaries))
@@ -53,6 +94,7 @@ def _result_cells(header: Header, row: ArmRow) -> list[str]:
 
 def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
     """Best and final, how they compare, and the other figures."""
+    yield from heading("All figures")
     heads = ["arm", "n", f"{_head(header, header.metric)}, best", "final", *difference_heads(header)]
     yield from table(heads, [_text_result_cells(header, row) for row in rows])
     yield ""

@@ -13,7 +13,7 @@ from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import drawing, new_figure
 from fairtune.report.figures.palette import GREY, arm_style
-from fairtune.report.figures.rows import NARROW, figure_height, label_arms, place_apart, set_apart
+from fairtune.report.figures.rows import NARROW, entitle, figure_height, label_arms, place_apart, set_apart
 from fairtune.settings.learners import MAJORITY
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
@@ -79,4 +79,4 @@ def draw_arms(axes: Axes, header: Header, rows: Rows, narrow: bool = False) -> N
         left, right = axes.get_xlim()
         axes.set_xlim(max(left, low - 0.01 * (high - low)), min(right, high + 0.01 * (high - low)))
     which = f"{scale.title} (best, lower is better)" if header.text is not None else scale.heading
-    axes.set_title(f"{which}: seeds ●, mean ◆, {confidence(header.confidence)} interval", loc="left")
+    entitle(axes, f"{which}: seeds ●, mean ◆, {confidence(header.confidence)} interval", narrow)

@@ -10,6 +10,7 @@ from fairtune.core.markdown import (
     heading,
     items,
     plain,
+    prose,
     table,
 )
 from fairtune.core.numbers import DASH, error_size, significant
@@ -66,7 +67,7 @@ def markdown(starts: Starts, report: ReportContent) -> Iterator[str]:
         heads = [head.replace("ORIGIN", origin.named) for head in HEADS]
         yield from table(heads, [_cells(card) for card in starts.cards])
         yield ""
-        yield from items(map(plain, starts.notes))
+        yield from items(map(prose, starts.notes))
 
 
 def _cells(card: CardSummary) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairtune.analysis.tuned_arms import StudyTuning, TunedArm, point_text
-from fairtune.core.markdown import heading, plain, table
+from fairtune.core.markdown import heading, plain, prose, table
 from fairtune.core.numbers import as_percent
 from fairtune.ledger.trials import TrialScores
 from fairtune.report.content import Evidence, ReportContent
@@ -84,7 +84,7 @@ def markdown(tuning: StudyTuning, report: ReportContent) -> Iterator[str]:
     scale = scale_of(report.header.metric)
     yield from heading("Tuning")
     for note in notes_of(tuning):
-        yield plain(note)
+        yield prose(note)
         yield ""
     rows = [
         [
