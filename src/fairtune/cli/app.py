@@ -54,6 +54,7 @@ class Verbs(VerbGroup):
             "verdict",
             "Say what a study supports: what was planned and changed, what to mind, and a finding for every arm.",
         ),
+        Verb("compare", "Put studies side by side (HTML, Markdown, JSON), or two runs: what differs, and by how much."),
         Verb("verify", "Read everything on record from end to end and say what is sound."),
         Verb("schema", "Print the JSON schema of a study file, for editors and checkers."),
         Verb(

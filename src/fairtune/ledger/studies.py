@@ -72,6 +72,29 @@ def require_study(runs: Path, study: str) -> Path:
     return study_folder(runs, study)
 
 
+def find_study(name: str, runs: Path) -> tuple[Path, str]:
+    """The runs folder and the name of a study that has been started.
+
+    Args:
+        name: in the runs folder, or the path of a study's own folder, which may be in another.
+
+    Raises:
+        LedgerError: there is no such study.
+    """
+    path = Path(name)
+    if name not in study_names(runs) and _is_study(path):
+        path = path.resolve()
+        trials = path.name == TRIALS and _is_study(path.parent)
+        return (path.parent.parent, f"{path.parent.name}/{TRIALS}") if trials else (path.parent, path.name)
+    require_study(runs, name)
+    return runs, name
+
+
+def is_run(name: str | Path, runs: Path) -> bool:
+    """Whether a run is meant, by its folder or as `study/arm/seed-n`."""
+    return any((path / "plan.json").is_file() for path in (Path(name), runs / name))
+
+
 def require_writable(runs: Path) -> None:
     """Fail before any work if nothing can be recorded."""
     probe = runs / f".writable-{os.getpid()}"

@@ -50,7 +50,7 @@ class HtmlExporter(TextExporter):
 
     def render(self, content: ReportContent) -> str:
         content = with_printable_texts(content)  # before figures are drawn, which stumble over codes
-        environment, header = _environment(), content.header
+        environment, header = page_environment(), content.header
         environment.globals.update(
             header=header,
             rows=content.rows,
@@ -114,7 +114,8 @@ def swatch(place: int) -> Markup:
     return Markup(f'<svg viewBox="0 0 24 10" aria-hidden="true">{line}</svg>')
 
 
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """What templates are rendered with: everything is escaped."""
     environment = Environment(
         loader=PackageLoader("fairtune.report", "."),
         autoescape=True,

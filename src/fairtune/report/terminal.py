@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from rich import box
 from rich.console import Group
@@ -14,7 +15,6 @@ from fairtune.analysis.arm_pairs import COPY, LEARNING, METHODS
 from fairtune.analysis.decision_lines import VALIDATION, probability_at
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.results import Results
-from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_verdict import further_metrics
 from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
@@ -111,7 +111,7 @@ def _cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
     own, versus, scale = row.summaries[header.metric], row.versus, scale_of(header.metric)
     return [
         str(own.n),
-        _mean(header.metric, own),
+        mean_text(header.metric, own),
         versus.reference if versus else DASH,
         _difference(versus, scale.signed) if versus else DASH,
         p_value(versus.p) if versus else DASH,
@@ -124,7 +124,7 @@ def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
     base = versus.base if versus else None
     return [
         str(own.n),
-        _mean(header.metric, own),
+        mean_text(header.metric, own),
         versus.reference if versus else DASH,
         _difference(versus, lambda end: relative(end, base).removesuffix(" %")) if versus else DASH,
         p_value(versus.p) if versus else DASH,
@@ -132,7 +132,19 @@ def _text_cells(header: Header, row: ArmRow, verdict: str) -> list[str]:
     ]
 
 
-def _mean(metric: str, own: Summary) -> str:
+class Estimate(Protocol):
+    """A mean with its interval."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def mean_text(metric: str, own: Estimate) -> str:
+    """A mean with half its interval, or with both ends where that is far from even."""
     scale = scale_of(metric)
     if own.low is None or own.high is None:
         return scale.value(own.mean)
