@@ -123,7 +123,8 @@ def make_ledger(runs: Path, size: LedgerSize) -> None:
         "fairtune": "0.1.0", "protocol": 1, "plan": "0123456789abcdef", "study": STUDY,
         "task": {
             "name": "made-task", "kind": "classify", "metric": "accuracy", "labels": ["no", "yes"],
-            "rows": {"train": 320, "validation": max(80, size.validated), "test": size.examples}, "source": "made", "fingerprint": "f" * 64,
+            "rows": {"train": 320, "validation": max(80, size.validated), "test": size.examples},
+            "source": "made", "fingerprint": "f" * 64,
         },
         "model": {"name": "minilm", "identity": "5" * 64, "folder": "", "hub_id": None, "revision": None},
         "order": "crossover", "seeds": list(seeds),

@@ -61,7 +61,9 @@ def main() -> None:
 def show_sizes(homes: dict[str, Path], rounds: int) -> None:
     """One line for each ledger and kind of report."""
     kinds = ("first", "again")
-    found: dict[tuple[str, str], list[tuple[float, float, float]]] = {(name, kind): [] for name in homes for kind in kinds}
+    found: dict[tuple[str, str], list[tuple[float, float, float]]] = {
+        (name, kind): [] for name in homes for kind in kinds
+    }
     for _ in range(rounds):
         for name, home in homes.items():
             shutil.rmtree(home / "cache", ignore_errors=True)
@@ -97,7 +99,7 @@ def show_profiles(home: Path, lines: int) -> None:
     for kind in ("first", "again"):
         print(f"\n{kind} report of {home.name}")
         profile = cProfile.Profile()
-        with open(os.devnull, "w") as nowhere:
+        with Path(os.devnull).open("w") as nowhere:
             shown, sys.stdout = sys.stdout, nowhere
             try:
                 profile.runcall(show_report, home / "runs", STUDY, False)

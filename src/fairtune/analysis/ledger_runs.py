@@ -98,8 +98,8 @@ class LedgerRun:
     @property
     def half_metrics(self) -> dict[str, float]:
         """The figures at one half, as the run itself recorded them."""
-        moved = isinstance(self.test, Predictions) and self.test.line
-        return metrics_of(replace(self.test, line=0.0)) if moved else self.metrics
+        found = self.test
+        return metrics_of(replace(found, line=0.0)) if isinstance(found, Predictions) and found.line else self.metrics
 
     @cached_property
     def final(self) -> dict[str, float] | None:

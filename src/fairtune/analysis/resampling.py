@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -206,7 +206,7 @@ def compared_from_totals(metric: str) -> Callable[[Floats], Floats]:
     return _logarithm_of(facts.formula) if facts.ratios else facts.formula
 
 
-@lru_cache(maxsize=None)  # one object for each formula, by which its figures are found again
+@cache  # one object for each formula, by which its figures are found again
 def _logarithm_of(formula: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
     return lambda totals: np.log(formula(totals))
 

@@ -29,9 +29,7 @@ MOMENTARY = ("time", "load", "load_after", "seal")
 """What an environment says of one moment only."""
 POINTS, SHOWN, LONGEST = 12, 5, 200
 """Of a curve of losses; examples that are shown; letters of a text that are."""
-ALONE = (
-    "One run of each says nothing about methods: the luck of a seed is in both. `fairtune report` compares arms over seeds."
-)
+ALONE = "One run of each says nothing about methods: the luck of a seed is in both. `fairtune report` compares arms over seeds."
 
 
 @dataclass(frozen=True)
@@ -137,11 +135,9 @@ def compare_runs(first: str | Path, second: str | Path, runs: Path) -> RunPair:
         raise LedgerError(f"'{first}' and '{second}' are the same run; name two different ones.")
     names = _names(sides)
     untold = [f"{name} is {side.told}" for name, side in zip(names, sides, strict=True) if side.told]
-    predictions = None
-    if not untold:
-        predictions = _predictions(sides)
-        if isinstance(predictions, str):
-            untold, predictions = [predictions], None
+    found = None if untold else _predictions(sides)
+    if isinstance(found, str):
+        untold.append(found)
     metric = sides[0].metric if sides[0].metric == sides[1].metric else None
     return RunPair(
         (sides[0].face(names[0]), sides[1].face(names[1])),
@@ -149,7 +145,7 @@ def compare_runs(first: str | Path, second: str | Path, runs: Path) -> RunPair:
         tuple(differing_facts([side.settings() for side in sides])),
         tuple(differing_facts([side.environment() for side in sides])),
         tuple(_curves(sides, metric)),
-        predictions,
+        found if isinstance(found, PredictionPair) else None,
         tuple(untold),
         _weights(sides),
     )
@@ -316,7 +312,10 @@ def _documents(sides: Sequence[_Side], ours: TextScores, theirs: TextScores) -> 
 
 
 def _examples(
-    sides: Sequence[_Side], ids: Sequence[str], places: Sequence[int], told: Callable[[int], tuple[str, tuple[str, str]]]
+    sides: Sequence[_Side],
+    ids: Sequence[str],
+    places: Sequence[int],
+    told: Callable[[int], tuple[str, tuple[str, str]]],
 ) -> tuple[DifferingExample, ...]:
     if not places:
         return ()

@@ -59,7 +59,9 @@ def _show_runs(names: Sequence[str], output: Path | None, runs: Path, as_json: b
     from fairtune.report.run_pairs import run_pair_json, run_pair_table
 
     if len(names) != 2:
-        raise FairtuneError(f"{len(names)} run{'s are' if len(names) > 1 else ' is'} named; runs are compared two at a time.")
+        raise FairtuneError(
+            f"{len(names)} run{'s are' if len(names) > 1 else ' is'} named; runs are compared two at a time."
+        )
     if output is not None:
         raise FairtuneError("-o is for studies; two runs are shown here, or with --json for other programs.")
     found = compare_runs(names[0], names[1], runs)

@@ -13,11 +13,24 @@ from fairtune.cli.command import (
     Runs,
     console,
     print_json,
+    print_note,
     report_errors,
 )
+from fairtune.cli.compare import show_studies
+from fairtune.core.errors import FairtuneError
 from fairtune.core.files import parse_json
+from fairtune.core.printable import printable
+from fairtune.ledger.studies import find_study
 
+USUAL_FORMATS = "html,md,json"
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.", show_default=False)]
+StudyNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="STUDY...", help="Name or folder of the study; several are put side by side.", show_default=False
+    ),
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Write it again whenever runs go on, until Ctrl-C.")]
 Formats = Annotated[
     str, typer.Option("--format", metavar="LIST", help="Formats, with commas between them: html, md, json, latex, csv.")
 ]
@@ -29,18 +42,43 @@ Output = Annotated[
 
 @report_errors
 def report(
-    study: StudyName,
-    formats: Formats = "html,md,json",
+    studies: StudyNames,
+    formats: Formats = USUAL_FORMATS,
     output: Output = None,
+    watch: Watch = False,
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
     """Write a study's report (HTML, Markdown, JSON) and show its table."""
-    show_report(runs, study, as_json, formats, output)
+    if watch and (len(studies) > 1 or as_json):
+        raise FairtuneError(f"--watch is for one study{', without --json' if as_json else ''}; watch each by itself.")
+    if len(studies) > 1:
+        if formats != USUAL_FORMATS:
+            raise FairtuneError("--format is for one study; several are written as HTML, Markdown and JSON.")
+        show_studies(studies, output, runs, as_json)
+        return
+    home, study = find_study(studies[0], runs)
+    if watch:
+        watch_report(home, study, formats, output)
+    else:
+        show_report(home, study, as_json, formats, output)
+
+
+def watch_report(runs: Path, study: str, formats: str, output: Path | None) -> None:
+    """Write the report again and again, until it is stopped."""
+    from fairtune.report.watch import StudyWatch
+    from fairtune.report.writer import exporters_of
+
+    print_note(f"Watching {runs / study}; Ctrl-C ends it.")
+    watched = StudyWatch(runs, study, tuple(exporters_of(formats)), output, lambda line: typer.echo(printable(line)))
+    try:
+        watched.keep_writing()
+    except KeyboardInterrupt:
+        print_note("\nNo longer watched; the newest report stays.")
 
 
 def show_report(
-    runs: Path, study: str, as_json: bool, formats: str | Sequence[str] = "html,md,json", output: Path | None = None
+    runs: Path, study: str, as_json: bool, formats: str | Sequence[str] = USUAL_FORMATS, output: Path | None = None
 ) -> None:
     """Write the report, then show its table or its JSON."""
     from fairtune.analysis.results import load_results  # scipy and matplotlib: seconds that `--help` need not wait for

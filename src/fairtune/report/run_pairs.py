@@ -140,7 +140,9 @@ def prediction_sentence(found: PredictionPair) -> str:
         return f"Predictions: the same class for all {found.n:,} examples, {same}."
     share = f"{found.differing:,} of {found.n:,} {found.unit}s ({100 * found.differing / found.n:.1f} %)"
     if found.unit == "document":
-        return f"Predictions: {share} have another loss; A is lower on {found.first_right:,}, B on {found.second_right:,}."
+        return (
+            f"Predictions: {share} have another loss; A is lower on {found.first_right:,}, B on {found.second_right:,}."
+        )
     return (
         f"Predictions: {share} get another class. Both right {found.both_right:,}, only A {found.first_right:,}, "
         f"only B {found.second_right:,}, both wrong {found.both_wrong:,}."

@@ -122,7 +122,9 @@ def first_sentence(found: StudiesBeside) -> str:
 def study_line(study: StudyBeside) -> str:
     """A study in a line, with what to mind of it."""
     states = ", ".join(f"{count} {status}" for status, count in study.statuses.items()) or "no runs"
-    fixed = "fixed before the first result" if study.fixed_before else "changed after results were known, or not on record"
+    fixed = (
+        "fixed before the first result" if study.fixed_before else "changed after results were known, or not on record"
+    )
     mind = f" Mind: {' '.join(study.cautions)}" if study.cautions else ""
     return f"{study.label}: {study.task}, {study.model}; runs: {states}; its plan was {fixed}.{mind}"
 
@@ -186,7 +188,10 @@ def _arm_table(found: StudiesBeside) -> Table:
     heads = [*HEADS[:3], _score_head(found), *HEADS[4:-1]]  # the page has differences too, for which there is no room
     for head in heads:
         made.add_column(
-            Text(shown(head)), overflow="fold", no_wrap=head in ("n", "verdict there"), justify="right" if head == "n" else "left"
+            Text(shown(head)),
+            overflow="fold",
+            no_wrap=head in ("n", "verdict there"),
+            justify="right" if head == "n" else "left",
         )
     for word, cells in zip(_words(found), arm_cells(found), strict=True):
         if cells[0] and made.rows:

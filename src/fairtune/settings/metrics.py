@@ -245,7 +245,9 @@ def classification_metrics(
     names = [name for name in metrics_of_classes(examples.classes) if told_apart or not METRICS[name].ranks]
     counts = _confusion(examples.labels, predicted_classes(examples.scores, line), examples.classes)
     return {
-        name: float(METRICS[name].formula(counts)) if METRICS[name].from_scores is None else METRICS[name].of_scores(examples)
+        name: float(METRICS[name].formula(counts))
+        if METRICS[name].from_scores is None
+        else METRICS[name].of_scores(examples)
         for name in names
     }
 
