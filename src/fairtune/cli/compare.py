@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,9 @@ import typer
 from fairtune.cli.command import AsJson, Runs, console, print_json, report_errors
 from fairtune.core.errors import FairtuneError
 from fairtune.core.files import parse_json
-from fairtune.ledger.studies import find_study, is_run
+from fairtune.ledger.studies import find_folder, find_study, is_run
+
+RUN = re.compile(r"seed-\d+/?$")
 
 Names = Annotated[
     list[str],
@@ -23,7 +26,9 @@ Names = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FOLDER", help="Write studies' page there, not into RUNS/compare/A--B."),
+    typer.Option(
+        "-o", "--output", metavar="FOLDER", help="Write the page of studies there, not into RUNS/compare/A--B."
+    ),
 ]
 
 
@@ -31,6 +36,9 @@ Output = Annotated[
 def compare(names: Names, output: Output = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Put studies side by side (HTML, Markdown, JSON), or two runs: what differs, and by how much."""
     kinds = {is_run(name, runs) for name in names}
+    for name in names:
+        if RUN.search(name):
+            find_folder(name, runs)  # whoever names a run that is not there hears which are
     if kinds == {True, False}:
         raise FairtuneError("these are runs and studies; compare two runs, or two studies or more.")
     if kinds == {True}:
@@ -45,8 +53,9 @@ def show_studies(names: Sequence[str], output: Path | None, runs: Path, as_json:
     from fairtune.analysis.study_pairs import compare_studies
     from fairtune.report.study_pairs import default_folder, studies_table, write_studies
 
-    found = compare_studies([load_results(*find_study(name, runs)) for name in names])
-    written = write_studies(found, output or default_folder(runs, found))
+    studies = [load_results(*find_study(name, runs)) for name in names]
+    found = compare_studies(studies)
+    written = write_studies(found, output or default_folder(studies[0].runs_folder, found))
     if as_json:
         print_json(parse_json(written["json"].read_bytes()))
         return

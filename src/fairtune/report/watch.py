@@ -17,8 +17,8 @@ from fairtune.report.writer import write_report
 
 POLL = 2.0
 """Seconds between two looks at the ledger."""
-SHARE = 0.2
-"""Of the time, at most, that is spent on writing reports: the runs need the processor."""
+SHARE, LONGEST = 0.2, 60.0
+"""Of the time, at most, that is spent on writing reports, since runs need the processor; seconds that a change waits at most."""
 REFRESH = 5
 """Seconds after which an open page loads itself again."""
 WATCHED = ("study.json", "history.json", "plan.json", "events.jsonl", "result.json", "manifest.json")
@@ -35,7 +35,7 @@ class StudyWatch:
 
     Args:
         tell: takes one line for every report that was written.
-        sleep: waits so many seconds.
+        sleep, clock: wait so many seconds, and tell how many have passed.
     """
 
     runs: Path
@@ -44,6 +44,7 @@ class StudyWatch:
     output: Path | None
     tell: Callable[[str], None]
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
 
     def keep_writing(self) -> None:
         """Write the report now and after each change, for ever.
@@ -53,16 +54,18 @@ class StudyWatch:
         """
         seen = stamp_of(self._home)
         took, page = self._write()
+        written = self.clock()
         try:
             while True:
-                self.sleep(max(POLL, took / SHARE))
+                self.sleep(POLL)
                 self._require()
                 now = stamp_of(self._home)
-                if now == seen:
+                if now == seen or self.clock() - written < min(LONGEST, took / SHARE):
                     continue
                 seen = now
                 try:
                     took, page = self._write()
+                    written = self.clock()
                 except LedgerError as error:  # such as a file that is just being put right; the next change may help
                     self._require()
                     self.tell(f"{_clock()}  not written: {error}")
@@ -80,7 +83,7 @@ class StudyWatch:
 
     def _write(self) -> tuple[float, Path | None]:
         """Seconds that a report took, and its page."""
-        began = time.monotonic()
+        began = self.clock()
         results = load_results(self.runs, self.study)
         written = write_report(results, list(self.formats), self.output)
         page = written.get("html")
@@ -91,7 +94,7 @@ class StudyWatch:
             states[run.status] = states.get(run.status, 0) + 1
         told = ", ".join(f"{count} {status}" for status, count in states.items())
         self.tell(f"{_clock()}  {told}: {page or next(iter(written.values()))}")
-        return time.monotonic() - began, page
+        return self.clock() - began, page
 
 
 def stamp_of(home: Path) -> Stamp:
