@@ -19,7 +19,6 @@ from fairtune.cli.command import (
 from fairtune.cli.compare import show_studies
 from fairtune.core.errors import FairtuneError
 from fairtune.core.files import parse_json
-from fairtune.core.printable import printable
 from fairtune.ledger.studies import find_study
 
 USUAL_FORMATS = "html,md,json"
@@ -64,13 +63,17 @@ def report(
         show_report(home, study, as_json, formats, output)
 
 
+def _tell(line: str) -> None:
+    console().print(line, soft_wrap=True)
+
+
 def watch_report(runs: Path, study: str, formats: str, output: Path | None) -> None:
     """Write the report again and again, until it is stopped."""
     from fairtune.report.watch import StudyWatch
     from fairtune.report.writer import exporters_of
 
     print_note(f"Watching {runs / study}; Ctrl-C ends it.")
-    watched = StudyWatch(runs, study, tuple(exporters_of(formats)), output, lambda line: typer.echo(printable(line)))
+    watched = StudyWatch(runs, study, tuple(exporters_of(formats)), output, _tell)
     try:
         watched.keep_writing()
     except KeyboardInterrupt:

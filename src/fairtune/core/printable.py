@@ -15,6 +15,7 @@ LINES = "\n\t"
 """What texts of several lines may keep."""
 CODES = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+NUMBERS = frozenset({int, float, bool, type(None)})
 T = TypeVar("T")
 
 
@@ -42,6 +43,8 @@ def with_printable_texts(value: T) -> T:
 
 
 def _each(value: Any) -> Any:
+    if type(value) in NUMBERS:  # most of what there is
+        return value
     if isinstance(value, str):
         safe = printable(value, LINES)
         return value if safe == value else safe

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields, is_dataclass
 from typing import Any
 
-from fairtune.core.files import finite
+from fairtune.core.json_text import indented_json
 from fairtune.core.printable import printable_json
 from fairtune.report.comparison_record import comparison_records
 from fairtune.report.content import ReportContent
@@ -27,14 +25,4 @@ class JsonExporter(TextExporter):
             gathered = content.sections[section.name]
             if gathered is not None or section.json is None:
                 found |= section.json_keys(gathered)
-        text = json.dumps(finite(_plain(found)), indent=1, ensure_ascii=False, allow_nan=False)
-        return printable_json(text) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses as mappings, at any depth."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return printable_json(indented_json(found)) + "\n"

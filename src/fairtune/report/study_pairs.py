@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -16,7 +15,8 @@ from rich.text import Text
 from fairtune.analysis.fact_differences import FactDifference
 from fairtune.analysis.study_pairs import ArmFigure, StudiesBeside, StudyBeside
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import finite, write_atomically
+from fairtune.core.files import write_atomically
+from fairtune.core.json_text import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
@@ -61,7 +61,7 @@ def write_studies(found: StudiesBeside, folder: Path) -> dict[str, Path]:
 
 def studies_json(found: StudiesBeside) -> str:
     value = {"comparable": found.comparable, "metric": found.metric if found.comparable else None, **asdict(found)}
-    return printable_json(json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+    return printable_json(indented_json(value)) + "\n"
 
 
 def studies_markdown(found: StudiesBeside) -> str:
