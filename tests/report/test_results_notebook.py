@@ -124,5 +124,5 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     names: dict[str, Any] = {"__name__": "__main__"}
     values = [run_cell("".join(cell["source"]), names) for cell in cells]
     kinds = [type(value).__name__ for value in values if value is not None]
-    assert kinds == ["StudyResults", *["ReportFigure"] * 3, "DataFrame", "DataFrame", "dict", "DataFrame"]
+    assert kinds == ["StudyResults", *["ReportFigure"] * 4, "DataFrame", "DataFrame", "dict", "DataFrame"]
     assert (names["folder"] / "report" / "index.html").is_file()
