@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO, StringIO
-from itertools import count
 from typing import Any
 
 import matplotlib
@@ -39,7 +38,7 @@ def svg_text(figure: Figure, name: str, title: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, count=1, flags=re.DOTALL)
     text = re.sub(r'(<[^<>]*\bid=")', rf"\1{name}-", text)
     text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
-    text = re.sub(rf'id="{name}-arm-(\d+)-', r'data-arm="\1" \g<0>', text)
+    text = re.sub(rf'id="{name}-arm-(\d+)"', r'data-arm="\1"', text)
     opening, rest = text.split(">", 1)
     opening = re.sub(r'\s(width|height)="[^"]*"', "", opening)
     label = html.escape(title, quote=True)
@@ -48,10 +47,7 @@ def svg_text(figure: Figure, name: str, title: str) -> str:
 
 def mark_arm(artist: Artist, place: int) -> None:
     """Let the page know whose this is, so that it can be hidden with the rest of its arm."""
-    artist.set_gid(f"arm-{place}-{next(_artists)}")
-
-
-_artists = count()
+    artist.set_gid(f"arm-{place}")
 
 
 @contextmanager

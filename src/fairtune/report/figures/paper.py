@@ -24,7 +24,9 @@ def figure_files(figure: Figure) -> dict[str, bytes]:
     found = {}
     for kind in KINDS:
         found[kind] = _file(figure, kind)
-        figure.set_layout_engine("none")  # everything has its place by now; finding it again would take as long as drawing
+        figure.set_layout_engine(
+            "none"
+        )  # everything has its place by now; finding it again would take as long as drawing
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from markupsafe import Markup
@@ -18,8 +19,10 @@ def both_widths(drawer: str, *given: Any) -> Markup | None:
     Args:
         drawer: as `kept_figure` takes it; draws SVG, or nothing.
     """
-    wide, narrow = (kept_figure(drawer, *given, width) for width in (WIDE, NARROW))
-    if wide is None or narrow is None:
-        return None
-    # of our own making; matplotlib escapes the names in it
-    return Markup(f'<div class="on-wide">{wide}</div><div class="on-narrow">{narrow}</div>')
+    drawn = {width: kept_figure(drawer, *given, width) for width in (WIDE, NARROW)}
+    return None if None in drawn.values() else fitting(drawn.__getitem__)
+
+
+def fitting(draw: Callable[[float], str]) -> Markup:
+    """SVG of our own making, in which matplotlib has escaped the names, in both widths."""
+    return Markup(f'<div class="on-wide">{draw(WIDE)}</div><div class="on-narrow">{draw(NARROW)}</div>')

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairtune.report.content import ArmRow, Header
+from fairtune.settings.scales import scale_of
 
-LEAST = 2
-"""Arms of which a cost must be known; one point is no comparison."""
+SAME = 0.01
+"""Costs that differ by no more than this share are not worth a figure."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,22 @@ class CostPanel:
     points: tuple[CostPoint, ...]
 
 
-def cost_panels(header: Header, rows: Sequence[ArmRow], lower_is_better: bool | None = None) -> tuple[CostPanel, ...]:
-    """A panel for each cost that is known of two arms or more."""
-    from fairtune.settings.scales import scale_of
-
-    lower = scale_of(header.metric).lower_is_better if lower_is_better is None else lower_is_better
+def cost_panels(header: Header, rows: Sequence[ArmRow]) -> tuple[CostPanel, ...]:
+    """A panel for each cost that is known of two arms or more, and not the same for all."""
+    lower = scale_of(header.metric).lower_is_better
     kinds = {row.memory_kind for row in rows if row.memory_kind and not row.simple}
     panels = [
         ("time", "seconds per step, timed in turns", _points(header, rows, _step_time)),
         ("memory", "peak memory (GB)", _points(header, rows, _memory) if len(kinds) == 1 else []),
     ]
     return tuple(
-        CostPanel(name, title, _with_front(points, lower)) for name, title, points in panels if len(points) >= LEAST
+        CostPanel(name, title, _with_front(points, lower)) for name, title, points in panels if _differ(points)
     )
+
+
+def _differ(points: Sequence[CostPoint]) -> bool:
+    costs = [point.cost for point in points]
+    return len(costs) > 1 and max(costs) > (1 + SAME) * min(costs)
 
 
 Cost = Callable[[ArmRow], tuple[float, float, float] | None]

@@ -17,6 +17,8 @@ from fairtune.report.sections.pareto.content import CostPanel
 from fairtune.settings.scales import scale_of
 
 PANEL_INCHES = 2.9
+NAME_POINTS, LINE_POINTS = 80.0, 8.0
+"""How wide a name is, about, and how high."""
 NAMED = 12
 """Names of more points than this would lie on each other; those on the front are named still."""
 
@@ -45,6 +47,9 @@ def draw_pareto(header: Header, panels: Sequence[CostPanel], width: float = 6.8)
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.grid(color=INK, alpha=0.12, linewidth=0.6)
             log_if_wide(axes, "x", [point.cost for point in panel.points])
+        figure.draw_without_rendering()
+        for axes, panel in zip(grid.flat, panels, strict=True):
+            _name_points(axes, panel, scale.factor)
     return figure
 
 
@@ -63,9 +68,26 @@ def _draw_panel(axes: Axes, panel: CostPanel, by: float) -> None:
         fill = style if point.front else PAGE
         (dot,) = axes.plot([point.cost], [by * point.score], "o", color=style, markerfacecolor=fill, markersize=6)
         mark_arm(dot, point.place)
-        if point.front or len(panel.points) <= NAMED:
-            name = axes.annotate(
-                point.arm, (point.cost, by * point.score), xytext=(5, 4), textcoords="offset points", fontsize=7
-            )
-            mark_arm(name, point.place)
-    axes.margins(x=0.2, y=0.12)
+    axes.margins(x=0.3, y=0.12)
+
+
+def _name_points(axes: Axes, panel: CostPanel, by: float) -> None:
+    """A name beside each point, moved up where it would lie on the one below; called when the axes have their size."""
+    named = [point for point in panel.points if point.front or len(panel.points) <= NAMED]
+    where = axes.transData.transform([(point.cost, by * point.score) for point in named]) * 72 / axes.figure.dpi
+    taken: list[tuple[float, float]] = []
+    for point, (x, y) in sorted(zip(named, where, strict=True), key=lambda one: one[1][1]):
+        height = y
+        for left, other in sorted(taken):
+            if abs(left - x) < NAME_POINTS and abs(height - other) < LINE_POINTS:
+                height = other + LINE_POINTS
+        taken.append((x, height))
+        name = axes.annotate(
+            point.arm,
+            (point.cost, by * point.score),
+            xytext=(6, height - y - 2.5),
+            textcoords="offset points",
+            fontsize=7,
+        )
+        name.set_in_layout(False)
+        mark_arm(name, point.place)
