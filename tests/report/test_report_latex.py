@@ -116,7 +116,7 @@ def test_a_real_latex_sets_it(folder: Path) -> None:
 
 def test_figures_are_vectors_with_their_letters_at_both_widths(folder: Path) -> None:
     names = {path.name for path in (folder / "figures").iterdir()}
-    assert {"forest.pdf", "forest.svg", "forest-wide.pdf", "scores.pdf", "curves-wide.svg", "pareto.pdf"} <= names
+    assert {"forest.pdf", "forest.svg", "forest-wide.pdf", "scores.pdf", "curves-wide.svg"} <= names
     pdf = (folder / "figures" / "forest.pdf").read_bytes()
     assert b"/FontFile2" in pdf, "letters are embedded"
     assert b"/MediaBox [ 0 0 237.6 " in pdf, "3.3 inches"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from made_ledger import STUDY, ArmSpec, MadeLedger
+from made_timing import time_ledger
 from matplotlib.figure import Figure
 
 import fairtune
@@ -67,12 +68,20 @@ def test_names_of_others_stay_text(make_ledger: Callable[..., MadeLedger]) -> No
 
 
 @pytest.mark.parametrize("width", [3.3, 6.8])
-@pytest.mark.parametrize("name", list(PLOTS))
+@pytest.mark.parametrize("name", [name for name in PLOTS if name != "pareto"])
 def test_figures_come_by_name_and_width(shown: StudyResults, name: str, width: float) -> None:
     figure = shown.plot(name, width)
     assert isinstance(figure, Figure)
     assert figure.get_size_inches()[0] == pytest.approx(width)
     assert figure._repr_png_().startswith(b"\x89PNG"), "shown by a notebook that has not imported pyplot"  # type: ignore[attr-defined]
+
+
+def test_quality_against_cost_takes_times(shown: StudyResults, ledger: MadeLedger) -> None:
+    with pytest.raises(FairtuneError, match="nothing for 'pareto' yet; others: forest, scores, curves"):
+        shown.plot("pareto")
+    time_ledger(ledger, {"baseline": 0.5, "baseline-fast": 0.5, "oelm-freeze": 0.44})
+    ledger.results()
+    assert isinstance(load_results(ledger.runs, STUDY).plot("pareto", 3.3), Figure)
 
 
 def test_an_unknown_figure_or_table_is_told_with_what_there_is(shown: StudyResults) -> None:
@@ -124,5 +133,5 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     names: dict[str, Any] = {"__name__": "__main__"}
     values = [run_cell("".join(cell["source"]), names) for cell in cells]
     kinds = [type(value).__name__ for value in values if value is not None]
-    assert kinds == ["StudyResults", *["ReportFigure"] * 4, "DataFrame", "DataFrame", "dict", "DataFrame"]
+    assert kinds == ["StudyResults", *["ReportFigure"] * 3, "DataFrame", "DataFrame", "dict", "DataFrame"]
     assert (names["folder"] / "report" / "index.html").is_file()
