@@ -121,6 +121,7 @@ def run_cell(source: str, names: dict[str, Any]) -> Any:
     return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("performed_here", "undrawn")
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
