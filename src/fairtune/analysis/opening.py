@@ -81,15 +81,20 @@ def _warnings(cautions: Sequence[Caution]) -> Iterator[str]:
     grave = [caution for caution in cautions if caution.grade != "note"]
     if not grave:
         return
-    told = [LISTS.sub(_shortened, BRACKETS.sub("", caution.seen)) for caution in grave[:TOLD]]
+    told = [shorten_lists(BRACKETS.sub("", caution.seen)) for caution in grave[:TOLD]]
     more = len(grave) - len(told)
     rest = f"; and {more} more {'warning' if more == 1 else 'warnings'}" if more else ""
     yield f"But mind: {'; '.join(told)}{rest}."
 
 
-def _shortened(found: re.Match[str]) -> str:
-    names = found[0].split(", ")
-    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} others"
+def shorten_lists(text: str) -> str:
+    """Text in which of many arms in a row only the first are named."""
+
+    def shorten(found: re.Match[str]) -> str:
+        names = found[0].split(", ")
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} others"
+
+    return LISTS.sub(shorten, text)
 
 
 def _figure(frame: Frame, found: Comparison) -> str:
