@@ -41,7 +41,9 @@ def opening_sentence(
     if not parts:
         parts = ["no two arms are compared"]
     sentence = f"{unfinished}{'; '.join(parts)}."
-    return " ".join((sentence[0].upper() + sentence[1:], *_warnings(cautions)))
+    if sentence.startswith(("no ", "nothing ", "there ")):  # a name stays as it is written
+        sentence = sentence[0].upper() + sentence[1:]
+    return " ".join((sentence, *_warnings(cautions)))
 
 
 def _about_methods(frame: Frame, compared: Sequence[Comparison]) -> Iterator[str]:

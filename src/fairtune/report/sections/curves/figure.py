@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -93,9 +94,10 @@ def draw_curves(
 
 
 def _draw_legend(figure: Figure, columns: int) -> None:
-    found = {}
+    found: dict[str, Artist] = {}
     for axes in figure.axes:
-        found |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found[str(label)] = handle
     if found:
         figure.legend(
             list(found.values()), list(found), loc="outside lower center", ncols=min(columns, len(found)), frameon=False,
