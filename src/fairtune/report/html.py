@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fairtune.analysis.opening import shorten_lists
+from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
