@@ -134,5 +134,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH)
-    environment.filters.update(unbroken=unbroken, coded=coded, shorten_lists=shorten_lists)
+    environment.filters.update(unbroken=unbroken, coded=coded, named=escape, shorten_lists=shorten_lists)
     return environment
