@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from made_ledger import QK, ArmSpec, MadeLedger
 
-from fairtune.analysis.opening import shorten_lists
+from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.core.cautions import Caution
 from fairtune.report.content import ReportContent
 
@@ -80,7 +80,7 @@ def test_the_verdict_page_opens_with_it(kept_ledger: MadeLedger) -> None:
 
 @pytest.mark.parametrize("grade", ["warning", "refusal"])
 def test_figures_in_brackets_stay_with_the_warning(grade: str) -> None:
-    from fairtune.analysis.opening import _warnings
+    from fairtune.analysis.opening_sentence import _warnings
 
     (said,) = _warnings([Caution(grade, "code", "x does not beat y (+2 points, n = 3)", "why", "do")])  # type: ignore[arg-type]
     assert said == "But mind: x does not beat y."

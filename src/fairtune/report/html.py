@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fairtune.analysis.opening import shorten_lists
+from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
@@ -135,5 +135,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH)
-    environment.filters.update(unbroken=unbroken, coded=coded, shorten_lists=shorten_lists)
+    environment.filters.update(unbroken=unbroken, coded=coded, named=escape, shorten_lists=shorten_lists)
     return environment
