@@ -14,16 +14,25 @@ from made_ledger import QK, ArmSpec, MadeLedger
 from fairtune.analysis.results import Results
 from fairtune.core.latex import plain_latex
 from fairtune.report.content import ReportContent
+from fairtune.report.figures.paper import COLUMN, figure_files
 from fairtune.report.latex import LatexExporter
 from fairtune.report.latex.tables import scores_table, verdicts_table
+from fairtune.report.sections.forest.figure import draw_forest
 from fairtune.report.writer import write_report
 
 NASTY = r"a_b%c&d#e-~f^g\h{i}j-$k<l>|`m-\"--[x]é-中α-\input{/etc/passwd}"
 
 
-def texts(content: ReportContent, results: Results) -> dict[str, str]:
-    files = LatexExporter().files(content, results)
-    return {name: text.decode() for name, text in files.items() if name.endswith(".tex")}
+@pytest.fixture(scope="module")
+def folder(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything there is for a paper, figures too."""
+    return write_report(results, "latex", tmp_path_factory.mktemp("paper"))["latex"]
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables alone, since figures take seconds."""
+    monkeypatch.setattr("fairtune.report.latex.paper_figures", lambda _: {})
 
 
 def rows_of(table: str) -> list[list[str]]:
@@ -53,8 +62,10 @@ def test_scores_have_plus_minus_a_mark_and_the_number_of_the_other_arm(content: 
     assert rows["later"][3] == "--", "what has not run has no score"
 
 
-def test_every_file_tells_where_it_comes_from(content: ReportContent, results: Results) -> None:
-    for text in texts(content, results).values():
+def test_every_file_tells_where_it_comes_from(folder: Path) -> None:
+    files = sorted(folder.glob("*.tex"))
+    assert [file.name for file in files] == ["metrics.tex", "report.tex", "scores.tex", "verdicts.tex"]
+    for text in (file.read_text() for file in files):
         assert text.startswith("% study made, plan 0123456789abcdef, fairtune ")
         assert "% made by: fairtune report made --format latex\n" in text
 
@@ -95,12 +106,29 @@ def overfull(log: str) -> list[str]:
     return re.findall(r"Overfull \\hbox \(([0-9.]+)pt", log)
 
 
-def test_a_real_latex_sets_it(results: Results, tmp_path: Path) -> None:
-    folder = write_report(results, "latex", tmp_path)["latex"]
-    assert overfull(compile_latex(folder)) == []
+def test_a_real_latex_sets_it(folder: Path) -> None:
+    log = compile_latex(folder)
+    assert overfull(log) == []
+    assert "figures/forest.pdf" in log
+    assert "figures/curves-wide.pdf" in log
     assert (folder / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_figures_are_vectors_with_their_letters_at_both_widths(folder: Path) -> None:
+    names = {path.name for path in (folder / "figures").iterdir()}
+    assert {"forest.pdf", "forest.svg", "forest-wide.pdf", "scores.pdf", "curves-wide.svg"} <= names
+    pdf = (folder / "figures" / "forest.pdf").read_bytes()
+    assert b"/FontFile2" in pdf, "letters are embedded"
+    assert b"/MediaBox [ 0 0 237.6 " in pdf, "3.3 inches"
+    assert b"<text" not in (folder / "figures" / "forest.svg").read_bytes(), "letters are outlines"
+
+
+def test_a_figure_is_the_same_every_time(content: ReportContent, folder: Path) -> None:
+    made = figure_files(draw_forest(content.header, content.rows, COLUMN))
+    assert made == {kind: (folder / "figures" / f"forest.{kind}").read_bytes() for kind in ("pdf", "svg")}
+
+
+@pytest.mark.usefixtures("without_figures")
 def test_a_real_latex_sets_twelve_arms_and_names_of_all_kinds(
     make_ledger: Callable[..., MadeLedger], tmp_path: Path
 ) -> None:
@@ -114,6 +142,7 @@ def test_a_real_latex_sets_twelve_arms_and_names_of_all_kinds(
     assert "(/etc/passwd" not in log, "a name is no command"
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_real_latex_sets_language_models(text_content: ReportContent, results: Results, tmp_path: Path) -> None:
     for name, content in LatexExporter().files(text_content, results).items():
         path = tmp_path / name

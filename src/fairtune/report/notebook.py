@@ -15,9 +15,9 @@ from fairtune.report.figures.palette import GREY, VERDICTS
 from fairtune.report.sections.results.markdown import difference_cell, summary_text
 from fairtune.settings.scales import Scale, scale_of
 
-LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.35);padding:.25em .7em;background:none;color:inherit;"
+LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.35);padding:.25em .7em;background:none;color:inherit;white-space:nowrap;"
 """Styles stand at each cell: notebooks and code hosts take style sheets out. Colours are the notebook's own."""
-LEFT, RIGHT = f"{LINE}text-align:left;", f"{LINE}text-align:right;white-space:nowrap;"
+LEFT, RIGHT = f"{LINE}text-align:left;", f"{LINE}text-align:right;"
 NUMBERS = (False, False, True, True, False, True, True)
 """Which columns are of figures."""
 
@@ -43,7 +43,8 @@ def results_html(results: Results) -> str:
     return str(
         Markup(
             '<div class="fairtune" style="max-width:100%;overflow-x:auto"><p><b>{}</b>: {}</p>'
-            '<table style="border-collapse:collapse;margin:.5em 0"><thead>{}</thead><tbody>{}</tbody></table>'
+            '<table style="border-collapse:collapse;margin:.5em 0;color:inherit;font:inherit">'
+            "<thead>{}</thead><tbody>{}</tbody></table>"
             '<p style="opacity:.75;font-size:90%">{}</p></div>'
         ).format(header.study, verdict.opening, _row("th", heads), body, facts)
     )

@@ -21,7 +21,13 @@ def figure_files(figure: Figure) -> dict[str, bytes]:
     figure.set_facecolor("white")
     for axes in figure.axes:
         axes.set_facecolor("white")
-    return {kind: _file(figure, kind) for kind in KINDS}
+    found = {}
+    for kind in KINDS:
+        found[kind] = _file(figure, kind)
+        figure.set_layout_engine(
+            "none"
+        )  # everything has its place by now; finding it again would take as long as drawing
+    return found
 
 
 def _file(figure: Figure, kind: str) -> bytes:
