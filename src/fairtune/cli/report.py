@@ -56,6 +56,9 @@ def report(
             raise FairtuneError("--format is for one study; several are written as HTML, Markdown and JSON.")
         show_studies(studies, output, runs, as_json)
         return
+    from fairtune.report.writer import exporters_of
+
+    exporters_of(formats)  # a wrong name is told before anything is read
     home, study = find_study(studies[0], runs)
     if watch:
         watch_report(home, study, formats, output)
