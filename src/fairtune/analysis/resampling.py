@@ -230,6 +230,7 @@ def bootstrap_variances(
     figures: Mapping[str, Callable[[Floats], Floats]],
     draws: int = DRAWS,
     weighted: Collection[str] = (),
+    keep: Collection[str] = (),
 ) -> dict[str, float]:
     """The same of several figures at once, each a function of totals, which are made once; or of one arm's own means.
 
@@ -241,13 +242,13 @@ def bootstrap_variances(
         ours, theirs: what was scored, by seed; the same place is the same seed.
         weighted: further metrics, which are no functions of totals. A draw that lacks a class has none of those that take two:
             it says nothing, and is left out.
+        keep: of one arm's own figures, those that comparisons will ask for.
     """
     generator, chunks = _draw_units(ours[0].units, ours[0].drawn, draws)
     drawn = _DrawnFigures([*ours, *(theirs or ())], figures, weighted, draws)
     for counts in chunks:
         drawn.take(counts.astype(np.float64))
-    if theirs is not None:
-        drawn.keep()
+    drawn.keep(keep if theirs is None else (*figures, *weighted))
     seeds = len(ours)
     chosen = generator.multinomial(seeds - 1, np.full(seeds, 1 / seeds), size=draws).T / (seeds - 1)
     found = {name: drawn.of(ours, name) for name in (*figures, *weighted)}
@@ -295,10 +296,10 @@ class _DrawnFigures:
         for one, row in zip(runs, rows, strict=True):
             self._parts.setdefault((id(one), name), []).append(row)
 
-    def keep(self) -> None:
-        """Let the runs keep what was worked out."""
-        for name, lacking in self._lacking.items():
-            for one in lacking:
+    def keep(self, names: Collection[str]) -> None:
+        """Let the runs keep some of what was worked out."""
+        for name in names:
+            for one in self._lacking[name]:
                 one.kept[self._keys[name]] = np.concatenate(self._parts[id(one), name])
 
     def of(self, side: Sequence[Scored], name: str) -> Floats:

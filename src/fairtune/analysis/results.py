@@ -16,7 +16,7 @@ from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_time
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
-from fairtune.analysis.ledger_runs import LedgerRun, steps_text, steps_to_loss
+from fairtune.analysis.ledger_runs import LedgerRun, difference_of, steps_text, steps_to_loss
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals
 from fairtune.analysis.soundness import find_cautions
@@ -187,10 +187,11 @@ class Results:
         if metric not in known:
             own = [run.resampled(metric) for run in runs]
             if METRICS[metric].from_scores is not None:
-                known |= bootstrap_variances(own, None, {}, weighted=[metric])
+                known |= bootstrap_variances(own, None, {}, weighted=[metric], keep=[metric])
             else:
                 names = [name for name in runs[0].metrics if name in METRICS and METRICS[name].from_scores is None]
-                known |= bootstrap_variances(own, None, {name: metric_from_totals(name) for name in names})
+                figures = {name: metric_from_totals(name) for name in names}
+                known |= bootstrap_variances(own, None, figures, keep=[metric])
         return known[metric]
 
     @cached_property
@@ -246,6 +247,9 @@ class Results:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """Each arm's primary comparison: the family of verdicts."""
+        for arm in self.arms:  # whose draws comparisons use again
+            if (runs := self.finished(arm)) and difference_of([run.test for run in runs]) is None:
+                self.summary(arm)
         return compare_primaries(self)
 
     def comparisons_by(self, metric: str) -> list[Comparison]:
