@@ -32,7 +32,7 @@ Arms = Annotated[
         "--arms", metavar="A,B", help="Only these arms, and those they are compared with.", show_default=False
     ),
 ]
-Minutes = Annotated[float, typer.Option("--minutes", help="Measure for at most so long.")]
+Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="Measure for at most so long.")]
 Precision = Annotated[
     str, typer.Option("--precision", metavar="SHARE", help="Stop once every ratio is known to within this share.")
 ]

@@ -43,11 +43,9 @@ Data = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option("-o", "--out", metavar="DIR", help="Its folder; a classifier there is replaced.", show_default=False),
+    typer.Option("-o", "--out", metavar="DIR", help="Its folder, replaced if it is there.", show_default=False),
 ]
-Model = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="minilm, a folder with a transformers model, or a hub id.")
-]
+Model = Annotated[str, typer.Option("--model", metavar="MODEL", help="minilm, a folder or a hub id.")]
 Text = Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the texts.")]
 Pair = Annotated[
     str | None,
@@ -59,7 +57,7 @@ Test = Annotated[
     typer.Option(
         "--test",
         metavar="FILE",
-        help="Rows of the same columns, which the classifier is scored on.",
+        help="Rows to score it on, with the same columns.",
         show_default=False,
     ),
 ]
@@ -67,7 +65,7 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", metavar="METHOD",
-        help="A method, one with settings, such as 'focal={gamma: 2}', or a named arm; may be repeated.",
+        help="A method, as 'focal={gamma: 2}'; may be repeated.",
     ),
 ]  # fmt: skip
 Epochs = Annotated[
@@ -83,26 +81,24 @@ Rate = Annotated[
 BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Rows in one step; 16 if absent.", show_default=False)]
 MaxLength = Annotated[
     str | None,
-    typer.Option(metavar="TOKENS", help="Longer texts are cut; auto, for 95 % of them, if absent.", show_default=False),
+    typer.Option(metavar="TOKENS", help="Longer texts are cut; fits 95 % of them if absent.", show_default=False),
 ]
 Validation = Annotated[
     str | None,
     typer.Option(
-        metavar="SHARE|FILE", help="What chooses the best epoch: a share that is held out, or a file; 0.1 if absent, 0 is none.",
+        metavar="SHARE|FILE", help="What chooses the best epoch: a held-out share or a file; 0.1 if absent, 0 is none.",
         show_default=False,
     ),
 ]  # fmt: skip
 Patience = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", min=0, help="Stop after N epochs without a better score; 3 if absent, 0 never.", show_default=False
-    ),
+    typer.Option(metavar="N", min=0, help="Epochs without a better score; 3 if absent, 0 never.", show_default=False),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What is better: macro_f1 if absent, accuracy, roc_auc ...",
+        help="What is better, such as accuracy; macro_f1 if absent.",
         show_default=False,
     ),
 ]
@@ -110,24 +106,18 @@ Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="A classifier in seconds: the model is left as it is, a logistic regression reads the mean of its last states.",
+        help="In seconds: a logistic regression on a frozen model.",
     ),
 ]
-NoBaselines = Annotated[
-    bool, typer.Option("--no-baselines", help="Do not fit majority, tfidf and linear-probe to compare it with.")
-]
+NoBaselines = Annotated[bool, typer.Option("--no-baselines", help="Leave out majority, tfidf and linear-probe.")]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="Decides everything random; 0 if absent.", show_default=False)
 ]
-Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Make probabilities mean what they say, by a temperature.")
-]
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Make probabilities mean what they say.")]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Another field of a study's `train`, such as warmup=0.06; may be repeated."
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="Another field, such as warmup=0.06; may be repeated."),
 ]
 
 
@@ -158,8 +148,8 @@ def train(
 ) -> None:
     """Train a classifier of texts and save it as a folder, with its model card.
 
-    The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far. What
-    simple baselines reach on the same held-out rows is said beside its score.
+    The folder loads in `fairtune predict`, `TextClassifier.load` and plain transformers. Ctrl-C saves the best so far. Its score
+    stands beside those of simple baselines.
     """
     wait_asleep()  # before anything imports torch
     texts = [text] if pair is None else [text, pair]

@@ -11,10 +11,11 @@ from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import (
     MOST_CLASSES,
     Column,
+    ColumnName,
     Columns,
+    DataFile,
     Name,
     Number,
-    Place,
     Section,
 )
 
@@ -40,20 +41,20 @@ class FileTask(Section):
         description="Whether texts are classified, or are the text that a language model learns (in .txt: one document per "
         "paragraph).",
     )
-    train: Place = Field(
+    train: DataFile = Field(
         description="File or folder with the training examples; relative paths start at the study file."
     )
-    validation: Place | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
-    test: Place | None = Field(None, description="File that is reported; held out if absent.")
+    validation: DataFile | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
+    test: DataFile | None = Field(None, description="File that is reported; held out if absent.")
     text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
-    label: Column = Field("label", description="Column with the label.")
+    label: ColumnName = Field("label", description="Column with the label.")
     labels: tuple[Column, ...] | None = Field(
         None,
         min_length=2,
         max_length=MOST_CLASSES,
         description="Label values in order of their class number; found in the data if absent.",
     )
-    kinds: Column | None = Field(
+    kinds: ColumnName | None = Field(
         None,
         min_length=1,
         description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
