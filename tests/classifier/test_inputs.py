@@ -63,6 +63,7 @@ def test_pairs_in_every_form(given: Any) -> None:
         ([True, False, True], [False, True]),
         (pd.DataFrame({"y": [True, False, True]}), [False, True]),
         (pd.Series([1, 0, 1], dtype="Int64"), [0, 1]),
+        (np.array([1.0, 0.0, 1.0]), [0, 1]),
     ],
 )
 def test_labels_in_every_form(given: Any, classes: list[Any]) -> None:
@@ -115,7 +116,7 @@ def test_what_is_no_text_is_refused_with_its_position(given: Any, message: str) 
         (["a", "b", "c"], r"found 3 for 2 texts"),
         (["a", None], r"position 1 is None; remove examples without a label"),
         (["a", float("nan")], r"position 1 is nan"),
-        (pd.Series([1, None]), r"position 0 is 1.0 of type float; allowed: texts, whole numbers"),
+        (pd.Series([1, None]), r"position 1 is nan; remove examples without a label"),
         ([0.5, 1.5], r"Unknown label type"),
         (["1", 1], r"several types: texts \('1' at position 0\), whole numbers \(1 at position 1\)"),
         ([True, 1], r"several types: truth values"),

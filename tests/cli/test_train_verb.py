@@ -194,7 +194,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
         (["{data}", "--validation", "missing.csv"], "missing.csv: there is no such file."),
         (["{data}", "--test", "{odd}"], "the label 'ood' is not among those of"),
         (["{data}", "--model", "no/such/model"], "model 'no/such/model'"),
-        (["{unlabelled}"], "row 11: column 'kind' has no label"),
+        (["{unlabelled}"], "column 'kind' has no label in 1 of 11 rows (rows 11)"),
         (["{one}"], "only one class"),
         (["{data}", "-o", "{busy}"], "the folder holds other things"),
     ],

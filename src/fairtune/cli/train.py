@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import time
@@ -20,11 +21,11 @@ from fairtune.cli.command import (
     print_note,
     report_errors,
 )
-from fairtune.core.errors import FairtuneError
+from fairtune.core.errors import DataError, FairtuneError, nearest, one_of
 from fairtune.core.threads import wait_asleep
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.reading.reader import RowReader, form_note
 from fairtune.tasks.reading.shards import shards
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fairtune.classifier.text_classifier import TextClassifier
 
 QUICK = "linear-probe"
+MOST_SHOWN = 5
 OWN = ("lr", "epochs", "batch_size", "max_length", "patience")
 """Fields of `train` that are options of their own."""
 
@@ -61,6 +63,23 @@ Test = Annotated[
         show_default=False,
     ),
 ]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="A,B,...", help="All classes, where one is called NA or the like, which else means no label.",
+        show_default=False,
+    ),
+]  # fmt: skip
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label: empty, NaN, NA, N/A, null or None.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", show_default=False,
+        help="How the files are encoded, such as windows-1252; UTF-8, or what their first bytes say, if absent.",
+    ),
+]  # fmt: skip
 Methods = Annotated[
     list[str] | None,
     typer.Option(
@@ -129,6 +148,9 @@ def train(
     text: Text = "text",
     pair: Pair = None,
     label: Label = "label",
+    labels: Labels = None,
+    skip_unlabelled: SkipUnlabelled = False,
+    encoding: Encoding = None,
     test: Test = None,
     method: Methods = None,
     epochs: Epochs = None,
@@ -155,7 +177,7 @@ def train(
     texts = [text] if pair is None else [text, pair]
     files = [data, test, None if validation is None or _number(validation) is not None else Path(validation)]
     for file in filter(None, files):
-        _check_header(file, [*texts, label])
+        _check_header(file, [*texts, label], encoding)
 
     if quick:
         _require_quick(
@@ -182,11 +204,20 @@ def train(
     from fairtune.cli.train_summary import facts_of, show_summary
 
     require_free(out.expanduser().resolve())  # before the work, not after it
-    rows = read_labelled(data, texts, label)
-    tested = None if test is None else read_labelled(test, texts, label).with_labels_of(rows)
+    read = functools.partial(
+        read_labelled,
+        texts=texts,
+        label=label,
+        skip_unlabelled=skip_unlabelled,
+        classes=[name.strip() for name in (labels or "").split(",") if name.strip()],
+        encoding=encoding,
+    )
+    rows = _told(read(data))
+    _require_listed(rows, labels)
+    tested = None if test is None else _told(read(test)).with_labels_of(rows)
     if validation is not None:
         share = _number(validation)
-        held = None if share is not None else read_labelled(Path(validation), texts, label).with_labels_of(rows)
+        held = None if share is not None else _told(read(Path(validation))).with_labels_of(rows)
         chosen["validation"] = share if held is None else (held.texts, held.labels)
     classifier, notes, seconds = _fitted(chosen, rows)
     place = classifier.save(out)
@@ -208,7 +239,7 @@ def train(
         raise typer.Exit(INTERRUPTED)
 
 
-def _check_header(path: Path, columns: Sequence[str]) -> None:
+def _check_header(path: Path, columns: Sequence[str], encoding: str | None) -> None:
     """Refuse a file that lacks a column, before seconds go into importing what would train on it.
 
     Raises:
@@ -216,8 +247,37 @@ def _check_header(path: Path, columns: Sequence[str]) -> None:
     """
     require_file(path)
     for file in shards(path)[:1]:  # each is read in a moment, all of them by those who need their rows
-        for rows in itertools.islice(RowReader(str(file)), 1):
+        reader = RowReader(str(file), encoding=encoding)
+        for rows in itertools.islice(reader, 1):
             check_columns(rows.where, rows.columns, columns)
+        if note := form_note(reader):
+            print_note(note)
+
+
+def _told(rows: Labelled) -> Labelled:
+    """The rows, after it was said which were left out."""
+    if rows.without:
+        places = ", ".join(map(str, rows.without[:MOST_SHOWN])) + (" ..." if len(rows.without) > MOST_SHOWN else "")
+        count = len(rows.without)
+        print_note(
+            f"{rows.where.name}: {count:,} of {count + len(rows):,} rows have no label and are left out (rows {places})."
+        )
+    return rows
+
+
+def _require_listed(rows: Labelled, labels: str | None) -> None:
+    """Refuse a label that `--labels` does not list.
+
+    Raises:
+        DataError: there is one.
+    """
+    listed = [name.strip() for name in (labels or "").split(",") if name.strip()]
+    for name, count in rows.counts().items():
+        if listed and name not in listed:
+            raise DataError(
+                f"{rows.where}: the label '{name}' occurs {count:,} times but is not among --labels: {one_of(listed)}."
+                f"{nearest(name, listed)}"
+            )
 
 
 def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier, list[str], float]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from fairtune.core.errors import one_of
+from fairtune.settings.encodings import ENCODINGS
 from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import (
     MOST_CLASSES,
@@ -21,8 +22,10 @@ from fairtune.settings.values import (
 
 if TYPE_CHECKING:
     MetricName = str
+    Encoding = str
 else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
+    Encoding = Literal[tuple(ENCODINGS)]
 
 
 class Holdout(Section):
@@ -60,6 +63,14 @@ class FileTask(Section):
         description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
         "Nothing is trained on it. A file may lack it, if not all do that validation and test come from.",
     )
+    unlabelled: Literal["refuse", "skip"] = Field(
+        "refuse",
+        description="What to do about rows without a label (empty, or NaN, NA, N/A, null, None and the like, unless `labels` lists "
+        "it): refuse them, or skip them, which plan and report say.",
+    )
+    encoding: Encoding | None = Field(
+        None, description="How the files are encoded, where they are neither UTF-8 nor begin with a mark that says it."
+    )
     metric: MetricName = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
     holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
 
@@ -68,10 +79,22 @@ class FileTask(Section):
     def _labels_as_text(cls, value: Any) -> Any:
         return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides its examples besides its files; what is usual is left out that older versions did not know."""
+        usual = {
+            name for name in ("unlabelled", "encoding") if getattr(self, name) == type(self).model_fields[name].default
+        }
+        return self.model_dump(mode="json", exclude={"train", "validation", "test"} | usual)
+
     @model_validator(mode="after")
     def _fits_its_kind(self) -> FileTask:
         if self.kind == "language_model":
-            given = [field for field in ("label", "labels", "kinds", "metric") if field in self.model_fields_set]
+            given = [
+                field
+                for field in ("label", "labels", "kinds", "unlabelled", "metric")
+                if field in self.model_fields_set
+            ]
             if given:
                 raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
             if len(self.text) > 1:
@@ -81,7 +104,7 @@ class FileTask(Section):
             file = str(getattr(self, split) or "").lower().removesuffix(".gz")
             if file.endswith(".txt"):
                 raise ValueError(
-                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet, for a language "
-                    "model say `kind: language_model`"
+                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet (rename a table to .csv), "
+                    "for a language model say `kind: language_model`"
                 )
         return self

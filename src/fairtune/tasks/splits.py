@@ -14,10 +14,12 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.few_labels import Examples, FewLabels
 from fairtune.tasks.class_samples import class_sample
+from fairtune.tasks.reading.label_words import NO_LABEL, merged_names, other_spellings, without_label
 from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
 from fairtune.tasks.reading.rows import (
     KIND,
     NUMBER,
+    SHOWN,
     Rows,
     open_table,
     write_batches,
@@ -62,10 +64,43 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     return {name: rows.take(keep) for name, keep in parts.items()}
 
 
-def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """The label names in order of their class number; each must occur in the training split."""
-    found = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
-    names = tuple(given) if given else _sorted(found["train"])
+def labelled_rows(rows: Rows, column: str, given: Sequence[str] | None, skip: bool) -> tuple[Rows, str | None]:
+    """The rows that have a label, and what to tell of the others.
+
+    Args:
+        given: the labels that the study lists; one that else would mean none, such as NA, is a class.
+        skip: leave rows without a label out.
+
+    Raises:
+        DataError: there are such rows, and they are not to be left out; or there are no others.
+    """
+    without = rows.missing(column, NO_LABEL - set(given or ()))
+    if not without.any():
+        return rows, None
+    numbers, words = rows.numbers[without].tolist(), rows.values(column, without)
+    if not skip:
+        raise DataError(without_label(rows.where, column, words, numbers, len(rows), "`unlabelled: skip` in the task"))
+    if without.all():
+        raise DataError(
+            f"{rows.where}: column '{column}' has no label in any of {len(rows):,} rows; is it the right one?"
+        )
+    places = one_of(numbers[:SHOWN]) + (" ..." if len(numbers) > SHOWN else "")
+    name = rows.where.name if isinstance(rows.where, Path) else rows.where
+    note = f"{len(numbers):,} of {len(rows):,} rows of {name} have no label and were left out (rows {places})"
+    return rows.take(np.flatnonzero(~without)), note
+
+
+def read_labels(
+    parts: Mapping[str, Rows], column: str, given: Sequence[str] | None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The label names in order of their class number, each of which must occur in the training split; and other spellings of them."""
+    written = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
+    names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
+    spellings = other_spellings({label for counts in written.values() for label in counts}, names)
+    found: dict[str, Counter[str]] = {split: Counter() for split in written}
+    for split, counts in written.items():
+        for label, count in counts.items():
+            found[split][spellings.get(label, label)] += count
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"task: labels: {one_of(twice)} is given twice; each label is one class.")
@@ -88,7 +123,7 @@ def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | N
         raise DataError(
             f"{parts['train'].where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
         )
-    return names
+    return names, spellings
 
 
 def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
@@ -116,7 +151,7 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
     return counts
 
 
-def _sorted(labels: Mapping[str, int]) -> tuple[str, ...]:
+def _sorted(labels: Sequence[str]) -> tuple[str, ...]:
     whole = all(label.lstrip("-").isdigit() for label in labels)
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 

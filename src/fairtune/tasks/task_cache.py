@@ -50,6 +50,7 @@ def _keep(folder: Path, task: Task) -> dict[str, Any]:
         "source": task.source,
         "fingerprint": fingerprint.result(),
         "splits": identities,
+        **({"notes": list(task.notes)} if task.notes else {}),
     }
 
 
@@ -57,5 +58,11 @@ def _open(folder: Path) -> Task:
     facts = json.loads((folder / "task.json").read_bytes())
     splits = {name: Split(open_table(folder / f"{name}.arrow"), known) for name, known in facts["splits"].items()}
     return Task(
-        facts["name"], facts["metric"], tuple(facts["labels"]), splits, facts["source"], known=facts["fingerprint"]
+        facts["name"],
+        facts["metric"],
+        tuple(facts["labels"]),
+        splits,
+        facts["source"],
+        known=facts["fingerprint"],
+        notes=tuple(facts.get("notes", ())),
     )
