@@ -38,7 +38,9 @@ def test_help_fits_a_screen_and_begins_with_an_example(verb: str) -> None:
     lines = shown.splitlines()
     assert len(lines) <= LINES, verb
     assert max(map(len, lines)) <= COLUMNS
-    assert not {"<bool>", "<path>", "<str>", "<int>", "<float>", "[default"} & {word.strip("│") for word in shown.split()}
+    assert not {"<bool>", "<path>", "<str>", "<int>", "<float>", "[default"} & {
+        word.strip("│") for word in shown.split()
+    }
     summary = next(place for place, line in enumerate(lines) if place and not line)
     assert any(line.startswith("Example: fairtune ") for line in lines[summary : summary + 5]), "it comes first"
     assert shown == call("help", *verb.split()).output or not verb

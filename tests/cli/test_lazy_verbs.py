@@ -47,7 +47,9 @@ def test_help_lists_all_verbs_and_loads_none() -> None:
     assert {"fairtune.study", "fairtune.settings", "fairtune.ledger", "fairtune.tasks"}.isdisjoint(loaded)
 
 
-@pytest.mark.parametrize("words", ["", "--help", "--version", "status", "data --help", "help", "help train", "nonsense"])
+@pytest.mark.parametrize(
+    "words", ["", "--help", "--version", "status", "data --help", "help", "help train", "nonsense"]
+)
 def test_they_import_no_library_of_data_or_models(words: str) -> None:
     assert _run(words.split(), *SLOW, "pyarrow", "scipy")[1] == set()
 
@@ -63,6 +65,14 @@ def test_a_study_with_an_adapter_is_checked_and_planned_without_torch(
         shown, loaded = _run([verb, str(file)], "torch", "transformers", "peft", "sklearn", "matplotlib", "scipy.stats")
         assert answer in shown
         assert loaded == set(), verb
+
+
+def test_a_study_is_begun_without_torch(tmp_path: Path) -> None:
+    rows = "".join(f"text number {n},{'ab'[n % 2]}\n" for n in range(80))
+    (tmp_path / "d.csv").write_text(f"text,label\n{rows}")
+    shown, loaded = _run(["init", str(tmp_path / "d.csv"), "-o", str(tmp_path / "d.yaml")], *SLOW)
+    assert "Wrote " in shown
+    assert loaded == set()
 
 
 def test_a_column_that_is_not_there_is_told_before_torch_is_imported(tmp_path: Path) -> None:

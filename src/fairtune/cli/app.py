@@ -121,7 +121,6 @@ class Verbs(VerbGroup):
             "fairtune train reviews.csv --text review --label stars -o my-model",
             short="Train a classifier of texts and save it as a folder.",
             group=MODELS,
-            see="`fairtune help study train` explains the fields for --set.",
         ),
         Verb(
             "predict",

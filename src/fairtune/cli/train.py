@@ -66,18 +66,18 @@ Test = Annotated[
 Labels = Annotated[
     str | None,
     typer.Option(
-        "--labels", metavar="A,B,...", help="All classes, where one is called NA or the like, which else means no label.",
+        "--labels", metavar="A,B,...", help="All classes, where one is called NA or the like.",
         show_default=False,
     ),
 ]  # fmt: skip
 SkipUnlabelled = Annotated[
-    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label: empty, NaN, NA, N/A, null or None.")
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label: empty, NaN, NA ...")
 ]
 Encoding = Annotated[
     str | None,
     typer.Option(
         "--encoding", metavar="NAME", show_default=False,
-        help="How the files are encoded, such as windows-1252; UTF-8, or what their first bytes say, if absent.",
+        help="Such as windows-1252; UTF-8 or its mark if absent.",
     ),
 ]  # fmt: skip
 Methods = Annotated[
@@ -100,12 +100,12 @@ Rate = Annotated[
 BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Rows in one step; 16 if absent.", show_default=False)]
 MaxLength = Annotated[
     str | None,
-    typer.Option(metavar="TOKENS", help="Longer texts are cut; fits 95 % of them if absent.", show_default=False),
+    typer.Option(metavar="TOKENS", help="Longer texts are cut; auto, for 95 %, if absent.", show_default=False),
 ]
 Validation = Annotated[
     str | None,
     typer.Option(
-        metavar="SHARE|FILE", help="What chooses the best epoch: a held-out share or a file; 0.1 if absent, 0 is none.",
+        metavar="SHARE|FILE", help="What chooses the epoch; 0.1 if absent, 0 is none.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -136,7 +136,7 @@ Calibrate = Annotated[bool, typer.Option("--calibrate", help="Make probabilities
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Another field, such as warmup=0.06; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Any field of `fairtune help study train`; repeatable."),
 ]
 
 
@@ -170,8 +170,7 @@ def train(
 ) -> None:
     """Train a classifier of texts and save it as a folder, with its model card.
 
-    The folder loads in `fairtune predict`, `TextClassifier.load` and plain transformers. Ctrl-C saves the best so far. Its score
-    stands beside those of simple baselines.
+    The folder loads in `fairtune predict`, `TextClassifier.load` and transformers. Ctrl-C saves the best so far.
     """
     wait_asleep()  # before anything imports torch
     texts = [text] if pair is None else [text, pair]

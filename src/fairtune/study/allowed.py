@@ -74,7 +74,8 @@ def _literals(fragment: Fragment) -> list[Any] | None:
         return [fragment["const"]]
     if "enum" in fragment:
         return list(fragment["enum"])
-    return {"boolean": [True, False], "null": [None]}.get(_type(fragment))
+    listed: dict[str, list[Any]] = {"boolean": [True, False], "null": [None]}
+    return listed.get(_type(fragment))
 
 
 def _type(fragment: Fragment) -> str:
