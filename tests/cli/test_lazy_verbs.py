@@ -70,7 +70,8 @@ def test_a_study_with_an_adapter_is_checked_and_planned_without_torch(
 def test_a_study_is_begun_without_torch(tmp_path: Path) -> None:
     rows = "".join(f"text number {n},{'ab'[n % 2]}\n" for n in range(80))
     (tmp_path / "d.csv").write_text(f"text,label\n{rows}")
-    shown, loaded = _run(["init", str(tmp_path / "d.csv"), "-o", str(tmp_path / "d.yaml")], *SLOW)
+    words = ["init", str(tmp_path / "d.csv"), "-o", str(tmp_path / "d.yaml")]
+    shown, loaded = _run(words, *(name for name in SLOW if name != "pandas"))  # which Arrow looks for
     assert "Wrote " in shown
     assert loaded == set()
 

@@ -38,7 +38,7 @@ class Verbs(VerbGroup):
             "Look at a file of texts and labels and write a study for it.",
             "fairtune init reviews.csv --text review --label stars",
             group=FIRST,
-            see=FIELDS,
+            see="`fairtune help study` explains every field of a study file.",
         ),
         Verb(
             "tasks",
