@@ -67,7 +67,7 @@ def test_verbs_that_read_a_study_end_with_where_its_fields_are(verb: str) -> Non
 def test_alone_it_says_what_to_do_first() -> None:
     answer = call()
     assert answer.exit_code == 0
-    for words in ("fairtune run studies/movie-reviews.yaml", "fairtune init my.csv", "fairtune train my.csv", "--help"):
+    for words in ("fairtune run ", "--profile ", "fairtune init my.csv", "fairtune train my.csv", "--help"):
         assert words in answer.output
     assert len(answer.output.splitlines()) <= 20
 

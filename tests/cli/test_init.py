@@ -255,3 +255,15 @@ def test_json_says_the_same() -> None:
 )
 def test_names_of_studies_are_what_a_file_system_takes(file: str, name: str) -> None:
     assert study_name(Path(file)) == name
+
+
+def test_a_task_by_name_begins_a_study_too() -> None:
+    answer = call("movie-reviews")
+    assert answer.exit_code == 0, answer.output
+    assert "movie-reviews: train 6,893, validation 395, test 1,242" in answer.output
+    study = check_file(Path("movie-reviews.yaml"))
+    assert study.task == "movie-reviews"
+    assert not study.dedupe, "its splits are as published"
+    columns = call("movie-reviews", "--text", "review", "--force")
+    assert columns.exit_code == 2
+    assert "is a task by name, whose columns are known" in squeezed(columns.output)

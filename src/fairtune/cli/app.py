@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from fairtune.cli.verbs import Verb, VerbGroup
@@ -10,10 +12,10 @@ from fairtune.core.version import __version__
 FIRST, RUN, READ, MODELS = "First steps", "Running a study", "Reading results", "Models and data"
 DEMO = "studies/movie-reviews.yaml"
 FIELDS = "`fairtune help study` explains every field of a study file, also for --set."
-WELCOME = f"""\
+WELCOME = """\
 fairtune: fair trials of transformer training methods. Three ways in:
 
-  fairtune run {DEMO} --profile demo
+  {demo}
       Try it: a small study with its controls, trained and reported in minutes.
 
   fairtune init my.csv
@@ -24,6 +26,9 @@ fairtune: fair trials of transformer training methods. Three ways in:
 
 `fairtune --help` lists all verbs, `fairtune VERB --help` explains one, and
 `fairtune help study` every field of a study file."""
+DEMO_HERE = f"fairtune run {DEMO} --profile demo"
+DEMO_ELSEWHERE = "fairtune init movie-reviews && fairtune run movie-reviews.yaml --profile quick"
+"""Where the repository's studies are not at hand."""
 
 
 class Verbs(VerbGroup):
@@ -187,4 +192,4 @@ def _options(
 ) -> None:
     """Fair trials of transformer training methods."""
     if context.invoked_subcommand is None:
-        typer.echo(WELCOME)
+        typer.echo(WELCOME.format(demo=DEMO_HERE if Path(DEMO).is_file() else DEMO_ELSEWHERE))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,12 +15,18 @@ from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.files import read_json, write_atomically
 from fairtune.core.printable import printable
 from fairtune.study.schema import study_json_schema
-from fairtune.study.starter import SCHEMA_FILE, Starter, classes_text, study_name
+from fairtune.study.starter import SCHEMA_FILE, study_name
+
+if TYPE_CHECKING:
+    from fairtune.study.starter_file import StarterFile
+    from fairtune.study.starter_task import StarterTask
 
 Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="CSV, TSV, JSONL or Parquet, also .gz, or a folder of such files.", show_default=False
+        metavar="DATA",
+        help="CSV, TSV, JSONL or Parquet, also .gz, a folder of such files, or a task by name.",
+        show_default=False,
     ),
 ]
 Text = Annotated[
@@ -50,7 +57,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a study file that 
 RARE = 10
 """Rows of a class below which it may be missing in a split."""
 SHOWN = 5
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 @report_errors
@@ -70,24 +76,38 @@ def init(
     name = study_name(data)
     file = out or Path(f"{name}.yaml")
     _require_free(file, data, force)
+    seen = _looked_at(data, text or (), label, encoding)
+    written = seen.starter(name, file.parent).text(file.name)
+    _require_fit(written, data)
+    schema = _write(file, written)
+    if as_json:
+        own = {"study": name, "file": str(file), "schema": None if schema is None else str(schema), "next": _next(file)}
+        print_json({**own, **seen.as_json()})
+        return
+    for line in _lines(seen, file):
+        typer.echo(printable(line))
+    if schema is None:
+        print_note(f"{SCHEMA_FILE} is there and not fairtune's, so it was left as it is: no help from your editor.")
+
+
+def _looked_at(data: Path, text: Sequence[str], label: str | None, encoding: str | None) -> StarterFile | StarterTask:
+    from fairtune.study.starter_task import find_starter_task
+
+    if not data.exists() and (found := find_starter_task(str(data))) is not None:
+        if text or label or encoding:
+            raise FairtuneError(
+                f"{data} is a task by name, whose columns are known; leave out --text, --label and --encoding."
+            )
+        return found
+    from fairtune.study.starter_file import StarterFile
     from fairtune.tasks.column_choice import choose_task_columns, require_classes
     from fairtune.tasks.reading.file_facts import describe_file
 
     facts = describe_file(data, encoding)
     if facts.format == "txt":
         raise DataError(f"{data}: plain text has no label column; give CSV, TSV, JSONL or Parquet.")
-    columns = choose_task_columns(facts, text or (), label)
-    starter = Starter(name, data, facts, columns, require_classes(facts, columns.label), encoding)
-    written = starter.text(file)
-    _require_fit(written, data)
-    schema = _write(file, written)
-    if as_json:
-        print_json(_facts(starter, file, schema))
-        return
-    for line in _lines(starter, file):
-        typer.echo(printable(line))
-    if schema is None:
-        print_note(f"{SCHEMA_FILE} is there and not fairtune's, so it was left as it is: no help from your editor.")
+    columns = choose_task_columns(facts, text, label)
+    return StarterFile(data, facts, columns, require_classes(facts, columns.label), encoding)
 
 
 def _require_free(file: Path, data: Path, force: bool) -> None:
@@ -112,7 +132,8 @@ def _require_fit(written: str, data: Path) -> None:
     from fairtune.tasks.catalogue import load_task
 
     study: Any = parse_yaml(written).data
-    study["task"]["train"] = str(data.resolve())
+    if isinstance(study["task"], dict):
+        study["task"]["train"] = str(data.resolve())
     try:
         load_task(**load_study(study).data())
     except DataError as error:
@@ -134,53 +155,25 @@ def _write(file: Path, written: str) -> Path | None:
     return schema
 
 
-def _lines(starter: Starter, file: Path) -> list[str]:
+def _lines(seen: StarterFile | StarterTask, file: Path) -> list[str]:
     """What was seen, what was taken for what, and how to go on."""
-    facts, columns = starter.facts, starter.columns
-    rows = f"{facts.rows:,} rows" if facts.whole else f"the first {facts.rows:,} rows"
-    form = f", separated by {DELIMITERS.get(facts.delimiter, facts.delimiter)}" if facts.delimiter else ""
-    texts = " and ".join(columns.text)
-    lines = [
-        f"{starter.file}: {rows}, {len(facts.columns)} columns{form}",
-        f"  text   {texts} ({columns.why_text}): {starter.mean_length:,.0f} characters on average",
-        f"  label  {columns.label} ({columns.why_label}): {classes_text(starter.classes)}",
-    ]
-    if starter.unlabelled:
-        lines.append(f"  {starter.unlabelled:,} rows have no label and are skipped (`unlabelled: skip`).")
-    rare = [name for name, count in starter.classes.items() if count < RARE]
+    lines = seen.lines()
+    rare = [name for name, count in seen.classes.items() if count < RARE]
     if rare:
         names = f"{one_of(rare[:SHOWN])}{' ...' if len(rare) > SHOWN else ''}"
         lines.append(
             f"  Fewer than {RARE} rows: {names}. That is too few to learn from and to be scored by; merge or remove such classes, "
             "or find more."
         )
-    study = shlex.quote(str(file))
     return [
         *lines,
         f"Wrote {file}, with comments on what to change, and {SCHEMA_FILE} for your editor.",
         "",
         "Next:",
-        f"  fairtune plan {study}",
-        f"  fairtune run {study}    (--profile quick: a short trial of it)",
+        *(f"  {command}" for command in _next(file)[:-1]),
+        f"  {_next(file)[-1]}    (--profile quick: a short trial of it)",
     ]
 
 
-def _facts(starter: Starter, file: Path, schema: Path | None) -> dict[str, Any]:
-    facts, columns = starter.facts, starter.columns
-    return {
-        "study": starter.name,
-        "file": str(file),
-        "schema": None if schema is None else str(schema),
-        "rows": facts.rows,
-        "all_rows": facts.whole,
-        "format": facts.format,
-        "delimiter": facts.delimiter,
-        "encoding": facts.encoding,
-        "columns": list(facts.columns),
-        "text": list(columns.text),
-        "label": columns.label,
-        "why": {"text": columns.why_text, "label": columns.why_label},
-        "labels": dict(starter.classes),
-        "unlabelled": starter.unlabelled,
-        "next": [f"fairtune plan {shlex.quote(str(file))}", f"fairtune run {shlex.quote(str(file))}"],
-    }
+def _next(file: Path) -> list[str]:
+    return [f"fairtune {verb} {shlex.quote(str(file))}" for verb in ("plan", "run")]

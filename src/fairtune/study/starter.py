@@ -1,8 +1,7 @@
-"""A first study of a user's own file: with controls, simple baselines and a comment on every line that one may want to change."""
+"""A first study: with controls, simple baselines and a comment on every line that one may want to change."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -13,12 +12,8 @@ import yaml
 
 from fairtune.core.printable import printable
 from fairtune.settings.values import LONGEST_NAME
-from fairtune.tasks.column_choice import ColumnChoice
-from fairtune.tasks.reading.file_facts import FileFacts
 
 SCHEMA_FILE = "fairtune-study.schema.json"
-HELD_OUT = 0.3
-"""Share of the rows that is not trained on."""
 LONG_TEXTS, LONG_INPUT = 700, 256
 """Characters on average from which texts are long, and the tokens that they are then cut at: attention is paid by the square."""
 UNBALANCED = 2.0
@@ -33,54 +28,31 @@ class Starter:
     """What a first study is made from.
 
     Args:
-        file: the data.
+        source: where its data comes from, for a comment.
+        task: its section `task`, and what else is to be said of the data.
         classes: how often each label occurs, the most frequent first.
-        encoding: of the file, where the user said it.
+        trained: training examples, about.
+        mean_length: characters of an example.
     """
 
     name: str
-    file: Path
-    facts: FileFacts
-    columns: ColumnChoice
+    source: str
+    task: str
     classes: Mapping[str, int]
-    encoding: str | None = None
+    trained: int
+    mean_length: float
 
-    @property
-    def labelled(self) -> int:
-        """Rows with a label, of those that were looked at."""
-        return sum(self.classes.values())
-
-    @property
-    def unlabelled(self) -> int:
-        """Rows without one."""
-        return self.facts.columns[self.columns.label].missing
-
-    @property
-    def unbalanced(self) -> bool:
-        return max(self.classes.values()) >= UNBALANCED * min(self.classes.values())
-
-    @property
-    def _mixed_labels(self) -> bool:
-        """Whether some labels are numbers and others are not, which a study has to say is meant."""
-        return len({re.fullmatch(r"[+-]?[0-9]*\.?[0-9]*", name) is not None for name in self.classes}) > 1
-
-    @property
-    def mean_length(self) -> float:
-        """Characters of an example."""
-        return sum(self.facts.columns[name].mean_length for name in self.columns.text)
-
-    def text(self, study_file: Path) -> str:
+    def text(self, called: str) -> str:
         """What the study file says.
 
         Args:
-            study_file: where it will be; its paths start there.
+            called: the name of the file.
         """
-        trained = round(self.labelled * (1 - HELD_OUT))
-        head, task = self._head(shlex.quote(study_file.name)), self._task(study_file.parent)
-        return "\n".join([head, task, self._settings(trained), self._arms(), self._ending(trained)]) + "\n"
+        parts = [self._head(shlex.quote(called)), self.task, self._settings(), self._arms(), self._ending()]
+        return "\n".join(parts) + "\n"
 
     def _head(self, called: str) -> str:
-        source, called = printable(self.file.name), printable(called)
+        source, called = printable(self.source), printable(called)
         return f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
 # A study of {source}, written by `fairtune init`. Change what you like; `fairtune help study` explains every field.
@@ -90,32 +62,8 @@ class Starter:
 study: {yaml_word(self.name)}  # its runs are kept under this name
 """
 
-    def _task(self, folder: Path) -> str:
-        text = self.columns.text
-        lines = [
-            "task:",
-            f"  name: {yaml_word(self.name)}",
-            f"  train: {yaml_word(relative_path(self.file, folder))}  # a tenth is held out to select by, a fifth to report",
-            "  # test: other.csv  # rows to report instead of that fifth, if you have some that nobody has seen",
-            f"  text: {yaml_word(text[0]) if len(text) == 1 else f'[{yaml_word(text[0])}, {yaml_word(text[1])}]'}",
-            f"  label: {yaml_word(self.columns.label)}  # {classes_text(self.classes)}",
-        ]
-        if self._mixed_labels:
-            lines.append(f"  labels: [{', '.join(map(yaml_word, self.classes))}]  # some are numbers, some are not")
-        if self.encoding:
-            lines.append(f"  encoding: {yaml_word(self.encoding)}")
-        if self.unlabelled:
-            lines.append(f"  unlabelled: skip  # {self.unlabelled:,} rows have no label; `refuse` stops at them")
-        if self.unbalanced:
-            lines.append(
-                "  metric: macro_f1  # the classes are of unequal size, and accuracy would hardly see the small ones"
-            )
-        else:
-            lines.append("  metric: accuracy  # or macro_f1, roc_auc, log_loss ...")
-        lines.append("dedupe: true  # no training on what is tested, nor twice on the same text")
-        return "\n".join(lines)
-
-    def _settings(self, trained: int) -> str:
+    def _settings(self) -> str:
+        trained = self.trained
         epochs = 10 if trained < SMALL else 5 if trained < MIDDLE else 3 if trained < LARGE else 1
         batch_size = 16 if trained < MIDDLE else 32
         length, why = "auto", "tokens; auto covers 95 % of the texts"
@@ -134,7 +82,7 @@ seeds: 5  # each arm runs once with each; three are the least for a verdict
 """
 
     def _arms(self) -> str:
-        if self.unbalanced:
+        if is_unbalanced(self.classes):
             method = (
                 "  weighted: {lr: 5e-5, methods: [{weighted_ce: {weights: balanced}}]}  # small classes count as much"
             )
@@ -152,8 +100,8 @@ arms:
   tfidf: {{}}
   linear-probe: {{}}"""
 
-    def _ending(self, trained: int) -> str:
-        examples = min(1000, trained)
+    def _ending(self) -> str:
+        examples = min(1000, self.trained)
         return f"""
 compare:
   to: baseline
@@ -178,21 +126,17 @@ def study_name(file: Path) -> str:
     return name[: LONGEST_NAME - 10] or "my-study"
 
 
+def is_unbalanced(classes: Mapping[str, int]) -> bool:
+    """Whether the largest class is much larger than the smallest."""
+    return max(classes.values()) >= UNBALANCED * min(classes.values())
+
+
 def classes_text(classes: Mapping[str, int]) -> str:
     """The classes with their sizes, the largest first: `2 classes: pos 60 %, neg 40 %`."""
     total = sum(classes.values())
     shown = [f"{printable(name)[:30]} {count / total:.0%}" for name, count in list(classes.items())[:CLASSES_SHOWN]]
     more = ", ..." if len(classes) > CLASSES_SHOWN else ""
     return f"{len(classes)} classes: {', '.join(shown)}{more}"
-
-
-def relative_path(file: Path, folder: Path) -> str:
-    """A file's path from a folder, as a study file has it."""
-    try:
-        found = Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix()
-    except ValueError:  # another drive
-        return file.resolve().as_posix()
-    return f"./{found}" if found.startswith("~") else found
 
 
 def yaml_word(text: str) -> str:
