@@ -74,7 +74,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def _anchors(file: Path) -> set[str]:
     """The names that a code host gives to headings."""
     headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
 FIRST_HOUR = ("README.md", "docs/README.md", "docs/quick-start.md", "docs/troubleshooting.md")

@@ -20,6 +20,8 @@ UNBALANCED = 2.0
 """From so many times as many examples of the largest class as of the smallest, accuracy flatters those who ignore the latter."""
 SMALL, MIDDLE, LARGE = 500, 2_000, 20_000
 """Training examples."""
+QUICK = 500
+"""Training examples of a short trial."""
 CLASSES_SHOWN = 6
 
 
@@ -101,7 +103,7 @@ arms:
   linear-probe: {{}}"""
 
     def _ending(self) -> str:
-        examples = min(1000, self.trained)
+        examples = min(QUICK, self.trained)
         return f"""
 compare:
   to: baseline
@@ -115,7 +117,7 @@ compare:
 profiles:
   quick:  # fairtune run FILE --profile quick: does everything work?
     study: {yaml_word(f"{self.name[: LONGEST_NAME - 6]}-quick")}
-    train: {{epochs: 1, examples: {examples}, eval_examples: 500}}
+    train: {{epochs: 1, examples: {examples}, eval_examples: 300}}
     seeds: 3"""
 
 
