@@ -267,3 +267,12 @@ def test_a_task_by_name_begins_a_study_too() -> None:
     columns = call("movie-reviews", "--text", "review", "--force")
     assert columns.exit_code == 2
     assert "is a task by name, whose columns are known" in squeezed(columns.output)
+
+
+def test_what_is_commented_out_loads_too() -> None:
+    call(write("d.csv"))
+    text = Path("d.yaml").read_text(encoding="utf-8")
+    for line in ("# tune: ", "# time: "):
+        assert f"\n{line}" in text
+        Path("other.yaml").write_text(text.replace(f"\n{line}", f"\n{line[2:]}"), encoding="utf-8")
+        check_file(Path("other.yaml"))

@@ -86,17 +86,17 @@ seeds: 5  # each arm runs once with each; three are the least for a verdict
     def _arms(self) -> str:
         if is_unbalanced(self.classes):
             method = (
-                "  weighted: {lr: 5e-5, methods: [{weighted_ce: {weights: balanced}}]}  # small classes count as much"
+                "  weighted: {lr: 1e-4, methods: [{weighted_ce: {weights: balanced}}]}  # small classes count as much"
             )
         else:
-            method = "  smoothing: {lr: 5e-5, methods: [{label_smoothing: {smoothing: 0.1}}]}  # less sure of its training labels"
+            method = "  smoothing: {lr: 1e-4, methods: [{label_smoothing: {smoothing: 0.1}}]}  # less sure of its training labels"
         return f"""\
 arms:
   # Ways to train. An arm with a method is compared with the arm that has the same settings and no method: its control.
-  baseline: {{lr: 5e-5}}
-  baseline-fast: {{lr: 2e-4}}  # no method, another learning rate: is what a method gains more than a better rate would?
+  baseline: {{lr: 1e-4}}  # suits small models; one as large as BERT wants 2e-5, in every arm
+  baseline-fast: {{lr: 3e-4}}  # no method, another learning rate: is what a method gains more than a better rate would?
 {method}
-  fgm: {{lr: 5e-5, methods: [{{fgm: {{epsilon: 1}}}}]}}  # adversarial: a step takes twice as long. `fairtune methods` lists more
+  fgm: {{lr: 1e-4, methods: [{{fgm: {{epsilon: 1}}}}]}}  # adversarial: a step takes twice as long. `fairtune methods` lists more
   # Simple baselines, in seconds: what a method has to beat to be worth its cost.
   majority: {{}}
   tfidf: {{}}
@@ -110,14 +110,14 @@ compare:
   margin: 1.5%  # a loss that would not matter to you; it is what "not inferior" is judged by
 
 # Let every arm choose its own learning rate on validation first:
-# tune: {{space: {{lr: [2e-5, 5e-5, 2e-4]}}, trials: 3, seeds: 2}}
+# tune: {{space: {{lr: [3e-5, 1e-4, 3e-4]}}, trials: 3, seeds: 2}}
 # Also time the arms against each other:
 # time: true
 
 profiles:
-  quick:  # fairtune run FILE --profile quick: does everything work?
+  quick:  # `--profile quick`: does everything work? Too little to learn much from, or to judge by
     study: {yaml_word(f"{self.name[: LONGEST_NAME - 6]}-quick")}
-    train: {{epochs: 1, examples: {examples}, eval_examples: 300}}
+    train: {{epochs: 2, batch_size: 16, examples: {examples}, eval_examples: 300}}
     seeds: 3"""
 
 
