@@ -72,6 +72,18 @@ def test_alone_it_says_what_to_do_first() -> None:
     assert len(answer.output.splitlines()) <= 20
 
 
+def test_a_mistake_shows_how_the_verb_is_called() -> None:
+    answer = call("run")
+    assert answer.exit_code == 2
+    assert "Usage: fairtune run FILE [OPTIONS]" in answer.output
+    assert "Missing argument 'FILE'" in answer.output
+    assert "Did you mean 'run'?" in call("runn").output
+
+
+def test_a_group_alone_shows_its_verbs() -> None:
+    assert call("data").output == call("data", "--help").output
+
+
 def test_help_of_study_names_every_section_and_method() -> None:
     shown = call("help", "study").output
     sections = {doc.path.partition(".")[0] for doc in field_docs()}

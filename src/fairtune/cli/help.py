@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Topic = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TOPIC [FIELD]",
+        metavar="TOPIC",
         help="A verb, `study`, `study FIELD` such as `study train.epochs`, or `titles`; all topics if absent.",
         show_default=False,
     ),
@@ -29,7 +29,7 @@ Topic = Annotated[
 TOPICS = {
     "VERB": "What `fairtune VERB --help` says, such as `run` or `data card`; `fairtune --help` lists all.",
     "study": "The fields of a study file, section by section.",
-    "study FIELD": "One of them: train, train.epochs, arms, arms.focal, tune, compare ...",
+    "study FIELD": "One of them: train, train.epochs, arms, arms.focal, tune ...",
     "titles": "The kinds of wrong titles that `fairtune data make-titles` makes.",
 }
 
@@ -106,8 +106,13 @@ def _beginning(text: str) -> str:
 
 def _field_text(doc: FieldDoc) -> str:
     """A field with all that is known of it."""
-    lines = [bold(printable(doc.path)), *_wrapped(doc.help)]
-    for title, text in (("Allowed", doc.allowed), ("Default", doc.default), ("Example", doc.snippet)):
+    needed = " It must be given." if doc.default == "required" else ""
+    lines = [bold(printable(doc.path)), *_wrapped(f"{doc.help}{needed}")]
+    for title, text in (
+        ("Allowed", doc.allowed),
+        ("Default", "" if doc.default == "required" else doc.default),
+        ("Example", doc.snippet),
+    ):
         if text:
             lines += _wrapped(f"{title}: {text}", "  ")
     return "\n  ".join(lines)

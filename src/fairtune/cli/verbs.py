@@ -66,6 +66,9 @@ class VerbCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(f"{self.page(_words(ctx)).text()}\n")
 
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {self.page(_words(ctx)).usage}"
+
 
 class _LoadedVerbs(Mapping[str, Any]):
     """The commands by name, each loaded when it is first taken."""
@@ -117,6 +120,15 @@ class VerbGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(f"{self.page(_words(ctx)).text()}\n")
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {self.page(_words(ctx)).usage}"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help:  # theirs takes the help for printed already
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return list(super().parse_args(ctx, args))
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _printable_refusals():
