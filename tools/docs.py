@@ -117,7 +117,7 @@ def _fields(docs: Sequence[FieldDoc]) -> Iterator[str]:
 def _field(doc: FieldDoc) -> tuple[str, str, str, str]:
     allowed = doc.allowed
     if len(allowed) > LONGEST:
-        allowed = f"{', '.join(allowed.split(', ')[:4])} ...: `fairtune help study {doc.path}` lists all"
+        allowed = f"{', '.join(sorted(allowed.split(', '))[:4])} ...: `fairtune help study {doc.path}` lists all"
     default = doc.default if doc.default in ("", "required") else code(doc.default)
     example = f" Example: {code(doc.snippet)}" if doc.snippet else ""
     return _cell(code(doc.path)), _cell(allowed or "a section"), _cell(default), _cell(f"{doc.help}{example}")

@@ -54,7 +54,7 @@ def field_docs() -> list[FieldDoc]:
 
 
 def method_names() -> list[str]:
-    """Every method that an arm can have."""
+    """Every method that an arm can have, by the alphabet."""
     return list(_method_fragments())
 
 
@@ -107,8 +107,9 @@ def _as_documented(name: str, known: dict[str, FieldDoc]) -> str:
 
 
 def _method_fragments() -> dict[str, Fragment]:
+    """The settings of each method, by name: in what order they were registered depends on what was imported first."""
     found: dict[str, Fragment] = schema_root()["$defs"]["MethodUse"]["anyOf"][1]["properties"]
-    return found
+    return dict(sorted(found.items()))
 
 
 def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
