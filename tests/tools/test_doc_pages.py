@@ -39,7 +39,8 @@ GENERATOR = _generator()
 
 def test_the_reference_is_up_to_date() -> None:
     pytest.importorskip("peft")  # whose adapters are listed
-    code = f"import runpy, sys; sys.argv = ['docs', '--check']; runpy.run_path({str(ROOT / 'tools' / 'docs.py')!r}, run_name='__main__')"
+    file = ROOT / "tools" / "docs.py"
+    code = f"import runpy, sys; sys.argv = ['docs', '--check']; runpy.run_path({str(file)!r}, run_name='__main__')"
     done = light_run(
         [sys.executable, "-c", code], text=True, timeout=120
     )  # where no other test has registered anything
