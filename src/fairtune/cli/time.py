@@ -10,6 +10,7 @@ import typer
 
 from fairtune.cli.command import (
     INTERRUPTED,
+    Arms,
     AsJson,
     Force,
     Overrides,
@@ -25,12 +26,6 @@ from fairtune.settings.sections import Timing
 
 File = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="The study file; not with --check.", show_default=False)
-]
-Arms = Annotated[
-    str | None,
-    typer.Option(
-        "--arms", metavar="A,B", help="Only these arms, and those they are compared with.", show_default=False
-    ),
 ]
 Minutes = Annotated[float, typer.Option("--minutes", help="Measure for at most so long.")]
 Precision = Annotated[
@@ -83,12 +78,12 @@ def time(
     from fairtune.analysis.timing_file import comparison_json
     from fairtune.api import planned_study, time_plan
     from fairtune.report.timing_view import timing_view
+    from fairtune.study.arm_choice import read_arms
     from fairtune.study.study_file import load_study
 
     plan = planned_study(load_study(file, overrides or [], profile), runs, force)
-    chosen = [name.strip() for name in (arms or "").split(",") if name.strip()]
     try:
-        found = time_plan(plan, runs, wanted, chosen)
+        found = time_plan(plan, runs, wanted, read_arms(arms) or ())
     except Stopped:
         print_note("\nfairtune: stopped before enough was measured; nothing was kept.")
         raise typer.Exit(INTERRUPTED) from None

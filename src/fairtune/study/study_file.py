@@ -30,6 +30,7 @@ from fairtune.study.problems import (
     dotted,
     problems_of,
 )
+from fairtune.study.removed_arms import require_controls, require_reference
 from fairtune.study.schema import Study
 from fairtune.study.search_space import tune_problems
 from fairtune.study.source import StudySource, Written, read_source
@@ -74,7 +75,11 @@ def _load(written: Written, overrides: Sequence[str] = (), profile: str | None =
     for override in overrides:
         apply_override(written, override)
         _read_names(written)
-    return _validated(written.data, Origins(written.label, written.places), written.base)
+    require_reference(written)
+    origins = Origins(written.label, written.places)
+    study = _validated(written.data, origins, written.base)
+    require_controls(study, written, lambda data: _validated(data, origins, written.base))
+    return study
 
 
 def _read_names(written: Written) -> None:

@@ -93,7 +93,7 @@ def labelled_rows(rows: Rows, column: str, given: Sequence[str] | None, skip: bo
 def read_labels(
     parts: Mapping[str, Rows], column: str, given: Sequence[str] | None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The label names in order of their class number, each of which must occur in the training split; and other spellings of them."""
+    """The label names in order of their class number, and other spellings of them; each must occur in the training split."""
     written = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
     names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
     spellings = other_spellings({label for counts in written.values() for label in counts}, names)
