@@ -31,7 +31,7 @@ from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.plan import Plan, make_plan
-from fairtune.study.study_file import load_study
+from fairtune.study.study_file import load_checked
 from fairtune.study.trial_plan import TuningCost, find_tuning_cost
 from fairtune.tasks import TaskFacts
 
@@ -61,7 +61,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a study without running them, and what they will be able to show."""
-    study = load_study(file, overrides or [], profile)
+    study = load_checked(file, overrides or [], profile)
     found = make_plan(study.model_copy(update={"controls": study.controls or add_controls}), force)
     chosen = choose_arms(found, read_arms(arms))
     costs = None

@@ -79,9 +79,9 @@ def time(
     from fairtune.api import planned_study, time_plan
     from fairtune.report.timing_view import timing_view
     from fairtune.study.arm_choice import read_arms
-    from fairtune.study.study_file import load_study
+    from fairtune.study.study_file import load_checked
 
-    plan = planned_study(load_study(file, overrides or [], profile), runs, force)
+    plan = planned_study(load_checked(file, overrides or [], profile), runs, force)
     try:
         found = time_plan(plan, runs, wanted, read_arms(arms) or ())
     except Stopped:

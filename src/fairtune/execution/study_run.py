@@ -37,6 +37,9 @@ class Monitor(Protocol):
     def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
         """Something happened to a run; see `JobEvent` for what."""
 
+    def stopping(self) -> None:
+        """The user asked to stop; what is under way saves its state, which may take a while."""
+
     def end(self) -> None:
         """Nothing more will happen."""
 
@@ -132,7 +135,10 @@ def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: Stud
                     _require_there(home)
                 if outcome.disk_full:
                     executor.cancel_waiting()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
+        acknowledge = getattr(monitor, "stopping", None)  # a monitor from before it was asked for may have none
+        if acknowledge is not None:
+            acknowledge()
         raise Stopped from None
     finally:
         executor.stop()
