@@ -17,6 +17,7 @@ from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock
 from fairtune.ledger.studies import read_study, require_writable, study_folder
 from fairtune.ledger.timings import read_sessions, write_session
+from fairtune.monitor.stage_view import show_stages
 from fairtune.monitor.terminal import make_monitor
 from fairtune.monitor.timing_line import make_timing_monitor
 from fairtune.settings.sections import Timing
@@ -63,17 +64,18 @@ def run_study(
 
     if until_decided and arms is not None:
         raise FairtuneError(LOOKS_TAKE_ALL)
-    if not until_decided:
-        plan = tune_plan(loaded, folder, monitor, force)
-        run_plan(plan, folder, monitor(), reanalysed=reanalyse, arms=choose_arms(plan, arms))
-    else:
-        for _ in run_looks(loaded, folder, monitor, max_seeds, force):
-            pass
-        plan = planned_study(loaded, folder, force)
-    try:
-        time_if_wanted(plan, folder, progress)
-    except FairtuneError as error:
-        warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
+    with show_stages(quiet=not progress):
+        if not until_decided:
+            plan = tune_plan(loaded, folder, monitor, force)
+            run_plan(plan, folder, monitor(), reanalysed=reanalyse, arms=choose_arms(plan, arms))
+        else:
+            for _ in run_looks(loaded, folder, monitor, max_seeds, force):
+                pass
+            plan = planned_study(loaded, folder, force)
+        try:
+            time_if_wanted(plan, folder, progress)
+        except FairtuneError as error:
+            warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return load_results(folder, loaded.study)
 
 

@@ -22,6 +22,8 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.core.stages import stage
+from fairtune.monitor.stage_view import show_stages
 from fairtune.settings.sections import Timing
 
 File = Annotated[
@@ -75,13 +77,17 @@ def time(
     if model is not None or arm is not None:
         raise FairtuneError("--model and --arm are for --check; choose arms of a study with --arms.")
     wanted = _timing(minutes, precision)
-    from fairtune.analysis.timing_file import comparison_json
-    from fairtune.api import planned_study, time_plan
-    from fairtune.report.timing_view import timing_view
-    from fairtune.study.arm_choice import read_arms
-    from fairtune.study.study_file import load_checked
+    with show_stages():
+        with stage(f"reading the study {file.name}"):  # and importing what reads it
+            from fairtune.analysis.timing_file import comparison_json
+            from fairtune.api import planned_study, time_plan
+            from fairtune.report.timing_view import timing_view
+            from fairtune.study.arm_choice import read_arms
+            from fairtune.study.study_file import load_checked
 
-    plan = planned_study(load_checked(file, overrides or [], profile), runs, force)
+            study = load_checked(file, overrides or [], profile)
+        with stage("planning its runs: data, model, controls"):
+            plan = planned_study(study, runs, force)
     try:
         found = time_plan(plan, runs, wanted, read_arms(arms) or ())
     except Stopped:

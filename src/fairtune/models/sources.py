@@ -127,10 +127,21 @@ def check_model(spec: str | Mapping[str, Any]) -> None:
             f"model '{name}': no folder of that name, and no hub id has this form.{nearest(name, ['minilm', *PRESETS])} Use "
             "`minilm`, a preset, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main."
         )
-    elif os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
-        hub_id, _, revision = name.partition("@")
-        if _cached(hub_id, revision or None) is None:
-            raise ModelError(_unreachable(name, OSError("HF_HUB_OFFLINE forbids it")))
+
+
+def require_here(spec: str | Mapping[str, Any]) -> None:
+    """Refuse a model of the hub that is not in its cache, where the network is forbidden.
+
+    Raises:
+        ModelError: as `find_model` does.
+    """
+    name = str(spec)
+    offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+    if not offline or parse_preset(spec) is not None or name == "minilm" or Path(name).expanduser().is_dir():
+        return
+    hub_id, _, revision = name.partition("@")
+    if _cached(hub_id, revision or None) is None:
+        raise ModelError(_unreachable(name, OSError("the network is forbidden")))
 
 
 def _no_folder(name: str, folder: Path) -> str:

@@ -6,7 +6,7 @@ tasks and models that nobody has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from fairtune.core.errors import DataError, FairtuneError, ModelError
 from fairtune.models.presets import parse_preset
-from fairtune.models.sources import check_model
+from fairtune.models.sources import check_model, require_here
 from fairtune.settings.file_task import FileTask
 from fairtune.study.places import absolute_folder, expanded
 from fairtune.study.problems import Origins, Problem, dotted
@@ -36,14 +36,21 @@ def input_problems(data: Mapping[str, Any], origins: Origins, base: FilePath) ->
         data: of the study, as it was written.
         base: where relative paths start.
     """
-    found = [*_task_problems(data.get("task"), base), *_name_problems(data.get("train_on")), *_models(data, base)]
+    models = _model_problems(data, base, check_model)
+    found = [*_task_problems(data.get("task"), base), *_name_problems("train_on", data.get("train_on")), *models]
+    return [Problem(origins.of(path), dotted(path), message) for path, message in dict.fromkeys(found)]
+
+
+def absences(data: Mapping[str, Any], origins: Origins, base: FilePath) -> list[Problem]:
+    """What of it is right but not on this machine, and cannot be fetched: published data, and models of the hub."""
+    found = [absence for name in ("task", "train_on") for absence in _absent_data(name, data.get(name))]
+    found += [] if input_problems(data, origins, base) else _model_problems(data, base, require_here)
     return [Problem(origins.of(path), dotted(path), message) for path, message in dict.fromkeys(found)]
 
 
 def _task_problems(task: Any, base: FilePath) -> Iterator[tuple[Path, str]]:
     if isinstance(task, str):
-        for _, message in _name_problems(task, "task"):
-            yield ("task",), message
+        yield from _name_problems("task", task)
         return
     if not isinstance(task, dict):
         return
@@ -57,18 +64,19 @@ def _task_problems(task: Any, base: FilePath) -> Iterator[tuple[Path, str]]:
         yield ("task", field), message
 
 
-def _name_problems(name: Any, called: str = "train_on") -> Iterator[tuple[Path, str]]:
-    """That a task is not in the catalogue, or that nothing here has its data."""
-    if not isinstance(name, str):
-        return
-    wanted = ALIASES.get(name, name)
-    if wanted not in {*task_names(), *(corpus_names() if called == "task" else ())}:
-        yield (called,), f"'{name}': {unknown(name)}"
-        return
-    described = next((task for task in descriptions() if task.name == wanted), None)
-    if described is None or not described.availability.missing or _is_kept(wanted):
-        return
-    yield (called,), f"'{name}': {'; '.join(described.availability.missing)}."
+def _name_problems(field: str, name: Any) -> Iterator[tuple[Path, str]]:
+    """That a task is not in the catalogue."""
+    known = {*task_names(), *(corpus_names() if field == "task" else ())}
+    if isinstance(name, str) and ALIASES.get(name, name) not in known:
+        yield (field,), f"'{name}': {unknown(name)}"
+
+
+def _absent_data(field: str, name: Any) -> Iterator[tuple[Path, str]]:
+    """That nothing here has a task's data, and that it cannot be fetched."""
+    wanted = ALIASES.get(name, name) if isinstance(name, str) else None
+    described = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
+    if described is not None and described.availability.missing and not _is_kept(described.name):
+        yield (field,), f"'{name}': {'; '.join(described.availability.missing)}."
 
 
 def _is_kept(name: str) -> bool:
@@ -79,8 +87,10 @@ def _is_kept(name: str) -> bool:
         return False
 
 
-def _models(data: Mapping[str, Any], base: FilePath) -> Iterator[tuple[Path, str]]:
-    """What is wrong with each model, once."""
+def _model_problems(
+    data: Mapping[str, Any], base: FilePath, check: Callable[[str], None]
+) -> Iterator[tuple[Path, str]]:
+    """What a check says of each model, once."""
     arms = data.get("arms")
     places: dict[Path, Any] = {("model",): data.get("model")}
     if isinstance(arms, dict):
@@ -90,7 +100,7 @@ def _models(data: Mapping[str, Any], base: FilePath) -> Iterator[tuple[Path, str
         if isinstance(name, str) and name and name not in seen and not _is_wrong_preset(name):
             seen.add(name)
             try:
-                check_model(absolute_folder(name, base) or name)
+                check(absolute_folder(name, base) or name)
             except (ModelError, OSError, ValueError) as error:
                 yield path, str(error).removeprefix("model ")
 

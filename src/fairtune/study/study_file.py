@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any
@@ -19,7 +20,7 @@ from fairtune.study.checks import (
     reference_problems,
     size_problems,
 )
-from fairtune.study.input_checks import input_problems
+from fairtune.study.input_checks import absences, input_problems
 from fairtune.study.learner_checks import learner_name_problems, learner_problems
 from fairtune.study.metric_checks import metric_problems
 from fairtune.study.places import absolute_folder, expanded
@@ -60,11 +61,34 @@ def load_checked(source: StudySource, overrides: Sequence[str] = (), profile: st
     Raises:
         StudyError: with every problem found, in the file and in what it names.
     """
-    return _load(read_source(source), overrides, profile, inputs=True)
+    return _load(read_source(source), overrides, profile, LookAt.ALL)
+
+
+class LookAt(Enum):
+    """What of that which a study names is looked at: nothing, what can be told anywhere to be wrong, or also whether it is here."""
+
+    NOTHING = 0
+    RIGHT = 1
+    ALL = 2
+
+
+def find_absences(source: StudySource) -> list[Problem]:
+    """What a study file and its profiles name that is right, as far as can be told, but not on this machine; each once."""
+    written = read_source(source)
+    profiles = written.data.get("profiles")
+    found: list[Problem] = []
+    for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
+        try:
+            _load(written.copy(), profile=profile, look=LookAt.ALL)
+        except StudyError as error:
+            known = {problem.message for problem in found}
+            called = "" if profile is None else f"profile {profile}: "
+            found += [Problem(p.where, called + p.path, p.message) for p in error.problems if p.message not in known]
+    return found
 
 
 def check_file(source: StudySource) -> Study:
-    """Check a study file with each of its profiles, and what they name; returns the study without a profile.
+    """Check a study file with each of its profiles, and the files and models that they name; returns it without a profile.
 
     Raises:
         StudyError: with every problem found, each once.
@@ -73,14 +97,14 @@ def check_file(source: StudySource) -> Study:
     found: list[Problem] = []
     study = None
     try:
-        study = _load(written.copy(), inputs=True)
+        study = _load(written.copy(), look=LookAt.RIGHT)
     except StudyError as error:
         found += error.problems
     known = set(found)
     profiles = written.data.get("profiles")
     for profile in profiles if isinstance(profiles, dict) else ():
         try:
-            _load(written.copy(), profile=profile, inputs=True)
+            _load(written.copy(), profile=profile, look=LookAt.RIGHT)
         except StudyError as error:
             own = [p for p in error.problems if p not in known]
             known.update(own)
@@ -90,7 +114,9 @@ def check_file(source: StudySource) -> Study:
     return study
 
 
-def _load(written: Written, overrides: Sequence[str] = (), profile: str | None = None, inputs: bool = False) -> Study:
+def _load(
+    written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: LookAt | None = None
+) -> Study:
     _read_names(written)
     if profile is not None:
         apply_profile(written, profile)
@@ -100,7 +126,7 @@ def _load(written: Written, overrides: Sequence[str] = (), profile: str | None =
         _read_names(written)
     require_reference(written)
     origins = Origins(written.label, written.places)
-    study = _validated(written.data, origins, written.base, inputs)
+    study = _validated(written.data, origins, written.base, look or LookAt.NOTHING)
     require_controls(study, written, lambda data: _validated(data, origins, written.base))
     return study
 
@@ -121,7 +147,7 @@ def _read_names(written: Written) -> None:
     spread_arm_list(written)
 
 
-def _validated(data: dict[str, Any], origins: Origins, base: FilePath, inputs: bool = False) -> Study:
+def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: LookAt = LookAt.NOTHING) -> Study:
     unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
     if unfit:
         raise StudyError(unfit)
@@ -144,8 +170,10 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath, inputs: b
             *learner_problems(study, origins),
             *tune_problems(study, origins),
         ]
-    if inputs:
+    if look is not LookAt.NOTHING:
         problems += input_problems(data, origins, base)
+    if look is LookAt.ALL:
+        problems += absences(data, origins, base)
     if problems:
         raise StudyError(sorted(problems, key=_by_line))
     return _with_absolute_files(study, base)
