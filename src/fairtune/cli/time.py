@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +24,9 @@ from fairtune.cli.command import (
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.stages import stage
 from fairtune.monitor.stage_view import show_stages
-from fairtune.settings.sections import Timing
+
+if TYPE_CHECKING:
+    from fairtune.settings.sections import Timing
 
 File = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="The study file; not with --check.", show_default=False)
@@ -76,9 +78,9 @@ def time(
         )
     if model is not None or arm is not None:
         raise FairtuneError("--model and --arm are for --check; choose arms of a study with --arms.")
-    wanted = _timing(minutes, precision)
     with show_stages():
         with stage(f"reading the study {file.name}"):  # and importing what reads it
+            wanted = _timing(minutes, precision)
             from fairtune.analysis.timing_file import comparison_json
             from fairtune.api import planned_study, time_plan
             from fairtune.report.timing_view import timing_view
@@ -100,6 +102,8 @@ def time(
 
 
 def _timing(minutes: float, precision: str) -> Timing:
+    from fairtune.settings.sections import Timing
+
     try:
         return Timing(minutes=minutes, precision=precision)
     except ValueError as error:

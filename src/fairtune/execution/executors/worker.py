@@ -112,7 +112,7 @@ class _Stages:
 
     def begin(self, what: str, total: int | None) -> None:
         self._open.append({"what": what, "done": 0, "of": total})
-        self._report(self._open[-1])
+        self._report(dict(self._open[-1]))
 
     def advance(self, count: int) -> None:
         self._open[-1]["done"] += count
