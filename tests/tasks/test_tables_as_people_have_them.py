@@ -77,8 +77,10 @@ def test_an_old_encoding_is_refused_with_what_it_would_read_and_then_read_as_tol
         as_task(file)
     message = str(caught.value)
     assert "line 2 is not UTF-8 (byte 0xfa at column" in message
-    assert "In windows-1252 it reads:" in message and "número 0" in message, "the user can tell whether that is right"
-    assert "`encoding: windows-1252` in the task" in message and "`--encoding windows-1252`" in message
+    assert "In windows-1252 it reads:" in message
+    assert "número 0" in message, "the user can tell whether that is right"
+    assert "`encoding: windows-1252` in the task" in message
+    assert "`--encoding windows-1252`" in message
     for name in ("windows-1252", "latin-1"):
         found = as_task(file, encoding=name)
         assert found.splits["train"].texts[0] == (ROWS[0][0],), "its quotes are no control characters"
@@ -104,7 +106,7 @@ def test_a_wrong_encoding_is_refused(tmp_path: Path) -> None:
 def test_a_table_of_one_column_stays_one(tmp_path: Path, content: str) -> None:
     reader = RowReader(str(write(tmp_path, content.encode())))
     assert reader.delimiter == ","
-    assert list(reader)[0].columns == [content.partition("\n")[0]]
+    assert next(iter(reader)).columns == [content.partition("\n")[0]]
 
 
 def test_a_column_that_is_there_is_never_taken_apart(tmp_path: Path) -> None:
@@ -132,11 +134,12 @@ def test_words_for_nothing_are_missing_labels(tmp_path: Path, word: str) -> None
     with pytest.raises(DataError) as caught:
         as_task(file)
     message = str(caught.value)
-    assert f"d.csv: column 'label' has no label in 2 of 42 rows (rows 41, 42" in message
+    assert "d.csv: column 'label' has no label in 2 of 42 rows (rows 41, 42" in message
     assert "leave them out with `unlabelled: skip` in the task" in message
     assert ("list all classes under `labels`" in message) == bool(word.strip())
     found = as_task(file, unlabelled="skip")
-    assert len(found.splits["train"]) == 40 and found.labels == ("gut", "schlecht")
+    assert len(found.splits["train"]) == 40
+    assert found.labels == ("gut", "schlecht")
     assert found.notes[0] == "2 of 42 rows of d.csv have no label and were left out (rows 41, 42)"
     assert as_task(file, unlabelled="skip").notes == found.notes, "also from the cache"
     with pytest.raises(DataError, match="leave them out with `--skip-unlabelled`"):
@@ -157,7 +160,8 @@ def test_a_class_that_is_listed_is_one_whatever_it_is_called(tmp_path: Path) -> 
     rows = [(f"text {n}", ("NA", "None", "DE")[n % 3]) for n in range(30)]
     file = write(tmp_path, table(rows=rows).encode())
     found = as_task(file, labels=["DE", "NA", "None"])
-    assert found.labels == ("DE", "NA", "None") and found.notes == ()
+    assert found.labels == ("DE", "NA", "None")
+    assert found.notes == ()
     with pytest.raises(
         DataError, match=r"no label in 10 of 30 rows \(rows 2, 5, 8, 11, 14 \.\.\.; 'None' counts as none\)"
     ):

@@ -22,7 +22,9 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import DataError, FairtuneError, nearest, one_of
+from fairtune.core.stages import stage
 from fairtune.core.threads import wait_asleep
+from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns
 from fairtune.tasks.reading.reader import RowReader, form_note
@@ -141,6 +143,7 @@ Settings = Annotated[
 
 
 @report_errors
+@show_stages()
 def train(
     data: Data,
     out: Out,
@@ -175,8 +178,9 @@ def train(
     wait_asleep()  # before anything imports torch
     texts = [text] if pair is None else [text, pair]
     files = [data, test, None if validation is None or _number(validation) is not None else Path(validation)]
-    for file in filter(None, files):
-        _check_header(file, [*texts, label], encoding)
+    with stage(f"reading {data.name}"):
+        for file in filter(None, files):
+            _check_header(file, [*texts, label], encoding)
 
     if quick:
         _require_quick(
@@ -198,9 +202,11 @@ def train(
         "calibrate": calibrate, "device": device, **({"head": QUICK} if quick else {}),
     }  # fmt: skip
 
-    from fairtune.classifier.labelled import read_labelled
-    from fairtune.classifier.model_folder import require_free
-    from fairtune.cli.train_summary import facts_of, show_summary
+    with stage("loading the libraries that train"):
+        from fairtune.classifier.labelled import read_labelled
+        from fairtune.classifier.model_folder import require_free
+        from fairtune.classifier.text_classifier import TextClassifier  # noqa: F401 - torch: seconds, told of here
+        from fairtune.cli.train_summary import facts_of, show_summary
 
     require_free(out.expanduser().resolve())  # before the work, not after it
     read = functools.partial(
@@ -297,6 +303,7 @@ def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier,
             if not hasattr(classifier, "predictor_"):
                 print_note("\nfairtune: stopped before anything was learned, so nothing was saved.")
                 raise typer.Exit(INTERRUPTED) from None
+            print_note("\nfairtune: stopping: saving the best so far.")
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began
 

@@ -104,7 +104,7 @@ class FileTask(Section):
             file = str(getattr(self, split) or "").lower().removesuffix(".gz")
             if file.endswith(".txt"):
                 raise ValueError(
-                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet (rename a table to .csv), "
-                    "for a language model say `kind: language_model`"
+                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet (rename a table to "
+                    ".csv), for a language model say `kind: language_model`"
                 )
         return self

@@ -54,7 +54,7 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
         raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
 
     def make(aside: Path) -> Task:
-        kinds = _with_kinds(spec, files)
+        kinds = with_kinds(spec, files)
         read = {
             split: read_rows(
                 one.file,
@@ -82,8 +82,7 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
                 f"task: metric {spec.metric} is for two classes and this task has {len(names)}; use macro_f1."
             )
         numbers = {name: number for number, name in enumerate(names)}
-        numbers |= {other: numbers[name] for other, name in spellings.items()}
-        column = ExampleColumns(spec.text, spec.label, numbers, names)
+        column = ExampleColumns(spec.text, spec.label, numbers, names).spelled(spellings)
         splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
         source = one_of(one.name or one.file.name for one in given.values())
         return Task(spec.name, spec.metric, names, splits, f"files {source}", notes=tuple(notes))
@@ -94,7 +93,7 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
     )
 
 
-def _with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
+def with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
     """The files that say of what kind their examples are; made-up examples may and real ones not, so one is enough."""
     if spec.kinds is None:
         return []

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
+from fairtune.core.stages import stage
 from fairtune.ledger.data_card import (
     Contradiction,
     DataCard,
@@ -63,6 +64,11 @@ def make_card(task: Task, train_on: str | None = None) -> DataCard:
 
 
 def _keep(file: Path, task: Task) -> None:
+    with stage("looking over the data for its card"):
+        _write_card(file, task)
+
+
+def _write_card(file: Path, task: Task) -> None:
     firsts = {name: _first_texts(task.splits[name]) for name in SPLITS} if _pairs(task) else None
     card = DataCard(
         task=task.name, source=task.source, fingerprint=task.fingerprint, pairs=firsts is not None, trained_on=None,

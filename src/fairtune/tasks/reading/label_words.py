@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterable, Sequence
 from fairtune.core.errors import one_of
 
 NO_LABEL = frozenset(
-    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")
+    [
+        *("NaN", "nan", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "None", "#N/A", "#N/A N/A", "#NA"),
+        *("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    ]
 )
 """Words that mean that there is no label, besides an empty cell: those that pandas reads so. `none` is not among them."""
 SHOWN = 5

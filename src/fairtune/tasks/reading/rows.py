@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
+from fairtune.core.stages import Advance, stage
 from fairtune.tasks.reading.label_words import NO_LABEL
 from fairtune.tasks.reading.row_batch import RowBatch, checked_texts, require_unicode
 from fairtune.tasks.reading.row_hasher import RowHasher
@@ -133,8 +134,9 @@ def collect(
 
     types: dict[str, int] = {}
 
-    def batches() -> Iterator[Any]:
+    def batches(advance: Advance) -> Iterator[Any]:
         for some in read:
+            advance(len(some))
             columns = {name: _texts(where, some, name) for name in texts}
             if label:
                 columns[label] = _labels(where, some, label, types)
@@ -142,8 +144,9 @@ def collect(
                 columns[KIND] = _labels(where, some, kind, {})
             yield pa.record_batch({**columns, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
-    with RowHasher(aside, hashed, placed) as hasher:
-        write_batches(aside, batches(), hasher.add if hashed else None)
+    called = where.name if isinstance(where, Path) else where
+    with RowHasher(aside, hashed, placed) as hasher, stage(f"reading rows of {called}") as advance:
+        write_batches(aside, batches(advance), hasher.add if hashed else None)
         if not aside.stat().st_size:
             raise DataError(f"{where}: the file has no rows.")
         table = open_table(aside)
