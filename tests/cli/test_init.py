@@ -98,7 +98,7 @@ def test_what_it_writes_can_be_planned(tiny_model: Path, here: Path) -> None:
     assert planned.exit_code == 0, planned.output
     plan = json.loads(planned.stdout)
     assert [caution for caution in plan["cautions"] if caution["grade"] == "refusal"] == []
-    assert plan["arms"]["fgm"]["primary"] == "baseline"
+    assert plan["arms"]["layerwise"]["primary"] == "baseline"
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -96,7 +96,7 @@ arms:
   baseline: {{lr: 1e-4}}  # suits small models; one as large as BERT wants 2e-5, in every arm
   baseline-fast: {{lr: 3e-4}}  # no method, another learning rate: is what a method gains more than a better rate would?
 {method}
-  fgm: {{lr: 1e-4, methods: [{{fgm: {{epsilon: 1}}}}]}}  # adversarial: a step takes twice as long. `fairtune methods` lists more
+  layerwise: {{lr: 1e-4, methods: [{{layerwise_lr: {{decay: 0.95}}}}]}}  # lower layers learn less. `fairtune methods` lists more
   # Simple baselines, in seconds: what a method has to beat to be worth its cost.
   majority: {{}}
   tfidf: {{}}
