@@ -11,7 +11,7 @@ import numpy as np
 from fairtune.analysis.arm_pairs import BOTH, COPY, DESCRIPTIVE, ENDED, PRIMARY, SIMPLE, Comparison
 from fairtune.analysis.decision_lines import VALIDATION, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun
-from fairtune.analysis.opening import opening_sentence
+from fairtune.analysis.opening_sentence import opening_sentence
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
     Frame,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
@@ -37,6 +39,15 @@ def unbroken(text: str) -> str:
     return re.sub(r" ([=<]) ", "\u00a0\\1\u00a0", text).replace(" %", "\u00a0%")
 
 
+def keep_names(text: str, arms: Iterable[str]) -> Markup:
+    """Text, made safe, in which names of arms are not torn apart at their hyphens."""
+    breakable = sorted((arm for arm in arms if re.fullmatch(r"[\w+]+(-[\w+]+)+", arm)), key=len, reverse=True)
+    if not breakable:
+        return escape(text)
+    names = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, breakable))})(?![\w+-])")
+    return Markup(names.sub(r'<span class="arm">\1</span>', str(escape(text))))
+
+
 def coded(text: str) -> Markup:
     """Text, made safe, in which what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -59,6 +70,7 @@ class HtmlExporter:
             origin=origin_of(header.from_scratch),
         )
         places = {row.arm: place for place, row in enumerate(content.rows)}
+        environment.filters.update(named=lambda text: keep_names(text, places))
         environment.globals.update(
             of_arm=lambda arm: Markup(f' data-arm="{places[arm]}"') if arm in places else "", swatch=swatch
         )
@@ -122,5 +134,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update({show.__name__: show for show in FORMATS}, dash=numbers.DASH)
-    environment.filters.update(unbroken=unbroken, coded=coded)
+    environment.filters.update(unbroken=unbroken, coded=coded, named=escape, shorten_lists=shorten_lists)
     return environment

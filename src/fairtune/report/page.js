@@ -1,7 +1,7 @@
 // The page without this shows everything; with it, tables sort, arms can be hidden, and sections open when they are linked to.
 "use strict";
 const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-const key = (cell) => cell.dataset.sort ?? cell.textContent.trim().replace("\u2212", "-").replaceAll(",", "");
+const key = (cell) => cell.dataset.sort ?? cell.textContent.trim().replace(/^\u2013$/, "").replace("\u2212", "-").replaceAll(",", "");
 const order = (a, b) => {
   if (a === "" || b === "") return (a === "") - (b === "");
   const [x, y] = [Number.parseFloat(a), Number.parseFloat(b)];

@@ -30,6 +30,8 @@ class Curve:
     score: tuple[tuple[int, float], ...]
 
 
+LOSSES = 7
+"""Panels of losses of different kinds; a page of them would say no more."""
 BANDS = 8
 """Bands of more arms would hide each other."""
 SAME_LOSS = frozenset({"orthogonal_qk", "layerwise_lr", "ema", "peft", "bitfit", "augment"})

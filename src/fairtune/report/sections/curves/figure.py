@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -14,7 +15,7 @@ from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, mark_arm, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.rows import NARROW
-from fairtune.report.sections.curves.content import BANDS, Curve, Points, loss_groups
+from fairtune.report.sections.curves.content import BANDS, LOSSES, Curve, Points, loss_groups
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -62,7 +63,7 @@ def draw_curves(
     if any(len(curve.score) > 1 for curve in curves):
         panels.append((f"validation {scale.axis}", list(named), lambda curve: curve.score, scale.factor))
     of_tokens = " (nats per token)" if header.text is not None else ""
-    for title, arms in loss_groups(rows):
+    for title, arms in loss_groups(rows)[:LOSSES]:
         if any(len(curve.loss) > 1 for curve in curves if curve.arm in arms):
             panels.append((f"{LOSS}{of_tokens}{title}", arms, lambda curve: curve.loss, 1))
     if not panels:
@@ -93,9 +94,10 @@ def draw_curves(
 
 
 def _draw_legend(figure: Figure, columns: int) -> None:
-    found = {}
+    found: dict[str, Artist] = {}
     for axes in figure.axes:
-        found |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found[str(label)] = handle
     if found:
         figure.legend(
             list(found.values()), list(found), loc="outside lower center", ncols=min(columns, len(found)), frameon=False,

@@ -19,6 +19,8 @@ from fairtune.settings.scales import scale_of
 PANEL_INCHES = 2.9
 NAME_POINTS, LINE_POINTS = 80.0, 8.0
 """How wide a name is, about, and how high."""
+RIGHT = 0.6
+"""Beyond this share of the width a name stands to the left of its point."""
 NAMED = 12
 """Names of more points than this would lie on each other; those on the front are named still."""
 
@@ -68,7 +70,7 @@ def _draw_panel(axes: Axes, panel: CostPanel, by: float) -> None:
         fill = style if point.front else PAGE
         (dot,) = axes.plot([point.cost], [by * point.score], "o", color=style, markerfacecolor=fill, markersize=6)
         mark_arm(dot, point.place)
-    axes.margins(x=0.3, y=0.12)
+    axes.margins(x=0.15, y=0.12)
 
 
 def _name_points(axes: Axes, panel: CostPanel, by: float) -> None:
@@ -82,11 +84,13 @@ def _name_points(axes: Axes, panel: CostPanel, by: float) -> None:
             if abs(left - x) < NAME_POINTS and abs(height - other) < LINE_POINTS:
                 height = other + LINE_POINTS
         taken.append((x, height))
+        right = axes.transAxes.inverted().transform((x * axes.figure.dpi / 72, 0))[0] > RIGHT
         name = axes.annotate(
             point.arm,
             (point.cost, by * point.score),
-            xytext=(6, height - y - 2.5),
+            xytext=(-6 if right else 6, height - y - 2.5),
             textcoords="offset points",
+            ha="right" if right else "left",
             fontsize=7,
         )
         name.set_in_layout(False)

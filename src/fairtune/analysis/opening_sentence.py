@@ -41,7 +41,9 @@ def opening_sentence(
     if not parts:
         parts = ["no two arms are compared"]
     sentence = f"{unfinished}{'; '.join(parts)}."
-    return " ".join((sentence[0].upper() + sentence[1:], *_warnings(cautions)))
+    if sentence.startswith(("no ", "nothing ", "there ")):  # a name stays as it is written
+        sentence = sentence[0].upper() + sentence[1:]
+    return " ".join((sentence, *_warnings(cautions)))
 
 
 def _about_methods(frame: Frame, compared: Sequence[Comparison]) -> Iterator[str]:
@@ -81,15 +83,20 @@ def _warnings(cautions: Sequence[Caution]) -> Iterator[str]:
     grave = [caution for caution in cautions if caution.grade != "note"]
     if not grave:
         return
-    told = [LISTS.sub(_shortened, BRACKETS.sub("", caution.seen)) for caution in grave[:TOLD]]
+    told = [shorten_lists(BRACKETS.sub("", caution.seen)) for caution in grave[:TOLD]]
     more = len(grave) - len(told)
     rest = f"; and {more} more {'warning' if more == 1 else 'warnings'}" if more else ""
     yield f"But mind: {'; '.join(told)}{rest}."
 
 
-def _shortened(found: re.Match[str]) -> str:
-    names = found[0].split(", ")
-    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} others"
+def shorten_lists(text: str) -> str:
+    """Text in which of many arms in a row only the first are named."""
+
+    def shorten(found: re.Match[str]) -> str:
+        names = found[0].split(", ")
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} others"
+
+    return LISTS.sub(shorten, text)
 
 
 def _figure(frame: Frame, found: Comparison) -> str:
