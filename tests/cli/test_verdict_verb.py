@@ -27,7 +27,10 @@ def call(*words: str, code: int = 0) -> str:
 def test_the_page_can_be_read_aloud(tmp_path: Path) -> None:
     usual_ledger(tmp_path)
     text = " ".join(call("verdict", STUDY, "--runs", str(tmp_path)).split())
-    assert text.startswith(f"{STUDY}: made-task, minilm, accuracy Planned on 20")
+    assert text.startswith(
+        f"{STUDY}: made-task, minilm, accuracy 11 of 15 runs are finished; so far no method is shown to be better"
+    )
+    assert " Planned on 20" in text
     assert "baseline: the reference of all comparisons: accuracy 84.00 %" in text
     assert "oelm-freeze: inferior to baseline-fast by" in text
     assert "Traceback" not in text

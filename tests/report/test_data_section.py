@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from made_ledger import STUDY, ArmSpec, MadeLedger, make_study
+from page_script import without_script
 from tests.tasks.test_duplicates import SMALL, files
 
 from fairtune.core.files import read_json, read_sealed, write_json
@@ -106,8 +107,8 @@ def test_allowed_contamination_is_at_the_top(ledger: MadeLedger, card: DataCard)
     change_plan(ledger, notes=["3 of the 20 test texts (15.0 %) are in the training split. The study allows it."])
     keep(ledger, card.as_json())
     found = texts(ledger)
-    top = found["html"].split("<h2>")[0].replace("\u00a0", " ")
-    assert "Contaminated</span>: 3 of the 20 test texts (15.0 %)" in top
+    top = found["html"].split("<nav")[0].replace("\u00a0", " ")
+    assert "Contaminated</strong>: 3 of the 20 test texts (15.0 %)" in top
     assert "**Contaminated**: 3 of the 20 test texts (15.0 %)" in found["markdown"]
     assert json.loads(found["json"])["data"]["notes"] != []
 
@@ -123,8 +124,7 @@ def test_hostile_texts_stay_text(ledger: MadeLedger, tmp_path: Path) -> None:
     made = {**SMALL, "train": [*SMALL["train"], (hostile, "no"), (hostile, "yes")]}
     keep(ledger, replace(card_of(files(tmp_path, **made)), fingerprint="f" * 64).as_json())
     found = texts(ledger)
-    assert "<script" not in found["html"]
-    assert "&lt;script&gt;alert(1)" in found["html"]
+    assert "&lt;script&gt;alert(1)" in without_script(found["html"])
     assert "\\<script\\>alert(1)\\</script\\> \\| \\`x\\`" in found["markdown"]
 
 

@@ -16,6 +16,7 @@ import pytest
 from made_ledger import EXAMPLES, STUDY, ArmSpec, MadeLedger
 from made_text_ledger import MadeTextLedger, TextArm
 from markdown_it import MarkdownIt
+from page_script import without_script
 from tests.hostile import ALL, CODES, MARKS, NAME, on_a_terminal, raw_codes
 from typer.testing import CliRunner
 
@@ -24,7 +25,7 @@ from fairtune.core.files import read_json, write_sealed
 from fairtune.core.markdown import code, fenced, plain
 from fairtune.core.printable import printable
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
-from fairtune.report.sections.results.figure import save_png
+from fairtune.report.picture import save_png
 from fairtune.report.writer import write_report
 
 
@@ -99,7 +100,7 @@ def assert_harmless(files: dict[str, str]) -> None:
         assert raw_codes(text) == [], kind
     for kind in ("html", "markdown"):
         assert r"\x1b" in files[kind]
-    page = Page(files["html"])
+    page = Page(without_script(files["html"]))
     assert not page.tags & {"script", "img", "link", "iframe"}
     assert any("<img src=x onerror=y>" in words for words in page.words)
     tokens = parsed(files["markdown"])

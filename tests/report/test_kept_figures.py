@@ -15,7 +15,7 @@ from tests.sealed import close_again
 from fairtune.core.cache_contents import verify
 from fairtune.report.figures import kept
 from fairtune.report.figures.kept import content_sum, kept_figure
-from fairtune.report.sections.results import figure
+from fairtune.report.sections.scores import figure
 from fairtune.report.writer import write_report
 
 
@@ -44,7 +44,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return calls
 
 
-WATCHED = "results.figure:watched"
+WATCHED = "scores.figure:watched"
 
 
 @pytest.mark.usefixtures("own_cache")
@@ -131,7 +131,7 @@ def test_a_report_of_an_unchanged_study_is_the_same_and_a_changed_one_shows_it(t
     ledger.predict("focal", 0, 300)
     close_again(ledger.folder("focal", 0), metrics={"test": {"accuracy": 300 / 400}})
     second = _page(ledger)
-    scores = re.compile(r"<svg[^>]*Scores by arm.*?</svg>", re.DOTALL)
+    scores = re.compile(r'<svg class="strip.*?</svg>', re.DOTALL)
     assert scores.findall(second) != scores.findall(first)
 
 

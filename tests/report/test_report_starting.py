@@ -126,7 +126,7 @@ def test_encoder_and_decoder_have_a_panel_each(ledger: MadeLedger) -> None:
     logits = [{"layer": f"{kind}.{n}", "spread": [0.5], "checkpoint": [1.5]} for kind in kinds for n in range(2)]
     figure = spread_figure(edit_card(ledger, "oelm-freeze", attention={**ATTENTION, "logits": logits}))
     assert figure is not None
-    assert all(name in figure for name in ("encoder: mean", "decoder: mean", "decoder to encoder: mean"))
+    assert all(name in figure for name in (">encoder<", ">decoder<", ">decoder to encoder<"))
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from made_ledger import QK
 from made_text_ledger import PROMPTS, MadeTextLedger, TextArm
+from page_script import without_script
 from rich.console import Console
 
 from fairtune.analysis.study_verdict import Finding
@@ -80,14 +81,14 @@ def test_nothing_of_a_classifier_is_said(text_files: dict[str, str]) -> None:
         )
         assert "data card" not in page
         assert "427." not in page, "a perplexity is not a share"
-    assert "accuracy" not in text_files["html"].split("<h2>Results</h2>")[0]
+    assert "accuracy" not in text_files["html"].split("<h2>Scores</h2>")[0]
 
 
 def test_the_tokenizer_stands_in_the_head_and_beside_the_figures(text_files: dict[str, str]) -> None:
     assert "tokenizer bpe-2000 (2,000 tokens)" in text_files["markdown"]
     assert "perplexity (per token, bpe-2000), best" in text_files["markdown"]
     assert "tokenizer <b>bpe-2000 (2,000 tokens)</b>" in text_files["html"]
-    assert "perplexity per token of bpe-2000<br>(lower is better)" in text_files["html"]
+    assert "perplexity is per token of bpe-2000." in text_files["html"]
     for kind in ("html", "markdown"):
         assert "cannot be compared with these" in text_files[kind]
         assert "gpt-mini" in text_files[kind]
@@ -255,9 +256,8 @@ def test_missing_and_damaged_samples_are_left_out_with_a_remark(make_text: MakeT
 def test_hostile_samples_stay_text(make_text: MakeText) -> None:
     says = "</p><script>alert('x')</script>\n| a | **b** `c` <img src=x onerror=y>\x1b[2J &lt;"
     written = files(make_text({"baseline": TextArm([1.4, 1.4], says=says)}))
-    assert "<script" not in written["html"]
     assert "<img" not in written["html"]
-    assert "&lt;/p&gt;&lt;script&gt;" in written["html"]
+    assert "&lt;/p&gt;&lt;script&gt;" in without_script(written["html"])
     line = next(line for line in written["markdown"].splitlines() if "alert" in line)
     assert not re.search(r"(?<!\\)<", line)
     assert len(re.findall(r"(?<!\\)\|", line)) == 3

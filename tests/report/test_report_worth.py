@@ -200,6 +200,6 @@ def test_an_arm_is_compared_with_the_arm_that_lacks_one_method(found_results: Re
 def test_the_ranking_is_in_page_and_markdown(files: dict[str, str]) -> None:
     assert "## What each change is worth" in files["markdown"]
     assert "| 1 | both | baseline | 3 | +7.75 |" in files["markdown"]
-    assert "1. both" in files["html"]
+    assert '1.&nbsp;<span class="arm">both</span>' in files["html"]
     assert "compares settings: lr 0.0001, not 2e-05" in files["html"]
     assert "Left out" in files["html"]

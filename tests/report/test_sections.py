@@ -60,7 +60,7 @@ def test_a_section_of_ones_own_is_in_every_file(ledger: MadeLedger) -> None:
     files = {kind: path.read_text() for kind, path in write_report(ledger.results()).items()}
     assert "\n## Quick arms\n\n- oelm-freeze of made\n" in files["markdown"]
     assert json.loads(files["json"])["quick_arms"] == ["oelm-freeze"]
-    assert "<h2>Quick arms of made</h2>\n<ul>\n<li>oelm-freeze</li>\n</ul>" in files["html"]
+    assert "<summary><h2>Quick arms of made</h2></summary>\n<ul>\n<li>oelm-freeze</li>\n</ul>" in files["html"]
     assert "<p>&lt;B&gt;OELM-FREEZE</p>" in files["html"], "what is put into a template is escaped"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from fairtune.analysis.arm_pairs import BOTH, COPY, DESCRIPTIVE, ENDED, PRIMARY, SIMPLE, Comparison
 from fairtune.analysis.decision_lines import VALIDATION, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun
+from fairtune.analysis.opening_sentence import opening_sentence
 from fairtune.analysis.registration import StudyRegistration, day
 from fairtune.analysis.sentences import (
     Frame,
@@ -77,6 +78,7 @@ class StudyVerdict:
         cautions: what to mind before anything is believed, the gravest first.
         findings: one per arm; an A/A copy first, then the reference.
         further: the same by the metrics that stand beside the study's own.
+        opening: what the evidence supports, in a sentence, and what to mind about it in another.
     """
 
     study: str
@@ -85,6 +87,7 @@ class StudyVerdict:
     cautions: tuple[Caution, ...]
     findings: tuple[Finding, ...]
     further: tuple[FurtherVerdicts, ...] = ()
+    opening: str = ""
 
     @property
     def words(self) -> dict[str, str]:
@@ -101,6 +104,8 @@ class StudyVerdict:
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.study}: {self.about}"
+        yield ""
+        yield self.opening
         yield ""
         yield from self.design
         for caution in self.cautions:
@@ -120,6 +125,7 @@ class StudyVerdict:
         return {
             "study": self.study,
             "about": self.about,
+            "opening": self.opening,
             "design": list(self.design),
             "cautions": [caution.as_json() for caution in self.cautions],
             "findings": [asdict(finding) for finding in self.findings],
@@ -204,7 +210,10 @@ def judge_study(study: JudgedStudy) -> StudyVerdict:
     ]
     about = f"{plan['task']['name']}, {plan['model']['name']}, {frame.scale.title}"
     further = tuple(_further(study.by(metric), metric) for metric in further_metrics(study))
-    return StudyVerdict(study.study, about, tuple(_design(study, frame)), study.cautions, tuple(findings), further)
+    finished = sum(run.status == "finished" for run in study.runs)
+    opening = opening_sentence(frame, study.comparisons, study.cautions, finished, len(study.runs))
+    design = tuple(_design(study, frame))
+    return StudyVerdict(study.study, about, design, study.cautions, tuple(findings), further, opening)
 
 
 def further_metrics(study: JudgedStudy) -> list[str]:

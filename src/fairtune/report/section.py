@@ -24,6 +24,7 @@ class ReportSection(Generic[Content]):
         names: what its template uses besides `content` (what was gathered) and what every template has.
         json: its keys of report.json; else there is one, the section's name, and what was gathered.
         pictures: whether the page holds pictures of it that are not SVG.
+        folded: whether the page shows only its heading, the `<h2>` that its template begins with, until a reader opens it.
     """
 
     package: str
@@ -32,6 +33,7 @@ class ReportSection(Generic[Content]):
     names: Callable[[Content, ReportContent], Mapping[str, Any]] = lambda *_: {}
     json: Callable[[Content], Mapping[str, Any]] | None = None
     pictures: bool = False
+    folded: bool = False
 
     @property
     def name(self) -> str:

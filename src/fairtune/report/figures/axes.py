@@ -9,11 +9,7 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-WIDE = 5.0
-"""A range of more than this factor is shown on a logarithmic scale."""
-UNEVEN = 20.0
-"""Differences of which one is more than this factor larger than another have no common linear scale."""
-MOST_TICKS = 7
+from fairtune.report.figures.ticks import UNEVEN, WIDE, log_ticks
 
 
 def log_if_wide(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -> bool:
@@ -24,7 +20,7 @@ def log_if_wide(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -
     low, high = min(found) / 1.15, max(found) * 1.15
     axes.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(FixedLocator(_round_numbers(low, high)))
+    axis.set_major_locator(FixedLocator(log_ticks(low, high)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
     axis.set_minor_locator(NullLocator())
     return True
@@ -42,21 +38,10 @@ def symlog_if_wide(axes: Axes, ends: Sequence[tuple[float, float]], least: float
         return False
     linear = max(min(sizes), least)
     axes.set_xscale("symlog", linthresh=linear, linscale=1)
-    positive = _round_numbers(linear, max(sizes), most=3)
+    positive = log_ticks(linear, max(sizes), most=3)
     lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
     ticks = [0.0, *(t for t in positive if t <= highest), *(-t for t in positive if -t >= lowest)]
     axes.xaxis.set_major_locator(FixedLocator(sorted(ticks)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+,.12g}" if value else "0"))
     axes.xaxis.set_minor_locator(NullLocator())
     return True
-
-
-def _round_numbers(low: float, high: float, most: int = MOST_TICKS) -> list[float]:
-    """1, 2, 5, 10 ... between two numbers, as few kinds of them as leave no crowd."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        found = [digit * 10.0**power for power in powers for digit in digits]
-        within = [value for value in found if low <= value <= high]
-        if len(within) <= most:
-            return within
-    return within[:: math.ceil(len(within) / most)]

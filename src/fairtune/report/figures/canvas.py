@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from io import BytesIO, StringIO
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
@@ -36,10 +37,16 @@ def svg_text(figure: Figure, name: str, title: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, count=1, flags=re.DOTALL)
     text = re.sub(r'(<[^<>]*\bid=")', rf"\1{name}-", text)
     text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
+    text = re.sub(rf'id="{name}-arm-(\d+)"', r'data-arm="\1"', text)
     opening, rest = text.split(">", 1)
     opening = re.sub(r'\s(width|height)="[^"]*"', "", opening)
     label = html.escape(title, quote=True)
     return f'{opening} role="img" aria-label="{label}">{rest}'.replace(INK, "currentColor").replace(PAGE, "var(--page)")
+
+
+def mark_arm(artist: Artist, place: int) -> None:
+    """Let the page know whose this is, so that it can be hidden with the rest of its arm."""
+    artist.set_gid(f"arm-{place}")
 
 
 @contextmanager

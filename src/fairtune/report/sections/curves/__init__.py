@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from markupsafe import Markup
-
 from fairtune.report.content import Evidence, ReportContent
-from fairtune.report.figures.kept import kept_figure
+from fairtune.report.figures.widths import both_widths
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.curves.content import Curve, learning_curve
+from fairtune.report.sections.curves.content import BANDS, LOSSES, Curve, learning_curve, loss_groups
 
 Curves = tuple[Curve, ...]
 
@@ -24,9 +22,14 @@ def gather(evidence: Evidence) -> Curves:
 
 
 def names(curves: Curves, report: ReportContent) -> dict[str, Any]:
-    drawn = any(curve.loss or curve.score for curve in curves)
+    drawn = any(len(curve.loss) > 1 or len(curve.score) > 1 for curve in curves)
+    left_out = sum(len(arms) for _, arms in loss_groups(report.rows)[LOSSES:])
     given = (report.header, report.rows, curves)
-    return {"figure": Markup(kept_figure("curves.figure:curves_svg", *given)) if drawn else None}
+    return {
+        "figure": both_widths("curves.figure:curves_svg", *given) if drawn else None,
+        "bands": BANDS,
+        "left_out": left_out,
+    }
 
 
 SECTION = ReportSection(__name__, gather, names=names)

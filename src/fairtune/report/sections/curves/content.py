@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtune.analysis.results import LedgerRun
+from fairtune.report.content import ArmRow
 
 Points = tuple[tuple[int, float], ...]
 POINTS = 25
@@ -26,6 +28,28 @@ class Curve:
     status: str
     loss: tuple[tuple[int, float], ...]
     score: tuple[tuple[int, float], ...]
+
+
+LOSSES = 7
+"""Panels of losses of different kinds; a page of them would say no more."""
+BANDS = 8
+"""Bands of more arms would hide each other."""
+SAME_LOSS = frozenset({"orthogonal_qk", "layerwise_lr", "ema", "peft", "bitfit", "augment"})
+"""Methods under which the training loss is still the plain one: they change what is trained or how fast, not what is minimised."""
+
+
+def loss_groups(rows: Sequence[ArmRow]) -> list[tuple[str, list[str]]]:
+    """Arms whose training losses are the same quantity, and what else the others minimise; a learner of another kind is alone.
+
+    Losses of focal or smoothed targets, or with a penalty in them, have another scale: on one axis they would seem to be better.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        others = tuple(use for use in row.methods if use.partition("(")[0] not in SAME_LOSS)
+        groups.setdefault((row.learner, *others) if row.learner else others, []).append(row.arm)
+    plain = groups.pop((), [])
+    found = [(" of " + " + ".join(name.partition("(")[0] for name in names), arms) for names, arms in groups.items()]
+    return [("", plain), *found] if plain else found
 
 
 def learning_curve(run: LedgerRun, metric: str, planned_steps: int) -> Curve:

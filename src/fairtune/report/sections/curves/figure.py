@@ -5,55 +5,104 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
-from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
+from fairtune.report.figures.canvas import INK, drawing, mark_arm, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
-from fairtune.report.sections.curves.content import Curve, Points
+from fairtune.report.figures.rows import NARROW
+from fairtune.report.sections.curves.content import BANDS, LOSSES, Curve, Points, loss_groups
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
 LARGEST = 30.0
 """A target loss beyond any that a plot could show."""
+PANEL_INCHES = 2.5
+LOSS = "training loss"
 
 
-def mean_curve(curves: list[tuple[tuple[int, float], ...]]) -> tuple[tuple[int, float], ...]:
+def mean_curve(curves: Sequence[Points]) -> Points:
     """The mean at every step that all the curves have; a run that stopped early ends the mean, it does not bend it."""
+    return tuple((step, sum(values) / len(values)) for step, values in shared_steps(curves))
+
+
+def shared_steps(curves: Sequence[Points]) -> list[tuple[int, list[float]]]:
+    """The steps that all the curves have, with the value of each."""
     if not curves:
-        return ()
+        return []
     by_step = [dict(curve) for curve in curves]
     shared = sorted(set.intersection(*(set(curve) for curve in by_step)))
-    return tuple((step, sum(curve[step] for curve in by_step) / len(by_step)) for step in shared)
+    return [(step, [curve[step] for curve in by_step]) for step in shared]
 
 
-def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve]) -> str:
-    """Validation score and training loss over steps, one thin line per seed, a thick one for the arm's mean."""
-    scale = scale_of(header.metric)
+def curves_svg(header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve], width: float) -> str | None:
+    """The figure for the page, which names the arms itself; None where no run has two points."""
     with drawing():
-        figure = new_figure(6.8, 3.2 + 0.19 * max(0, math.ceil(len(rows) / 3) - 2))
-        left, right = figure.subplots(1, 2)
-        for place, row in enumerate(rows):
-            own = [curve for curve in curves if curve.arm == row.arm]
-            _draw_curves(left, place, row.arm, own, lambda curve: curve.score, scale.factor)
-            _draw_curves(right, place, row.arm, own, lambda curve: curve.loss, 1)
-        left.set_title(f"validation {scale.axis}", loc="left")
-        right.set_title("training loss" if header.text is None else "training loss (nats per token)", loc="left")
-        for axes in (left, right):
+        figure = draw_curves(header, rows, curves, width, legend=False)
+        if figure is None:
+            return None
+        return svg_text(figure, f"curves-{width:.0f}", "Learning curves by arm")
+
+
+def draw_curves(
+    header: Header, rows: Sequence[ArmRow], curves: Sequence[Curve], width: float = 6.8, legend: bool = True
+) -> Figure | None:
+    """Validation score and training loss over steps: an arm's mean and the range of its runs.
+
+    Arms whose training loss is another quantity have a panel of their own; what has one point only is in the table.
+
+    Args:
+        width: in inches.
+    """
+    scale, named = scale_of(header.metric), {row.arm: place for place, row in enumerate(rows)}
+    panels: list[tuple[str, list[str], Callable[[Curve], Points], float]] = []
+    if any(len(curve.score) > 1 for curve in curves):
+        panels.append((f"validation {scale.axis}", list(named), lambda curve: curve.score, scale.factor))
+    of_tokens = " (nats per token)" if header.text is not None else ""
+    for title, arms in loss_groups(rows)[:LOSSES]:
+        if any(len(curve.loss) > 1 for curve in curves if curve.arm in arms):
+            panels.append((f"{LOSS}{of_tokens}{title}", arms, lambda curve: curve.loss, 1))
+    if not panels:
+        return None
+    columns = 1 if width < NARROW else min(2, len(panels))
+    lines = math.ceil(len(panels) / columns)
+    entries = math.ceil(len(rows) / (1 if width < NARROW else 3)) if legend else 0
+    with drawing():
+        figure = new_figure(width, 0.3 + PANEL_INCHES * lines + 0.19 * entries)
+        grid = figure.subplots(lines, columns, squeeze=False)
+        for axes, (title, arms, points, factor) in zip(grid.flat, panels, strict=False):
+            for arm in arms:
+                own = [curve for curve in curves if curve.arm == arm]
+                _draw_arm(axes, named[arm], arm, own, points, factor, band=len(arms) <= BANDS)
+            axes.set_title(title, loc="left")
             axes.set_xlabel("optimizer step")
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
-        if scale.plain:
-            level = _draw_target(left, header)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_visible(False)
+        if scale.plain and not panels[0][0].startswith(LOSS):
+            level = _draw_target(grid.flat[0], header)
             scores = [score for curve in curves for _, score in curve.score]
-            log_if_wide(left, "y", scores if level is None else [level, *scores])
-        handles, labels = left.get_legend_handles_labels()
-        if handles:
-            columns = min(3, len(handles))
-            figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
-        return svg_text(figure, "curves", "Learning curves by arm")
+            log_if_wide(grid.flat[0], "y", scores if level is None else [level, *scores])
+        if legend:
+            _draw_legend(figure, 1 if width < NARROW else 3)
+    return figure
+
+
+def _draw_legend(figure: Figure, columns: int) -> None:
+    found: dict[str, Artist] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found[str(label)] = handle
+    if found:
+        figure.legend(
+            list(found.values()), list(found), loc="outside lower center", ncols=min(columns, len(found)), frameon=False,
+            labelcolor=INK,
+        )  # fmt: skip
 
 
 def _draw_target(axes: Axes, header: Header) -> float | None:
@@ -72,25 +121,28 @@ def _draw_target(axes: Axes, header: Header) -> float | None:
     return level
 
 
-def _draw_curves(
-    axes: Axes, place: int, arm: str, curves: list[Curve], points: Callable[[Curve], Points], factor: float
+def _draw_arm(
+    axes: Axes, place: int, arm: str, curves: list[Curve], points: Callable[[Curve], Points], factor: float, band: bool
 ) -> None:
+    """An arm's mean with the range of its finished runs, and those that are not finished as they are."""
     style = arm_style(place)
     for curve in curves:
-        axes.plot(
-            [x for x, _ in points(curve)], [factor * y for _, y in points(curve)], linewidth=0.7, alpha=0.4, **style
-        )
+        if curve.status != "finished":
+            found = points(curve)
+            (line,) = axes.plot(
+                [x for x, _ in found], [factor * y for _, y in found], linewidth=0.7, alpha=0.5, **style
+            )
+            mark_arm(line, place)
     finished = [points(curve) for curve in curves if curve.status == "finished"]
-    mean = mean_curve(finished)
-    if mean:
-        label = f"{arm} (n = {len(finished)})"
-        marker = "o" if len(mean) < 12 else ""
-        axes.plot(
-            [x for x, _ in mean],
-            [factor * y for _, y in mean],
-            linewidth=1.8,
-            marker=marker,
-            markersize=3.5,
-            label=label,
-            **style,
-        )
+    shared = shared_steps(finished)
+    if not shared:
+        return
+    steps = [step for step, _ in shared]
+    if band and len(finished) > 1:
+        low, high = ([factor * edge(values) for _, values in shared] for edge in (min, max))
+        mark_arm(axes.fill_between(steps, low, high, color=style["color"], alpha=0.13, linewidth=0), place)
+    mean = [factor * value for _, value in mean_curve(finished)]
+    marker = "o" if len(mean) < 12 else ""
+    label = f"{arm} (n = {len(finished)})"
+    (line,) = axes.plot(steps, mean, linewidth=1.6, marker=marker, markersize=3.5, label=label, **style)
+    mark_arm(line, place)

@@ -69,4 +69,4 @@ def names(*_: object) -> dict[str, Any]:
     return {show.__name__: show for show in words} | {"splits": TITLES, "hash_length": HASH}
 
 
-SECTION = ReportSection(__name__, lambda evidence: read_data(evidence.results), markdown, names)
+SECTION = ReportSection(__name__, lambda evidence: read_data(evidence.results), markdown, names, folded=True)

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from fairtune.report.section import ReportSection
 
-SECTION = ReportSection(__name__, lambda evidence: evidence.machine, json=lambda machine: {"machine": machine})
+SECTION = ReportSection(
+    __name__, lambda evidence: evidence.machine, json=lambda machine: {"machine": machine}, folded=True
+)

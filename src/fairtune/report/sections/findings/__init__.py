@@ -22,6 +22,7 @@ class ReportHead:
         contaminations: that the study allows.
         design: what was planned, when, and what was changed since.
         cautions: what to mind before anything is believed, the gravest first.
+        opening: what the evidence supports, in a sentence.
     """
 
     findings: tuple[Finding, ...]
@@ -29,6 +30,7 @@ class ReportHead:
     contaminations: tuple[str, ...]
     design: tuple[str, ...]
     cautions: tuple[Caution, ...]
+    opening: str
 
 
 def gather(evidence: Evidence) -> ReportHead:
@@ -45,11 +47,14 @@ def gather(evidence: Evidence) -> ReportHead:
         tuple(evidence.results.plan.get("notes") or ()),
         verdict.design,
         verdict.cautions,
+        verdict.opening,
     )
 
 
 def markdown(head: ReportHead, report: ReportContent) -> Iterator[str]:
     yield from _title(report.header)
+    yield f"**{plain(head.opening)}**"
+    yield ""
     yield from map(plain_line, head.design)
     yield ""
     if head.cautions:
@@ -87,5 +92,10 @@ SECTION = ReportSection(
     gather,
     markdown,
     names=lambda *_: {"tokenizer_text": tokenizer_text, "grade_text": grade_text},
-    json=lambda head: {"design": head.design, "cautions": head.cautions, "findings": head.findings},
+    json=lambda head: {
+        "opening": head.opening,
+        "design": head.design,
+        "cautions": head.cautions,
+        "findings": head.findings,
+    },
 )

@@ -72,4 +72,5 @@ SECTION = ReportSection(
     names,
     json=lambda maps: {"maps": maps.without_maps()},
     pictures=True,
+    folded=True,
 )

@@ -20,19 +20,20 @@ MARKERS = "osD^vP*X"
 Points = list[tuple[int, float]]
 
 
-def use_curve(runs: Sequence[RunMaps], places: Mapping[str, int]) -> Figure:
+def use_curve(runs: Sequence[RunMaps], places: Mapping[str, int], width: float = 6.8) -> Figure:
     """One thin line per seed, a thick one for the median over finished seeds.
 
     Args:
         places: of each arm among all arms of the study, which fixes its colour.
+        width: in inches.
     """
     arms = list(dict.fromkeys(run.arm for run in runs))
-    figure = new_figure(6.8, 3.1 + 0.19 * max(0, -(-len(arms) // 2) - 1))
+    figure = new_figure(width, 3.1 + 0.19 * max(0, -(-len(arms) // 2) - 1))
     axes = figure.subplots()
     for arm in arms:
         _draw_use(axes, arm, places[arm], [run for run in runs if run.arm == arm])
     axes.set(ylim=(-3, 103), xlabel="optimizer step", xlim=(0, None))
-    axes.set_title("SOM use (% of training examples since the pass before)", loc="left")
+    axes.set_title("SOM use (% of examples since the pass before)", loc="left")
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.grid(axis="y", color=axes.xaxis.label.get_color(), alpha=0.12, linewidth=0.6)
     key_below(figure, axes)
@@ -43,13 +44,13 @@ def key_below(figure: Figure, axes: Axes) -> None:
     """The key of arms under the figure."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        ink, across = axes.xaxis.label.get_color(), columns(labels)
+        ink, across = axes.xaxis.label.get_color(), columns(labels, figure.get_figwidth())
         figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False, labelcolor=ink)
 
 
-def columns(labels: Sequence[str]) -> int:
-    """How many labels fit beside each other."""
-    return max(1, min(3, len(labels), 84 // (max(map(len, labels)) + 6)))
+def columns(labels: Sequence[str], width: float) -> int:
+    """How many labels fit beside each other in so many inches."""
+    return max(1, min(3, len(labels), round(12.4 * width) // (max(map(len, labels)) + 6)))
 
 
 def median_line(lines: Sequence[Points]) -> Points:
@@ -77,15 +78,16 @@ MOST_NUMBERED = 12
 """Points of an arm that all have their number; of more, only the first and the last."""
 
 
-def pruning_curve(runs: Sequence[RunMaps], places: Mapping[str, int], metric: str) -> Figure:
+def pruning_curve(runs: Sequence[RunMaps], places: Mapping[str, int], metric: str, width: float = 6.8) -> Figure:
     """Training goes from left to right: units become fewer. Thin lines are seeds, the thick one medians.
 
     Args:
         places: of each arm among all arms of the study, which fixes its colour.
+        width: in inches.
     """
     arms = list(dict.fromkeys(run.arm for run in runs))
     by_epoch = all(len({one.epoch for one in run.scores}) == len(run.scores) for run in runs)
-    figure = new_figure(6.8, 3.4 + 0.19 * max(0, -(-len(arms) // 2) - 1))
+    figure = new_figure(width, 3.4 + 0.19 * max(0, -(-len(arms) // 2) - 1))
     axes = figure.subplots()
     for arm in arms:
         _draw_pruning(
@@ -95,9 +97,7 @@ def pruning_curve(runs: Sequence[RunMaps], places: Mapping[str, int], metric: st
     axes.set_xlim(start + 0.04 * max(1, start - least), least - 0.04 * max(1, start - least))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_xlabel("hidden units left (fewer to the right)")
-    axes.set_title(
-        f"validation {scale_of(metric).axis} by units left; numbers are {'epochs' if by_epoch else 'steps'}", loc="left"
-    )
+    axes.set_title(f"validation {scale_of(metric).axis}; numbers are {'epochs' if by_epoch else 'steps'}", loc="left")
     axes.grid(axis="y", color=axes.xaxis.label.get_color(), alpha=0.12, linewidth=0.6)
     axes.margins(y=0.12)
     key_below(figure, axes)

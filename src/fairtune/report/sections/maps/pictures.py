@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from fairtune.analysis.maps import MapRecord
 from fairtune.report.figures.canvas import address, drawing, new_figure, png, reduced, svg_text
+from fairtune.report.figures.widths import fitting
 from fairtune.report.sections.maps.cell_maps import (
     animated,
     combined_map,
@@ -133,14 +134,21 @@ def map_figures(section: MapsSection, metric: str) -> MapFigures:
     metric: the study's.
     """
     with drawing():  # SVG of our own making; matplotlib escapes the names in it
-        use = svg_text(use_curve(section.runs, section.places), "som-use", "SOM use over training by arm")
+        runs, places = section.runs, section.places
+        use = fitting(
+            lambda width: svg_text(
+                use_curve(runs, places, width), f"som-use-{width:.0f}", "SOM use over training by arm"
+            )
+        )
         pruning = None
         if section.pruned:
-            figure = pruning_curve(section.runs, section.places, metric)
-            pruning = Markup(svg_text(figure, "pruning", "Validation score by hidden units left"))
+            title = "Validation score by hidden units left"
+            pruning = fitting(
+                lambda width: svg_text(pruning_curve(runs, places, metric, width), f"pruning-{width:.0f}", title)
+            )
     with drawing(ink="black", page="white"):
         arms = {arm.arm: _pictures(arm.arm, arm.shown) for arm in section.arms if arm.shown is not None}
-    return MapFigures(Markup(use), pruning, arms)
+    return MapFigures(use, pruning, arms)
 
 
 def map_texts(section: MapsSection, metric: str) -> dict[str, Any]:

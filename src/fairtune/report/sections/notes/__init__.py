@@ -128,4 +128,4 @@ def _margin_text(header: Header) -> str:
     return f"{stated.rstrip('% ')} %" if "%" in stated else scale_of(header.metric).distance(header.margin)
 
 
-SECTION = ReportSection(__name__, lambda evidence: reading_notes(evidence.header), markdown)
+SECTION = ReportSection(__name__, lambda evidence: reading_notes(evidence.header), markdown, folded=True)

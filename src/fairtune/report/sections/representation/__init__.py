@@ -41,4 +41,5 @@ SECTION = ReportSection(
     markdown,
     names,
     json=lambda found: {"representation": found.without_vectors()},
+    folded=True,
 )

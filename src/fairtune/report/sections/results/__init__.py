@@ -1,34 +1,29 @@
-"""Results: figures of every arm, their seeds, and how they compare with the reference."""
+"""Verdicts: one row per arm, with what it is compared with and what that supports; each finding in full below."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from markupsafe import Markup
-
-from fairtune.analysis.ledger_runs import steps_text
+from fairtune.analysis.study_verdict import Finding
 from fairtune.core.markdown import heading
 from fairtune.report.content import ArmRow, ReportContent
-from fairtune.report.figures.kept import kept_figure
+from fairtune.report.figures.palette import VERDICTS
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.results.markdown import result_lines, text_result_lines
-from fairtune.settings.metrics import METRICS, metrics_of_kind
 
 Rows = tuple[ArmRow, ...]
+ORDER = tuple(VERDICTS)
+"""In which a table that is sorted by verdicts has them."""
 
 
 def names(rows: Rows, report: ReportContent) -> dict[str, Any]:
-    compared = any(row.versus and row.versus.low is not None for row in rows)
-    others = [name for name in metrics_of_kind("language_model") if name != report.header.metric]
+    head = report.sections.get("findings")
+    findings: tuple[Finding, ...] = head.findings if head is not None else ()
     return {
-        "scores": Markup(
-            kept_figure("results.figure:scores_svg", report.header, rows)
-        ),  # of our own making; matplotlib escapes the names in it
-        "differences": Markup(kept_figure("results.figure:differences_svg", report.header, rows)) if compared else None,
-        "steps_text": steps_text,
-        "other_metrics": sorted(others, key=lambda name: METRICS[name].of_tokens),
-        "of_tokens": sum(METRICS[name].of_tokens for name in others),
+        "findings": findings,
+        "rank": lambda word: ORDER.index(word) if word in ORDER else len(ORDER),
+        "several_seeds": any(len(row.scores) > 1 for row in rows),
     }
 
 

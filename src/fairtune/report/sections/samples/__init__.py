@@ -116,4 +116,5 @@ SECTION = ReportSection(
     lambda evidence: read_samples(evidence.results),
     markdown,
     names=lambda *_: {"samples_text": samples_text},
+    folded=True,
 )

@@ -34,4 +34,4 @@ def markdown(runs: tuple[RunLine, ...], _: ReportContent) -> Iterator[str]:
     yield from fenced((f"{run.status:<11} {one_line(run.signature)}" for run in runs), "text")
 
 
-SECTION = ReportSection(__name__, gather, markdown, json=lambda runs: {"runs": runs})
+SECTION = ReportSection(__name__, gather, markdown, json=lambda runs: {"runs": runs}, folded=True)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from fairtune.core.markdown import (
     heading,
     items,
@@ -16,7 +14,7 @@ from fairtune.core.markdown import (
 )
 from fairtune.core.numbers import DASH, error_size, significant
 from fairtune.report.content import Evidence, Header, ReportContent
-from fairtune.report.figures.kept import kept_figure
+from fairtune.report.figures.widths import both_widths
 from fairtune.report.init_cards import CardSummary, Origin, origin_of
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.start.attention import head_maps, layer_rows
@@ -88,14 +86,19 @@ def _card_line(card: CardSummary, origin: Origin) -> str:
 
 def names(starts: Starts, report: ReportContent) -> dict[str, Any]:
     arms = [row.arm for row in report.rows]
-    drawn = kept_figure("start.figure:spread_svg", starts.cards, arms, report.header.from_scratch)
+    figure = both_widths("start.figure:spread_svg", starts.cards, arms, report.header.from_scratch)
     return {
-        "spread_figure": Markup(drawn) if drawn else None,
+        "spread_figure": figure,
         "layer_rows": layer_rows,
         "head_maps": head_maps,
     }
 
 
 SECTION = ReportSection(
-    __name__, gather, markdown, names, json=lambda starts: {"cards": starts.cards, "starting_notes": starts.notes}
+    __name__,
+    gather,
+    markdown,
+    names,
+    json=lambda starts: {"cards": starts.cards, "starting_notes": starts.notes},
+    folded=True,
 )

@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
+from fairtune.report.figures.rows import NARROW
 from fairtune.report.init_cards import CardSummary, origin_of
 from fairtune.report.sections.start.attention import spread_curves
 
@@ -26,31 +27,37 @@ Heads = list[list[float]]
 """Values by layer, then head."""
 
 
-def spread_svg(cards: Sequence[CardSummary], arms: Sequence[str], from_scratch: bool) -> str | None:
+def spread_svg(cards: Sequence[CardSummary], arms: Sequence[str], from_scratch: bool, width: float = 6.8) -> str | None:
     """A line over the layers, one dot per head; None if no arm has measured logits.
 
     Arms that start with the same logits share a line; those with the checkpoint's own share its dashed one.
+
+    Args:
+        width: in inches.
     """
     measured = [card for card in cards if spread_curves(card.attention, "spread")]
     if not measured:
         return None
     places = {arm: place for place, arm in enumerate(arms)}
     attentions = list(dict.fromkeys(name for card in measured for name in spread_curves(card.attention, "spread")))
-    origin = origin_of(from_scratch)
+    origin, narrow = origin_of(from_scratch), width < NARROW
     with drawing():
         lines = [_lines(attention, measured, origin.name) for attention in attentions]
-        labels = [textwrap.fill(" = ".join(names), 90) for names, _ in max(lines, key=len)]
-        columns = 1 if max(map(len, labels)) > 32 else min(3, len(labels))
+        labels = [textwrap.fill(" = ".join(names), 44 if narrow else 90) for names, _ in max(lines, key=len)]
+        columns = 1 if narrow or max(map(len, labels)) > 32 else min(3, len(labels))
         rows = sum(label.count("\n") + 1 for label in labels) if columns == 1 else math.ceil(len(labels) / columns)
-        figure = new_figure(6.8, 3.1 + 0.19 * rows)
-        panels = figure.subplots(1, len(attentions), sharey=True, squeeze=False)[0]
+        shape = (len(attentions), 1) if narrow else (1, len(attentions))
+        figure = new_figure(width, 0.6 + 2.5 * shape[0] + 0.19 * rows)
+        panels = list(figure.subplots(*shape, sharey=True, squeeze=False).flat)
         for axes, attention, found in zip(panels, attentions, lines, strict=True):
             _draw(axes, found, places, origin.name)
             _axes(axes, PANEL_TITLES.get(attention, attention), max(len(heads) for _, heads in found))
         handles = panels[max(range(len(lines)), key=lambda i: len(lines[i]))].get_lines()
         handles = [line for line in handles if not str(line.get_label()).startswith("_")]
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK)
-        return svg_text(figure, "spread", f"Spread of attention logits by layer, for every arm and in {origin.named}")
+        return svg_text(
+            figure, f"spread-{width:.0f}", f"Spread of attention logits by layer, for every arm and in {origin.named}"
+        )
 
 
 def _lines(attention: str, cards: list[CardSummary], origin: str) -> list[tuple[list[str], Heads]]:
@@ -90,7 +97,7 @@ def _dots(axes: Axes, heads: Heads, colour: str, aside: float) -> None:
 
 
 def _axes(axes: Axes, title: str, layers: int) -> None:
-    axes.set_title(f"{title}: mean over heads; dots are heads", loc="left")
+    axes.set_title(title, loc="left")
     axes.set_xlabel("layer, from 0")
     axes.set_yscale("log", nonpositive="mask")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))

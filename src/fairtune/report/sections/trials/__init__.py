@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from markupsafe import Markup
-
 from fairtune.analysis.tuned_arms import StudyTuning, TunedArm, point_text
 from fairtune.core.markdown import heading, plain, table
 from fairtune.core.numbers import as_percent
 from fairtune.ledger.trials import TrialScores
 from fairtune.report.content import Evidence, ReportContent
-from fairtune.report.figures.kept import kept_figure
+from fairtune.report.figures.widths import both_widths
 from fairtune.report.section import ReportSection
 from fairtune.settings.scales import Scale, scale_of
 
@@ -120,10 +118,10 @@ def names(tuning: StudyTuning, report: ReportContent) -> dict[str, Any]:
     scale = scale_of(report.header.metric)
     curves = tuple((arm.arm, arm.curve) for arm in tuning.arms.values() if len(arm.curve) > 1)
     places = tuple(row.arm for row in report.rows)
-    figure = kept_figure("trials.figure:best_of_svg", report.header.metric, places, curves) if curves else None
+    figure = both_widths("trials.figure:best_of_svg", report.header.metric, places, curves) if curves else None
     return {
         "notes": notes_of(tuning),
-        "figure": Markup(figure) if figure else None,
+        "figure": figure,
         "caption": CURVE,
         "point_text": point_text,
         "score_text": lambda trial: score_text(trial, scale),

@@ -10,21 +10,25 @@ from matplotlib.ticker import MaxNLocator
 from fairtune.analysis.tuned_arms import BestOf
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
+from fairtune.report.figures.rows import NARROW
 from fairtune.settings.scales import scale_of
 
 FEW = 4
 """Arms up to which intervals are shaded; of more they would hide each other, and stand in the table below."""
 
 
-def best_of_svg(metric: str, arms: Sequence[str], curves: Sequence[tuple[str, Sequence[BestOf]]]) -> str:
+def best_of_svg(
+    metric: str, arms: Sequence[str], curves: Sequence[tuple[str, Sequence[BestOf]]], width: float = 6.8
+) -> str:
     """One line per arm over the number of trials.
 
     Args:
         arms: of the study, in its order, which gives each its colour.
+        width: in inches.
     """
-    scale = scale_of(metric)
+    scale, columns = scale_of(metric), 1 if width < NARROW else 3
     with drawing():
-        figure = new_figure(6.8, 3.0 + 0.19 * max(0, math.ceil(len(curves) / 3) - 2))
+        figure = new_figure(width, 2.7 + 0.19 * math.ceil(len(curves) / columns))
         axes = figure.subplots()
         for arm, curve in curves:
             style = arm_style(arms.index(arm) if arm in arms else len(arms))
@@ -47,6 +51,6 @@ def best_of_svg(metric: str, arms: Sequence[str], curves: Sequence[tuple[str, Se
         axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(3, len(handles)), frameon=False, labelcolor=INK
+            handles, labels, loc="outside lower center", ncols=min(columns, len(handles)), frameon=False, labelcolor=INK
         )
-        return svg_text(figure, "tuning", "Expected validation score by number of trials")
+        return svg_text(figure, f"tuning-{width:.0f}", "Expected validation score by number of trials")

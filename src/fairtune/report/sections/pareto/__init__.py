@@ -1,0 +1,21 @@
+"""Quality against time and memory: what each arm reaches for what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairtune.report.content import ArmRow, ReportContent
+from fairtune.report.figures.widths import both_widths
+from fairtune.report.section import ReportSection
+from fairtune.report.sections.pareto.content import cost_panels
+
+
+def names(rows: tuple[ArmRow, ...], report: ReportContent) -> dict[str, Any]:
+    panels = cost_panels(report.header, rows)
+    return {
+        "figure": both_widths("pareto.figure:pareto_svg", report.header, panels) if panels else None,
+        "timed": any(panel.name == "time" for panel in panels),
+    }
+
+
+SECTION = ReportSection(__name__, lambda evidence: evidence.rows, names=names, json=lambda _: {})
