@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from rich.errors import LiveError
 from rich.progress import (
@@ -12,10 +13,12 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from fairtune.core.console import Console
 from fairtune.core.stages import StageWatcher, watched
@@ -99,12 +102,28 @@ class StageBars:
             self._progress = None
 
 
+class _KnownBar(BarColumn):
+    """A bar, where the end is known."""
+
+    def render(self, task: Task) -> Any:
+        return "" if task.total is None else super().render(task)
+
+
+class _Count(MofNCompleteColumn):
+    """How many are done, where they are counted."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text(f"{task.completed:,.0f}" if task.completed else "")
+        return super().render(task)
+
+
 def _progress(console: Console) -> Progress:
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        _KnownBar(bar_width=24),
+        _Count(),
         TimeRemainingColumn(),
         console=console,
         transient=True,

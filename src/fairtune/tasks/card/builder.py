@@ -57,7 +57,7 @@ def make_card(task: Task, train_on: str | None = None) -> DataCard:
     folder = cached("cards", key_of(parts), lambda aside: _keep(aside / CONTENT, task))
     counted = DataCard.from_json(json.loads((folder / CONTENT).read_bytes()))
     card = replace(
-        counted, task=task.name, source=task.source, fingerprint=task.fingerprint, trained_on=train_on,
+        counted, task=task.name, source="; ".join([task.source, *task.notes]), fingerprint=task.fingerprint, trained_on=train_on,
         known=known_of(task.name, train_on),
     )  # fmt: skip
     return replace(card, warnings=warnings_of(card))
