@@ -228,3 +228,18 @@ def test_a_column_that_is_there_twice_is_refused_where_both_would_be_kept(tmp_pa
     file = write(tmp_path, b"text;label;label\none;a;b\n")
     with pytest.raises(DataError, match="column 'label' is there more than once"):
         read_labelled(file, ["text"], "label")
+
+
+def test_a_file_is_described_by_its_columns(tmp_path: Path) -> None:
+    lines = [{"id": 1, "text": "one"}, {"id": 2, "text": "three", "label": None}, {"id": 3, "text": "NA", "label": "x"}]
+    file = write(tmp_path, "".join(json.dumps(line) + "\n" for line in lines).encode(), "d.jsonl")
+    facts = describe_file(file)
+    assert (facts.format, facts.delimiter, facts.rows) == ("jsonl", None, 3)
+    assert (facts.columns["label"].filled, facts.columns["label"].missing) == (1, 2), (
+        "of a column that a row lacks, too"
+    )
+    assert facts.columns["text"].mean_length == 4.0
+    assert facts.columns["text"].missing == 1
+    assert not facts.columns["id"].texts
+    some = describe_file(file, most=2)
+    assert (some.rows, some.whole, some.columns["text"].filled) == (2, False, 2)

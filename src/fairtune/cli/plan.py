@@ -29,6 +29,7 @@ from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
+from fairtune.monitor.stage_view import show_stages
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_checked
@@ -49,6 +50,7 @@ TITLES: dict[Grade, str] = {"refusal": "Refused, but forced", "warning": "Warnin
 
 
 @report_errors
+@show_stages(lines=False)
 def plan(
     file: StudyFile,
     overrides: Overrides = None,

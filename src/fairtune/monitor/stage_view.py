@@ -28,12 +28,17 @@ PLAIN_SECONDS = 30.0
 
 
 @contextmanager
-def show_stages(quiet: bool = False) -> Iterator[None]:
-    """Show every stage meanwhile, in the way that fits where standard error goes."""
-    if quiet:
+def show_stages(quiet: bool = False, lines: bool = True) -> Iterator[None]:
+    """Show every stage meanwhile, in the way that fits where standard error goes.
+
+    Args:
+        quiet: show nothing.
+        lines: also where it is no terminal.
+    """
+    console = Console(stderr=True)
+    if quiet or not (lines or console.is_terminal):
         yield
         return
-    console = Console(stderr=True)
     view: StageWatcher = StageBars(console) if console.is_terminal else StageLines(console)
     with watched(view):
         yield

@@ -132,8 +132,10 @@ def apply_override(study: Written, override: str) -> None:
             _remove_arm(study, parts, option)
             return
         study.removed.pop(str(parts[1]), None)
-    elif parts == ("arms",) and isinstance(value, list) and isinstance(place.get("arms"), dict):
-        value = _chosen_arms(value, place["arms"], option)
+    elif parts == ("arms",):
+        study.removed.clear()
+        if isinstance(value, list) and isinstance(place.get("arms"), dict):
+            value = _chosen_arms(value, place["arms"], option)
     place[parts[-1]] = value
     for old in [p for p in study.places if p[: len(parts)] == parts]:
         del study.places[old]
