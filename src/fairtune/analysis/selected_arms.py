@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 from fairtune.analysis.results import Results
 from fairtune.analysis.timings import judge_times
@@ -49,11 +50,11 @@ class SelectedResults(Results):
     def whole(self) -> Results:
         return self._whole
 
-    def by(self, metric: str) -> Results:
-        return self if metric == self.metric else SelectedResults(self.whole.by(metric), self._names)
+    def by(self, metric: str) -> Self:
+        return self if metric == self.metric else type(self)(self.whole.by(metric), self._names)
 
-    def at(self, threshold: str) -> Results:
-        return SelectedResults(self.whole.at(threshold), self._names)
+    def at(self, threshold: str) -> Self:
+        return type(self)(self.whole.at(threshold), self._names)
 
     def _shown(self) -> set[str]:
         for name in self._names:
