@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
 
-.PHONY: demo test quick lint setup lock clean
+.PHONY: demo test quick lint docs setup lock clean
 
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
@@ -27,6 +27,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+
+# The reference pages, from the help texts in the code; a test fails where they are out of date.
+docs: setup
+	$(BIN)/python tools/docs.py
 
 setup: $(STAMP)
 

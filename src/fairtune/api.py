@@ -9,7 +9,7 @@ from pathlib import Path
 from fairtune.analysis.looks import LOOKS, MOST
 from fairtune.analysis.results import load_results
 from fairtune.analysis.timings import StudyTiming, judge_times
-from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of
+from fairtune.core.errors import FairtuneError, LedgerError, one_of
 from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
@@ -17,13 +17,17 @@ from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock
 from fairtune.ledger.studies import read_study, require_writable, study_folder
 from fairtune.ledger.timings import read_sessions, write_session
+from fairtune.monitor.stage_view import show_stages
 from fairtune.monitor.terminal import make_monitor
 from fairtune.monitor.timing_line import make_timing_monitor
 from fairtune.report.study_results import StudyResults
 from fairtune.settings.sections import Timing
+from fairtune.study.arm_choice import choose_arms, require_arms
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import StudySource, load_study
+
+LOOKS_TAKE_ALL = "--until-decided goes on until every comparison is settled, which needs all arms; leave out --arms."
 
 
 def run_study(
@@ -36,6 +40,7 @@ def run_study(
     reanalyse: bool = False,
     until_decided: bool = False,
     max_seeds: int = MOST,
+    arms: Sequence[str] | None = None,
 ) -> StudyResults:
     """Run what is not finished of a study, and return its results.
 
@@ -47,6 +52,7 @@ def run_study(
         force: run it although the plan is refused; the report says so.
         reanalyse: take verdicts by this plan although results were known when it was changed; the report says so.
         until_decided: add seeds, look by look, until every comparison is settled or there are `max_seeds`.
+        arms: run these alone, and those they are compared with; the plan, and the family of its comparisons, stay whole.
 
     Raises:
         FairtuneError: the study, its data or its model cannot be used. A run that fails raises nothing: see `failures`.
@@ -57,17 +63,20 @@ def run_study(
     def monitor() -> Monitor:
         return make_monitor(quiet=not progress)
 
-    if not until_decided:
-        plan = tune_plan(loaded, folder, monitor, force)
-        run_plan(plan, folder, monitor(), reanalysed=reanalyse)
-    else:
-        for _ in run_looks(loaded, folder, monitor, max_seeds, force):
-            pass
-        plan = planned_study(loaded, folder, force)
-    try:
-        time_if_wanted(plan, folder, progress)
-    except FairtuneError as error:
-        warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
+    if until_decided and arms is not None:
+        raise FairtuneError(LOOKS_TAKE_ALL)
+    with show_stages(quiet=not progress):
+        if not until_decided:
+            plan = tune_plan(loaded, folder, monitor, force)
+            run_plan(plan, folder, monitor(), reanalysed=reanalyse, arms=choose_arms(plan, arms))
+        else:
+            for _ in run_looks(loaded, folder, monitor, max_seeds, force):
+                pass
+            plan = planned_study(loaded, folder, force)
+        try:
+            time_if_wanted(plan, folder, progress)
+        except FairtuneError as error:
+            warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return StudyResults(folder, loaded.study)
 
 
@@ -165,11 +174,7 @@ def timed_arms(plan: Plan, arms: Sequence[str]) -> list[str]:
     Raises:
         FairtuneError: there is no such arm.
     """
-    for arm in arms:
-        if arm not in plan.study.arms:
-            raise FairtuneError(
-                f"--arms: the study has no arm '{arm}'; its arms: {one_of(plan.study.arms)}.{nearest(arm, plan.study.arms)}"
-            )
+    require_arms(arms, plan.study.arms)
     trained, reference = plan.trained, plan.study.compare.to
     wanted = {arm for arm in arms or trained if arm in trained}
     if not wanted:

@@ -139,7 +139,10 @@ def test_a_damaged_entry_is_made_again(text_study: Path, tmp_path: Path) -> None
         ("task.label=label", "label: text for language models has no labels"),
         ("task.text=[a, b]", "a language model reads one column"),
         ("task.kind=classify", "plain text has no label column"),
-        ("train.tokens=many", "found 'many'; allowed: a whole number, 1 or more or a count such as 100M, 2.5B, 300k"),
+        (
+            "train.tokens=many",
+            "found 'many'; allowed: a whole number of at least 1, or a count such as 300k, 100M or 2.5B",
+        ),
         ("task=tinystory", "task 'tinystory': not in the catalogue"),
     ],
 )

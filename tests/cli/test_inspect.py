@@ -131,7 +131,7 @@ def test_a_model_without_a_tokenizer_is_still_counted(tiny_model: Path, tmp_path
         (["[" * 1000], "nested too deeply"),
         (
             ["bpsom: {grid: 1000000000}"],
-            "bpsom.grid: found 1000000000; allowed: a whole number, 1 or more, 1000 or less",
+            "bpsom.grid: found 1000000000; allowed: a whole number from 1 to 1,000",
         ),
         (["orthogonal_qk: {layers: 0-9999999999}"], "orthogonal_qk.layers: found '0-9999999999'"),
         (["5"], "--method 5: found 5; allowed: "),

@@ -54,9 +54,9 @@ def test_what_a_step_costs_more_is_reported() -> None:
 
 def test_allowed_values_and_defaults_are_reported_as_yaml_has_them() -> None:
     shown = squeezed(call("orthogonal_qk").output)
-    assert "allowed: keep, headwise, headwise_random, global, global_random, normal; default: headwise" in shown
+    assert "allowed: keep, headwise, headwise_random, global, global_random or normal; default: headwise" in shown
     assert "allowed: true or false; default: true" in shown
-    assert "allowed: false, orthogonal; default: false" in shown
+    assert "allowed: false or orthogonal; default: false" in shown
     assert "allowed: unit, pretrained or null; default: null" in shown
     assert "my-arm: {methods: [orthogonal_qk]}" in shown
     assert "Named arms that use it: freeze-pretrained, " in shown

@@ -79,13 +79,13 @@ def test_every_task_is_listed_once_and_a_language_family_in_one_line() -> None:
 def test_a_line_has_kind_classes_rows_metric_licence_and_source() -> None:
     assert lines("mrpc") == [
         "mrpc pair, 2 3,668 408 1,725 f1",
-        "hub, nyu-mll/glue at bcdcba79; licence: non-commercial",
+        "hub, nyu-mll/glue at bcdcba79, whose rows these are; licence: non-commercial",
     ]
     assert lines("cola")[0] == "cola classify, 2 8,551 half of 1,043 half of 1,043 mcc"
     assert lines("imdb")[0] == "imdb classify, 2 95% of 25,000 5% of 25,000 25,000 accuracy"
     assert lines("wikitext-2")[0] == "wikitext-2 language model 36,718 3,760 4,358 perplexity"
     assert lines("xnli/<language>")[1].startswith(
-        "hub, nyu-mll/glue at bcdcba79 and facebook/xnli at b8dd5d7a; licence: CC BY-NC"
+        "hub, nyu-mll/glue at bcdcba79 and facebook/xnli at b8dd5d7a, whose rows these are; licence: CC BY-NC"
     )
 
 
@@ -166,7 +166,12 @@ def test_a_mirror_that_lacks_a_split_is_reported(mirror: Path) -> None:
     write(mirror, "mnli/train", [])
     write(mirror, "mnli/validation_matched", [])
     assert facts("mnli")["missing"] == []
-    assert lines("mnli")[1].startswith("local mirror; licence")
+    assert lines("mnli")[1].startswith(
+        "local mirror (train has 0 of 392,702 rows, validation_matched has 0 of 9,815 rows)"
+    )
+    assert lines("mnli/mismatched")[0] == "mnli/mismatched pair, 3 0 half of - half of - accuracy".replace(
+        "half of -", "-"
+    )
     assert lines("mnli/mismatched")[2] == (
         "missing: the mirror lacks mnli/validation_mismatched.jsonl.gz; add it, or unset FAIRTUNE_MIRROR to use the hub"
     )
@@ -184,14 +189,30 @@ def test_a_labelled_test_split_of_a_mirror_is_reported_and_the_hubs_is_not(mirro
     assert facts("sst2")["uses"]["test"]["split"] == "test"
 
 
-def test_a_mirror_that_has_a_part_is_reported_once_it_was_read(mirror: Path) -> None:
+def test_rows_are_those_that_are_here_not_those_of_the_hub(mirror: Path) -> None:
     write_sst2(mirror)
-    assert facts("sst2")["uses"]["train"]["here"] is None, "files are not read to be listed"
-    load_task("sst2")
-    assert facts("sst2")["uses"]["train"]["here"] == 40
+    assert lines("sst2")[0] == "sst2 classify, 2 40 20 20 accuracy"
+    assert facts("sst2")["uses"]["train"] == {"split": "train", "rows": 67_349, "share": "", "here": 40}
     assert "local mirror (train has 40 of 67,349 rows, validation has 20 of 872 rows" in lines("sst2")[1]
+    load_task("sst2")
+    assert lines("sst2")[0] == "sst2 classify, 2 40 20 20 accuracy", "as they are read"
     write(mirror, "sst2/train", [{"sentence": f"another {i}", "label": i % 2} for i in range(50)])
-    assert facts("sst2")["uses"]["train"]["here"] is None, "the file has changed"
+    assert facts("sst2")["uses"]["train"]["here"] == 50, "the file has changed"
+    (mirror / "sst2" / "train.jsonl.gz").write_bytes(b"no gzip")
+    assert lines("sst2")[0] == "sst2 classify, 2 - 20 20 accuracy", "what cannot be read is not counted"
+
+
+def test_a_mirror_of_few_texts_holds_few_out(mirror: Path) -> None:
+    write(mirror, "openwebtext/train", [{"text": f"page {i}"} for i in range(30)])
+    assert lines("openwebtext")[0] == "openwebtext language model 30 2% of 30 2% of 30 perplexity"
+
+
+def test_the_hub_cache_says_how_many_rows_it_has(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / "datasets" / "nyu-mll___glue" / "sst2" / "0.0.0" / SST2.revision
+    folder.mkdir(parents=True)
+    counted = {"train": {"num_examples": 100}, "validation": {"num_examples": 10}, "test": {"num_examples": 12}}
+    (folder / "dataset_info.json").write_text(json.dumps({"splits": counted}))
+    assert lines("sst2")[0] == "sst2 classify, 2 100 half of 10 half of 10 accuracy"
 
 
 def test_a_package_that_is_not_installed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
         (["{data}", "--validation", "missing.csv"], "missing.csv: there is no such file."),
         (["{data}", "--test", "{odd}"], "the label 'ood' is not among those of"),
         (["{data}", "--model", "no/such/model"], "model 'no/such/model'"),
-        (["{unlabelled}"], "row 11: column 'kind' has no label"),
+        (["{unlabelled}"], "column 'kind' has no label in 1 of 11 rows (rows 11)"),
         (["{one}"], "only one class"),
         (["{data}", "-o", "{busy}"], "the folder holds other things"),
     ],
@@ -217,6 +217,49 @@ def test_bad_input_is_reported_with_code_2(words: list[str], expected: str, base
     assert expected in done.stderr
     assert "Traceback" not in done.output
     assert not (tmp_path / "out").exists()
+
+
+def test_tables_as_people_have_them(base: Path, tmp_path: Path) -> None:
+    """Semicolons, an old encoding, gaps among the labels and a class that is called NA, from train to predict."""
+    texts, labels = make_texts(40, 1)
+    rows = [f"{text} é;{'NA' if label == labels[0] else label}" for text, label in zip(texts, labels, strict=True)]
+    file = tmp_path / "old.csv"
+    file.write_bytes("\r\n".join(["title;kind", *rows, "a film;", "another;null"]).encode("cp1252"))
+    words = [
+        file,
+        "--model",
+        base,
+        "--text",
+        "title",
+        "--label",
+        "kind",
+        "-o",
+        tmp_path / "mine",
+        *QUICK,
+        "--no-baselines",
+    ]
+    assert "`--encoding windows-1252`" in call(*words).stderr
+    words += ["--encoding", "latin-1"]
+    missing = call(*words).stderr
+    assert "no label in 22 of 42 rows" in missing
+    assert "list all classes under `--labels A,B,...`" in missing
+    other = next(label for label in labels if label != labels[0])
+    words += ["--labels", f"NA,{other}"]
+    assert "no label in 2 of 42 rows (rows 41, 42; 'null' counts as none)" in call(*words).stderr
+    done = call(*words, "--skip-unlabelled")
+    assert done.exit_code == 0, done.output
+    assert "read as encoded as cp1252 and its columns separated by semicolons." in done.stderr
+    assert "old.csv: 2 of 42 rows have no label and are left out (rows 41, 42)." in done.stderr
+    wrong = call(*words[:-1], "NA,odder", "--skip-unlabelled").stderr
+    assert f"the label '{other}' occurs 20 times but is not among --labels: NA, odder." in wrong
+    out = tmp_path / "answers.csv"
+    answered = CliRunner().invoke(
+        app, ["predict", str(tmp_path / "mine"), str(file), "-o", str(out), "--encoding", "windows-1252"]
+    )
+    assert answered.exit_code == 0, answered.output
+    assert "n = 40" in answered.stderr, "NA is a class of this model"
+    assert "not scored: 2 rows without a label" in answered.stderr
+    assert out.read_text(encoding="utf-8").splitlines()[0] == "title,kind,predicted,confidence"
 
 
 def test_the_help_names_the_defaults_of_the_estimator() -> None:

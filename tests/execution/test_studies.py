@@ -153,6 +153,8 @@ def test_interrupted_ended_and_killed_outright_a_study_goes_on_to_the_same_bits(
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "Traceback" not in err
+        assert "fairtune: stopping: runs under way are saving their state. Press Ctrl-C again" in " ".join(err.split())
+        assert err.index("stopping") < err.index("fairtune: stopped."), "it is acknowledged before it is done"
         assert json.loads(answer("status", "toy", "--json").stdout)["runs"][0]["status"] == "interrupted"
     done = steps_of(run)
     process = command(*words)

@@ -116,7 +116,7 @@ def test_under_autocast_it_is_computed_in_single_precision(gamma: float) -> None
 
 @pytest.mark.parametrize("gamma", [-1, -1e-9, math.nan, math.inf])
 def test_a_gamma_that_would_turn_it_around_is_refused(gamma: float) -> None:
-    with pytest.raises(ModelError, match=r"gamma is .*allowed is a number, 0 or more"):
+    with pytest.raises(ModelError, match=r"gamma is .*allowed is a number of at least 0"):
         FocalLoss(gamma)
 
 

@@ -31,7 +31,7 @@ def study(*methods: Any, task: Any = "sst2", model: str = "minilm") -> Any:
 
 
 @pytest.mark.parametrize(("method", "expected"), [
-    ({"focal": {"gamma": -1}}, r"arms.x.methods\[0\].focal.gamma: found -1; allowed: a number, 0 or more"),
+    ({"focal": {"gamma": -1}}, r"arms.x.methods\[0\].focal.gamma: found -1; allowed: a number of at least 0"),
     ({"focal": {"gamma": "2"}}, "gamma: found '2'"),
     ({"focal": {"gamma": float("nan")}}, "gamma: found nan"),
     ({"focal": {"alpha": 1.5}}, "alpha: found 1.5"),
@@ -45,9 +45,9 @@ def study(*methods: Any, task: Any = "sst2", model: str = "minilm") -> Any:
     ({"weighted_ce": {"weights": []}}, "weights"),
     ({"weighted_ce": {"weights": None}}, "weights: found None"),
     ({"weighted_ce": {"weights": 1.3}}, "weights: found 1.3"),
-    ({"label_smoothing": {"smoothing": 1}}, "smoothing: found 1; allowed: a number, 0 or more, below 1"),
+    ({"label_smoothing": {"smoothing": 1}}, "smoothing: found 1; allowed: a number of at least 0 and below 1"),
     ({"label_smoothing": {"smoothing": -0.1}}, "smoothing: found -0.1"),
-    ({"rdrop": {"alpha": -1}}, "alpha: found -1; allowed: a number, 0 or more"),
+    ({"rdrop": {"alpha": -1}}, "alpha: found -1; allowed: a number of at least 0"),
 ])  # fmt: skip
 def test_impossible_settings_are_refused_when_the_study_is_read(method: Any, expected: str) -> None:
     with pytest.raises(StudyError, match=expected) as caught:

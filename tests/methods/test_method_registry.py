@@ -22,7 +22,7 @@ from fairtune.methods.registry import (
     register,
     registered,
 )
-from fairtune.study import fields
+from fairtune.study import fields, fragments
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 
@@ -56,7 +56,7 @@ def clean_registry() -> Iterator[None]:
     yield
     registry._registered.clear()
     registry._registered.update(before)
-    fields._schema.cache_clear()
+    fragments._schema.cache_clear()
 
 
 CODE = "fairtune.methods.base:Method"
@@ -88,7 +88,7 @@ def test_a_registration_that_would_surprise_is_refused(
 
 def test_a_registered_method_can_be_used_in_a_study_at_once() -> None:
     register("made_up", Focal, CODE, claims=["loss"])
-    fields._schema.cache_clear()
+    fragments._schema.cache_clear()
     study = load_study(
         {
             "study": "s",
@@ -102,7 +102,7 @@ def test_a_registered_method_can_be_used_in_a_study_at_once() -> None:
     assert type(method) is Method
     assert (method.config, method.seed) == (Focal(gamma=3), 7)
     docs = {doc.path.strip(): doc.help for doc in fields.field_docs()}
-    assert docs["arms.NAME.methods: made_up"] == "Weigh hard examples more."
+    assert docs["made_up"] == "Weigh hard examples more."
     assert docs["made_up.gamma"] == "How much more."
 
 

@@ -22,7 +22,7 @@ from fairtune.methods.peft.library import (
     library_folder,
 )
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.study.fields import schema_root
+from fairtune.study.fragments import schema_root
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from tests.warm import light_run
@@ -111,8 +111,8 @@ def test_a_name_alone_is_lora_and_dora_is_lora_with_its_switch() -> None:
         ({"r": "8"}, ".r", "found '8'; allowed: a whole number. Lora attention dimension"),
         ({"r": True}, ".r", "found True; allowed: a whole number"),
         ({"lora_dropout": float("nan")}, ".lora_dropout", "allowed: a number"),
-        ({"bias": "lora_onyl"}, ".bias", "allowed: none, all, lora_only. Did you mean 'lora_only'?"),
-        ({"target_modules": [1]}, ".target_modules", "found [1]; allowed: a list of values, each a text or a text or null"),
+        ({"bias": "lora_onyl"}, ".bias", "allowed: none, all or lora_only. Did you mean 'lora_only'?"),
+        ({"target_modules": [1]}, ".target_modules", "found [1]; allowed: a list of texts, or a text, or `null`"),
         ({"layers_pattern": "layer"}, ".layers_pattern", "the PEFT library refuses this: When `layers_pattern` is"),
         ({"task_type": "SEQ"}, "", "the PEFT library refuses this: Invalid task type: 'SEQ'"),
         ({"type": "oft", "r": 8}, "", "the PEFT library refuses this: You can only specify either r"),

@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.hostile import ALL, STYLE, raw_codes
 
 from fairtune.core.console import Console as PlainConsole
+from fairtune.monitor import time_left
 from fairtune.monitor.terminal import LiveMonitor, PlainMonitor, QuietMonitor, make_monitor, outcome_text
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
@@ -53,7 +54,7 @@ def test_plain_lines_say_how_each_run_ended(plan: Plan) -> None:
     out = io.StringIO()
     play(PlainMonitor(Console(file=out, width=200)), plan)
     assert out.getvalue().splitlines() == [
-        "study toy: 2 runs, 0 finished before",
+        "study toy: 2 runs, 0 finished before; starting workers",
         "[1/2] baseline/seed-0: accuracy 87.50, 12 s",
         "[2/2] baseline/seed-1: failed: the loss is nan at step 3",
     ]
@@ -83,7 +84,8 @@ def test_runs_side_by_side_are_all_shown(plan: Plan, monkeypatch: pytest.MonkeyP
     assert "4/42" in shown, "the study's bar counts the steps of both"
 
 
-def test_a_terminal_gets_bars_that_end_full(plan: Plan) -> None:
+def test_a_terminal_gets_bars_that_end_full(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_left, "ENOUGH_SECONDS", 0.0)
     out = io.StringIO()
     play(LiveMonitor(Console(file=out, width=160, force_terminal=True)), plan)
     shown = out.getvalue()
@@ -91,7 +93,8 @@ def test_a_terminal_gets_bars_that_end_full(plan: Plan) -> None:
     assert f"{total}/{total}" in shown
     assert "2 of 2 runs" in shown
     assert "baseline/seed-0: accuracy 87.50" in shown
-    assert "left" in shown
+    assert "starting workers" in shown
+    assert "about 10 s left" in shown
 
 
 def test_no_color_is_respected(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

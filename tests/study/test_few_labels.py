@@ -108,11 +108,14 @@ def test_profiles_and_options_replace_a_number_by_classes_and_back(source: dict[
 @pytest.mark.parametrize(
     ("examples", "words"),
     [
-        ({"per_class": 0}, "train.examples.per_class: found 0; allowed: a whole number, 1 or more"),
+        ({"per_class": 0}, "train.examples.per_class: found 0; allowed: a whole number of at least 1"),
         ({"per_class": 8, "resample": "arm"}, "train.examples.resample: found 'arm'; allowed: seed or null"),
         ({"per_class": 8, "sample": "seed"}, "unknown key; allowed: per_class, resample. Did you mean 'resample'?"),
         ({"resample": "seed"}, "train.examples.per_class: is missing"),
-        (1, "train.examples: found 1; allowed: a whole number, 2 or more or a mapping or null"),
+        (
+            1,
+            "train.examples: found 1; allowed: a whole number of at least 2, or a mapping with `per_class` and `resample`, or",
+        ),
     ],
 )
 def test_what_it_may_not_say(source: dict[str, Any], examples: Any, words: str) -> None:

@@ -61,7 +61,7 @@ def test_what_stands_beside_it_changes_the_plan_and_no_run() -> None:
         ({**BASE, "compare": {"also": ["log_los"]}}, "compare.also", "Did you mean 'log_loss'"),
         ({**BASE, "compare": {"also": ["brier", "brier"]}}, "compare.also", "brier is named twice; name each metric once"),
         ({**TEXT, "compare": {"threshold": "validation"}}, "compare.threshold", "a language model draws no line between classes"),
-        ({**BASE, "compare": {"threshold": "best"}}, "compare.threshold", "found 'best'; allowed: half, validation"),
+        ({**BASE, "compare": {"threshold": "best"}}, "compare.threshold", "found 'best'; allowed: half or validation"),
         (
             {**BASE, "metric": "f1", "task": {"train": "a.csv", "text": "t", "metric": "mcc"}},
             "metric", "f1 is given here and mcc in `task`; keep one of them",

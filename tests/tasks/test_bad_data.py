@@ -99,12 +99,12 @@ def test_labels_of_several_types_are_refused(tmp_path: Path, values: list[Any], 
 
 def test_a_csv_file_with_numbers_and_words_as_labels_is_refused_unless_they_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
-    file.write_bytes(HEADER + b"one,0\ntwo,1\nthree,n/a\n" * 5)
+    file.write_bytes(HEADER + b"one,0\ntwo,1\nthree,open\n" * 5)
     other = {"validation": str(file), "test": str(file)}
     message = refusal(file, **other)
     assert "column 'label' has labels of several types: a number (row 1), a text (row 3)" in message
     assert "list them all under `labels`" in message
-    assert load(file, **other, labels=["0", "1", "n/a"]).labels == ("0", "1", "n/a")
+    assert load(file, **other, labels=["0", "1", "open"]).labels == ("0", "1", "open")
 
 
 def test_numbers_written_in_two_ways_are_one_class(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
     assert len(load(file, validation=str(file), test=str(file)).labels) == 1000
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "cp1252"])
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
 def test_another_encoding_is_reported_with_what_to_do(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes("text,label\nein schönes “Buch”,a\n".replace("“Buch”", "Buch").encode(encoding))

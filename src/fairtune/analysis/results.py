@@ -78,6 +78,11 @@ class Results:
         return sorted(self.plan["arms"], key=lambda arm: arm != first and self.learner(arm) is not None)
 
     @property
+    def whole(self) -> Results:
+        """The results of all arms, by which families are counted; these, unless only some arms are shown."""
+        return self
+
+    @property
     def reference(self) -> str:
         return str(self.registration.compare["to"])
 

@@ -163,6 +163,8 @@ class JudgedStudy(StudyFacts, Protocol):
     def raw_differences(self) -> list[Comparison]: ...
     @property
     def cautions(self) -> tuple[Caution, ...]: ...
+    @property
+    def whole(self) -> JudgedStudy: ...
     def summary(self, arm: str) -> Summary: ...
     def by(self, metric: str) -> JudgedStudy: ...
 
@@ -182,13 +184,13 @@ def frame_of(study: JudgedStudy) -> Frame:
 
 def family_size(study: JudgedStudy) -> int:
     """Comparisons that are corrected together, those of arms that were given up included."""
-    tested = [c for c in study.comparisons if c.role == PRIMARY and c.about != BOTH]
+    tested = [c for c in study.whole.comparisons if c.role == PRIMARY and c.about != BOTH]
     return len(tested) + len(study.registration.given_up)
 
 
 def simple_family_size(study: JudgedStudy) -> int:
     """Comparisons with simple baselines, which are corrected among themselves."""
-    return sum(c.role == SIMPLE for c in study.comparisons) + len(study.registration.given_up_learners)
+    return sum(c.role == SIMPLE for c in study.whole.comparisons) + len(study.registration.given_up_learners)
 
 
 def judge_study(study: JudgedStudy) -> StudyVerdict:

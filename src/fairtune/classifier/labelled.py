@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from fairtune.classifier.labels import class_name
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.label_words import NO_LABEL, merged_names, other_spellings, without_label
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.reading.row_batch import RowBatch
 from fairtune.tasks.reading.rows import require_label
@@ -25,11 +26,16 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class Labelled:
-    """Some rows of a file."""
+    """Some rows of a file.
+
+    Args:
+        without: the numbers of the rows that have no label and were left out.
+    """
 
     where: Path
     texts: pd.DataFrame
     labels: pd.Series
+    without: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -60,11 +66,22 @@ class Labelled:
         return replace(self, labels=pd.Series(labels, name=self.labels.name, dtype=object))
 
 
-def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
+def read_labelled(
+    path: Path,
+    texts: Sequence[str],
+    label: str,
+    *,
+    skip_unlabelled: bool = False,
+    classes: Sequence[str] = (),
+    encoding: str | None = None,
+) -> Labelled:
     """The named columns of a file, or of a folder of files of one format.
 
     Args:
         texts: the column with the texts, or the two with pairs.
+        skip_unlabelled: leave out rows without a label.
+        classes: labels that are classes although they might mean that there is none, such as NA.
+        encoding: of the file; None is UTF-8, or what its mark says.
 
     Raises:
         DataError: something about the file, its columns or a row of it cannot be used; it is named.
@@ -72,20 +89,44 @@ def read_labelled(path: Path, texts: Sequence[str], label: str) -> Labelled:
     require_file(path)
     rows: list[tuple[str, ...]] = []
     labels: list[Any] = []
+    without: dict[int, Any] = {}
+    seen = before = 0
     for file in shards(path):
-        for chunk in RowReader(str(file)):
+        last = 0
+        for chunk in RowReader(str(file), encoding=encoding):
             check_columns(chunk.where, chunk.columns, [*texts, label])
-            rows += chunk.texts(texts)
-            labels += _labels(chunk, label)
+            found, written = _labels(chunk, label, NO_LABEL - set(classes)), chunk.values(label)
+            for number, text, value, cell in zip(chunk.numbers, chunk.texts(texts), found, written, strict=True):
+                if value is None:
+                    without[before + number] = cell
+                else:
+                    rows.append(text)
+                    labels.append(value)
+            seen, last = seen + len(found), chunk.numbers[-1]
+        before += last
+    words = {cell.strip() for cell in without.values() if isinstance(cell, str)} & NO_LABEL
+    if without and not (skip_unlabelled and labels):
+        raise DataError(
+            without_label(path, label, words, sorted(without), seen, "`--skip-unlabelled`", "`--labels A,B,...`")
+        )
     table = pd.DataFrame(rows, columns=list(texts), dtype=object)
-    return Labelled(path, table, pd.Series(labels, name=label, dtype=object))
+    return Labelled(path, table, pd.Series(_merged(labels), name=label, dtype=object), tuple(sorted(without)))
 
 
-def _labels(chunk: RowBatch, column: str) -> list[Any]:
-    found = []
+def _merged(labels: list[Any]) -> list[Any]:
+    """Labels with one spelling for each number: of 1 and 1.0 in one file, 1."""
+    texts = {value for value in labels if isinstance(value, str)}
+    spelled = other_spellings(texts, merged_names(sorted(texts)))
+    return [spelled.get(value, value) if isinstance(value, str) else value for value in labels]
+
+
+def _labels(chunk: RowBatch, column: str, none: Collection[str]) -> list[Any]:
+    """The label of each row; None where it has none."""
+    found: list[Any] = []
     for number, value in zip(chunk.numbers, chunk.values(column), strict=True):
-        if is_missing(value) or value == "":
-            raise DataError(f"{chunk.where}: row {number}: column '{column}' has no label; fill or remove the row.")
+        if is_missing(value) or (isinstance(value, str) and (not value.strip() or value.strip() in none)):
+            found.append(None)
+            continue
         if isinstance(value, list | dict):
             raise DataError(
                 f"{chunk.where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value."

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fairtune.classifier.errors import InputError
 from fairtune.classifier.inputs import is_missing
 from fairtune.core.errors import nearest, one_of, shown
+from fairtune.tasks.reading.label_words import whole_number
 from fairtune.tasks.splits import MOST_CLASSES
 from fairtune.tasks.task import Labels
 
@@ -137,6 +138,8 @@ def _label(value: Any, place: int, what: str) -> Any:
         return value
     if isinstance(value, str | int):
         return str(value) if isinstance(value, str) else int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # what pandas makes of whole numbers in a column that once had gaps
     if is_missing(value):
         raise InputError(f"{what}: position {place} is {shown(value)}; remove examples without a label.")
     hint = " Unknown label type: continuous, unless they are converted with int()." if isinstance(value, float) else ""
@@ -152,5 +155,5 @@ def _listed(values: Any) -> str:
 
 
 def class_name(value: Any) -> str:
-    """A label as text: 1, 1.0 and "1" are the same class."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    """A label as text: 1, 1.0, "1" and "1.0" are the same class."""
+    return whole_number(str(int(value)) if isinstance(value, float) and value.is_integer() else str(value))

@@ -18,6 +18,7 @@ from fairtune.classifier.row_output import Columns, RowOutput
 from fairtune.core.errors import DataError, ModelError, nearest, one_of
 from fairtune.core.pipes import hide_stdio
 from fairtune.models.sources import find_model
+from fairtune.tasks.reading.label_words import NO_LABEL
 from fairtune.tasks.reading.row_batch import RowBatch
 from fairtune.tasks.task import Texts
 
@@ -225,6 +226,8 @@ def _score(
             outcome.unlabelled += 1
         elif (name := class_name(value)) in numbers:
             outcome.matrix[numbers[name], answered] += 1
+        elif name.strip() in NO_LABEL or not name.strip():
+            outcome.unlabelled += 1
         else:
             outcome.unknown[name] += 1
 

@@ -136,7 +136,7 @@ def _own_problems(given: Mapping[str, Any]) -> list[Problem]:
     none = validation is None or (isinstance(validation, Real) and validation == 0)
     checks = {
         "metric": (given["metric"] in CHOICES, one_of(CHOICES)),
-        "seed": (_is_whole(seed) and 0 <= seed <= LARGEST_SEED, f"a whole number, 0 or more, {LARGEST_SEED:,} or less"),
+        "seed": (_is_whole(seed) and 0 <= seed <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED:,}"),
         "calibrate": (isinstance(given["calibrate"], bool), "True or False"),
         "progress": (isinstance(given["progress"], bool), "True or False"),
         "device": (isinstance(given["device"], str), "auto, cpu, mps, cuda or cuda:1"),

@@ -27,6 +27,12 @@ Overrides = Annotated[
 ]
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use one of the study's profiles.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="The folder that keeps the runs.")]
+Arms = Annotated[
+    str | None,
+    typer.Option(
+        "--arms", metavar="A,B", help="Only these arms, and those they are compared with.", show_default=False
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Go on with a study that is refused as worthless; plan and report say so.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.command import (
+    Arms,
     AsJson,
     Force,
     Overrides,
@@ -27,8 +29,10 @@ from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
+from fairtune.monitor.stage_view import show_stages
+from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.plan import Plan, make_plan
-from fairtune.study.study_file import load_study
+from fairtune.study.study_file import load_checked
 from fairtune.study.trial_plan import TuningCost, find_tuning_cost
 from fairtune.tasks import TaskFacts
 
@@ -46,10 +50,12 @@ TITLES: dict[Grade, str] = {"refusal": "Refused, but forced", "warning": "Warnin
 
 
 @report_errors
+@show_stages(lines=False)
 def plan(
     file: StudyFile,
     overrides: Overrides = None,
     profile: Profile = None,
+    arms: Arms = None,
     add_controls: AddControls = False,
     force: Force = False,
     estimate: Estimate = False,
@@ -57,19 +63,21 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a study without running them, and what they will be able to show."""
-    study = load_study(file, overrides or [], profile)
+    study = load_checked(file, overrides or [], profile)
     found = make_plan(study.model_copy(update={"controls": study.controls or add_controls}), force)
+    chosen = choose_arms(found, read_arms(arms))
     costs = None
     if estimate:
         from fairtune.execution.cost_estimate import estimate_costs
 
-        costs = estimate_costs(found)
+        costs = estimate_costs(found, chosen)
     power, tuning = _power(found, runs), find_tuning_cost(found)
     if as_json:
         answer = {**found.as_json(), "power": power, "estimate": costs.as_json() if costs else None}
-        print_json({**answer, **({"tuning_cost": asdict(tuning)} if tuning else {})})
+        tuned = {"tuning_cost": asdict(tuning)} if tuning else {}
+        print_json({**answer, **tuned, **({"chosen": chosen} if arms is not None else {})})
         return
-    _show(found)
+    _show(found, chosen)
     if tuning:
         console().print(Text.assemble("\n", ("Tuning", "bold"), f": {_tuning_text(found, tuning)}"), soft_wrap=True)
     if power:
@@ -78,12 +86,13 @@ def plan(
         console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
             console().print(f"  {arm}: {seconds:.0f} s per run, {costs.seconds_per_step[arm]:.3f} s per step")
-        if simple := [arm for arm in found.study.arms if arm not in costs.seconds_per_run]:
+        if simple := [arm for arm in chosen if arm not in costs.seconds_per_run]:
             console().print(
                 f"  {', '.join(simple)}: not measured; seconds each, besides one pass of an encoder over all examples"
             )
         workers = "1 worker" if costs.workers == 1 else f"{costs.workers} workers side by side"
-        console().print(f"  all {len(found.runs)} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
+        count = sum(run.arm in chosen for run in found.runs)
+        console().print(f"  all {count} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
         if tuning:
             spent = (
                 sum(steps * costs.seconds_per_step.get(arm, 0) for arm, steps in tuning.steps.items()) / costs.workers
@@ -129,7 +138,7 @@ def _power(plan: Plan, runs: Path) -> str | None:
     return describe_plan(plan.as_json(), known)
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: Plan, chosen: Sequence[str]) -> None:
     out, task = console(), plan.task
     rows = ", ".join(f"{name} {_size(task, name)}" for name in task.rows)
     out.print(Text.assemble((plan.study.study, "bold"), f"  plan {plan.hash}"))
@@ -155,7 +164,7 @@ def _show(plan: Plan) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("run", "block", "arm", "seed", "steps", "lr", "methods"):
         table.add_column(title, justify="right" if title in ("run", "block", "seed", "steps", "lr") else "left")
-    for run in plan.runs:
+    for run in (run for run in plan.runs if run.arm in chosen):
         methods = "; ".join(map(_method_text, plan.study.methods(run.arm))) or "-"
         learner = plan.study.learner(run.arm)
         tuned = plan.study.tune is not None and plan.tuned is None and "lr" in plan.study.tune.space
@@ -164,6 +173,8 @@ def _show(plan: Plan) -> None:
         methods = methods if learner is None else f"simple baseline: {learner.short}"
         table.add_row(str(run.position + 1), str(run.block + 1), run.arm, str(run.seed), str(run.steps), lr, methods)
     out.print(table)
+    if some := choice_text(plan, chosen):
+        out.print(Text.assemble("\n", ("Shown", "bold"), f": {some}"), soft_wrap=True)
     out.print(Text.assemble("\n", ("Audit", "bold"), ": differences between arms that are not methods"))
     for difference in plan.differences:
         out.print(Text(f"  {difference}"), soft_wrap=True)

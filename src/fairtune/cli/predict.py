@@ -72,6 +72,13 @@ Format = Annotated[
         "first line is an object, else txt.",
     ),
 ]  # fmt: skip
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", show_default=False,
+        help="How FILE is encoded, such as windows-1252; UTF-8, or what its first bytes say, if absent.",
+    ),
+]  # fmt: skip
 Every = Annotated[bool, typer.Option("--probabilities", help="Add a column with the probability of each class.")]
 Prefix = Annotated[str, typer.Option("--prefix", metavar="NAME_", help="Put before the names of the added columns.")]
 SafeCsv = Annotated[
@@ -100,6 +107,7 @@ def predict(
     pair: Pair = None,
     label: Label = None,
     input_format: Format = None,
+    encoding: Encoding = None,
     every: Every = False,
     prefix: Prefix = "",
     safe_csv: SafeCsv = False,
@@ -114,7 +122,7 @@ def predict(
     """
     wait_asleep()  # before torch is imported
     from fairtune.classifier.row_output import RowOutput, quiet_standard_output
-    from fairtune.tasks.reading.reader import RowReader
+    from fairtune.tasks.reading.reader import RowReader, form_note
 
     if as_json and out == "-":
         raise FairtuneError("--json tells of the predictions on standard output; write them to a file with -o FILE.")
@@ -122,7 +130,9 @@ def predict(
         raise FairtuneError(f"--device {device}: unknown; allowed: auto, cpu, mps, cuda, or one of several as cuda:1.")
     if file == "-" and sys.stdin.isatty():
         print_note("Reading texts from the terminal, one per line; end with Ctrl-D.")
-    source = RowReader(file, input_format)
+    source = RowReader(file, input_format, encoding=encoding)
+    if note := form_note(source):
+        print_note(note)
     sink = RowOutput(out, source.format, safe_csv)
     try:
         outcome, opened, scored = _predicted(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairtune.cli.command import (
     FAILED_RUN,
+    Arms,
     AsJson,
     Force,
     Overrides,
@@ -18,15 +19,14 @@ from fairtune.cli.command import (
     print_note,
     report_errors,
 )
-from fairtune.cli.report import show_report
 from fairtune.core.errors import FairtuneError
-from fairtune.core.numbers import setting
-from fairtune.execution.study_run import StudyOutcome, run_plan
-from fairtune.ledger.studies import require_writable
-from fairtune.monitor.terminal import make_monitor
-from fairtune.study.plan import Plan, make_plan
-from fairtune.study.schema import Study
-from fairtune.study.study_file import load_study
+from fairtune.core.stages import stage
+from fairtune.monitor.stage_view import show_stages
+
+if TYPE_CHECKING:
+    from fairtune.execution.study_run import StudyOutcome
+    from fairtune.study.plan import Plan
+    from fairtune.study.schema import Study
 
 Reanalyse = Annotated[
     bool,
@@ -52,6 +52,7 @@ def run(
     file: StudyFile,
     overrides: Overrides = None,
     profile: Profile = None,
+    arms: Arms = None,
     runs: Runs = Path("runs"),
     until_decided: UntilDecided = False,
     max_seeds: MaxSeeds = None,
@@ -60,25 +61,42 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a study. Finished runs are kept, interrupted ones go on; Ctrl-C saves and stops."""
-    study = load_study(file, overrides or [], profile)
-    if max_seeds is not None and not until_decided:
-        raise FairtuneError("--max-seeds is for --until-decided; the study's `seeds` say how many there are otherwise.")
-    if until_decided and reanalyse:
-        raise FairtuneError(
-            "--until-decided plans its looks beforehand, so it cannot be a new analysis; leave out one of the two."
-        )
-    if until_decided:
-        require_writable(runs)
-        outcome = _run_looks(study, runs, max_seeds, force)
-    else:
-        outcome = run_plan(_plan(study, runs, force), runs, make_monitor(), reanalysed=reanalyse)
-    if outcome.disk_full:
-        print_note(
-            "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
-        )
-        raise typer.Exit(FAILED_RUN)
-    if study.timing is not None:
-        _time(study, runs, force)
+    with show_stages():
+        with stage(
+            f"reading the study {file.name}"
+        ):  # and importing what reads it: seconds in which nobody should wonder
+            from fairtune.ledger.studies import require_writable
+            from fairtune.study.arm_choice import read_arms
+            from fairtune.study.study_file import load_checked
+
+            chosen = read_arms(arms)
+            study = load_checked(file, overrides or [], profile)
+        if max_seeds is not None and not until_decided:
+            raise FairtuneError(
+                "--max-seeds is for --until-decided; the study's `seeds` say how many there are otherwise."
+            )
+        if until_decided and reanalyse:
+            raise FairtuneError(
+                "--until-decided plans its looks beforehand, so it cannot be a new analysis; leave out one of the two."
+            )
+        if until_decided and chosen is not None:
+            from fairtune.api import LOOKS_TAKE_ALL
+
+            raise FairtuneError(LOOKS_TAKE_ALL)
+        if until_decided:
+            require_writable(runs)
+            outcome = _run_looks(study, runs, max_seeds, force)
+        else:
+            outcome = _run_once(study, runs, chosen, force, reanalyse)
+        if outcome.disk_full:
+            print_note(
+                "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
+            )
+            raise typer.Exit(FAILED_RUN)
+        if study.timing is not None:
+            _time(study, runs, force)
+        with stage("writing the report"):
+            from fairtune.cli.report import show_report
     show_report(runs, study.study, as_json)
     for name, reason in outcome.failed.items():
         print_note(f"fairtune: {name} failed: {reason}")
@@ -88,21 +106,40 @@ def run(
         raise typer.Exit(FAILED_RUN)
 
 
-def _plan(study: Study, runs: Path, force: bool) -> Plan:
+def _run_once(study: Study, runs: Path, chosen: list[str] | None, force: bool, reanalysed: bool) -> StudyOutcome:
+    """Run what is not finished, of all arms or of some."""
+    from fairtune.execution.study_run import run_plan
+    from fairtune.monitor.terminal import make_monitor
+    from fairtune.study.arm_choice import choice_text, choose_arms
+
+    plan = _plan(study, runs, chosen, force)
+    arms = choose_arms(plan, chosen)
+    if some := choice_text(plan, arms):
+        print_note(f"fairtune: {some}")
+    return run_plan(plan, runs, make_monitor(), reanalysed=reanalysed, arms=arms)
+
+
+def _plan(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> Plan:
     """The plan of the reported runs; trials come first where the study has `tune`."""
-    if study.tune is None:
+    from fairtune.core.numbers import setting
+    from fairtune.ledger.studies import require_writable
+    from fairtune.monitor.terminal import make_monitor
+    from fairtune.study.arm_choice import choose_arms
+    from fairtune.study.plan import make_plan
+
+    with stage("planning its runs: data, model, controls"):
         plan = make_plan(study, force)
-        require_writable(runs)
+        choose_arms(plan, chosen)  # a name that is none is refused before anything is tried
+    require_writable(runs)
+    if study.tune is None:
         return plan
     from fairtune.api import tune_plan  # scipy: a second that a study without trials need not wait for
 
     plan = tune_plan(study, runs, make_monitor, force)
     assert plan.tuned is not None, "it was tuned"
     for arm, choice in plan.tuned.choices.items():
-        chosen = ", ".join(f"{name} {setting(value)}" for name, value in choice.point.items())
-        print_note(
-            f"fairtune: {arm}: {chosen or 'as given'}, the best of {plan.tuned.trials[arm]} trials on validation."
-        )
+        best = ", ".join(f"{name} {setting(value)}" for name, value in choice.point.items())
+        print_note(f"fairtune: {arm}: {best or 'as given'}, the best of {plan.tuned.trials[arm]} trials on validation.")
     return plan
 
 
@@ -118,8 +155,10 @@ def _time(study: Study, runs: Path, force: bool) -> None:
 
 def _run_looks(study: Study, runs: Path, most: int | None, force: bool) -> StudyOutcome:
     """Run look after look, and say on the way where it stands."""
-    from fairtune.analysis.looks import MOST  # scipy: a second that `--help` need not wait for
+    from fairtune.analysis.looks import MOST
     from fairtune.api import run_looks
+    from fairtune.execution.study_run import StudyOutcome
+    from fairtune.monitor.terminal import make_monitor
 
     outcome = StudyOutcome()
     for n, outcome, settled in run_looks(study, runs, make_monitor, most or MOST, force):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairtune.cli.command import (
     INTERRUPTED,
+    Arms,
     AsJson,
     Force,
     Overrides,
@@ -21,18 +22,16 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import FairtuneError, Stopped
-from fairtune.settings.sections import Timing
+from fairtune.core.stages import stage
+from fairtune.monitor.stage_view import show_stages
+
+if TYPE_CHECKING:
+    from fairtune.settings.sections import Timing
 
 File = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="The study file; not with --check.", show_default=False)
 ]
-Arms = Annotated[
-    str | None,
-    typer.Option(
-        "--arms", metavar="A,B", help="Only these arms, and those they are compared with.", show_default=False
-    ),
-]
-Minutes = Annotated[float, typer.Option("--minutes", help="Measure for at most so long.")]
+Minutes = Annotated[float, typer.Option("--minutes", metavar="N", help="Measure for at most so long.")]
 Precision = Annotated[
     str, typer.Option("--precision", metavar="SHARE", help="Stop once every ratio is known to within this share.")
 ]
@@ -79,16 +78,20 @@ def time(
         )
     if model is not None or arm is not None:
         raise FairtuneError("--model and --arm are for --check; choose arms of a study with --arms.")
-    wanted = _timing(minutes, precision)
-    from fairtune.analysis.timing_file import comparison_json
-    from fairtune.api import planned_study, time_plan
-    from fairtune.report.timing_view import timing_view
-    from fairtune.study.study_file import load_study
+    with show_stages():
+        with stage(f"reading the study {file.name}"):  # and importing what reads it
+            wanted = _timing(minutes, precision)
+            from fairtune.analysis.timing_file import comparison_json
+            from fairtune.api import planned_study, time_plan
+            from fairtune.report.timing_view import timing_view
+            from fairtune.study.arm_choice import read_arms
+            from fairtune.study.study_file import load_checked
 
-    plan = planned_study(load_study(file, overrides or [], profile), runs, force)
-    chosen = [name.strip() for name in (arms or "").split(",") if name.strip()]
+            study = load_checked(file, overrides or [], profile)
+        with stage("planning its runs: data, model, controls"):
+            plan = planned_study(study, runs, force)
     try:
-        found = time_plan(plan, runs, wanted, chosen)
+        found = time_plan(plan, runs, wanted, read_arms(arms) or ())
     except Stopped:
         print_note("\nfairtune: stopped before enough was measured; nothing was kept.")
         raise typer.Exit(INTERRUPTED) from None
@@ -99,6 +102,8 @@ def time(
 
 
 def _timing(minutes: float, precision: str) -> Timing:
+    from fairtune.settings.sections import Timing
+
     try:
         return Timing(minutes=minutes, precision=precision)
     except ValueError as error:

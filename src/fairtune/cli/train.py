@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import time
@@ -20,11 +21,13 @@ from fairtune.cli.command import (
     print_note,
     report_errors,
 )
-from fairtune.core.errors import FairtuneError
+from fairtune.core.errors import DataError, FairtuneError, nearest, one_of
+from fairtune.core.stages import stage
 from fairtune.core.threads import wait_asleep
+from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.reading.reader import RowReader, form_note
 from fairtune.tasks.reading.shards import shards
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from fairtune.classifier.text_classifier import TextClassifier
 
 QUICK = "linear-probe"
+MOST_SHOWN = 5
 OWN = ("lr", "epochs", "batch_size", "max_length", "patience")
 """Fields of `train` that are options of their own."""
 
@@ -43,11 +47,9 @@ Data = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option("-o", "--out", metavar="DIR", help="Its folder; a classifier there is replaced.", show_default=False),
+    typer.Option("-o", "--out", metavar="DIR", help="Its folder, replaced if it is there.", show_default=False),
 ]
-Model = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="minilm, a folder with a transformers model, or a hub id.")
-]
+Model = Annotated[str, typer.Option("--model", metavar="MODEL", help="minilm, a folder or a hub id.")]
 Text = Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the texts.")]
 Pair = Annotated[
     str | None,
@@ -59,15 +61,32 @@ Test = Annotated[
     typer.Option(
         "--test",
         metavar="FILE",
-        help="Rows of the same columns, which the classifier is scored on.",
+        help="Rows to score it on, with the same columns.",
         show_default=False,
     ),
 ]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="A,B,...", help="All classes, where one is called NA or the like.",
+        show_default=False,
+    ),
+]  # fmt: skip
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label: empty, NaN, NA ...")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", show_default=False,
+        help="Such as windows-1252; UTF-8 or its mark if absent.",
+    ),
+]  # fmt: skip
 Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", metavar="METHOD",
-        help="A method, one with settings, such as 'focal={gamma: 2}', or a named arm; may be repeated.",
+        help="A method, as 'focal={gamma: 2}'; may be repeated.",
     ),
 ]  # fmt: skip
 Epochs = Annotated[
@@ -83,26 +102,24 @@ Rate = Annotated[
 BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Rows in one step; 16 if absent.", show_default=False)]
 MaxLength = Annotated[
     str | None,
-    typer.Option(metavar="TOKENS", help="Longer texts are cut; auto, for 95 % of them, if absent.", show_default=False),
+    typer.Option(metavar="TOKENS", help="Longer texts are cut; auto, for 95 %, if absent.", show_default=False),
 ]
 Validation = Annotated[
     str | None,
     typer.Option(
-        metavar="SHARE|FILE", help="What chooses the best epoch: a share that is held out, or a file; 0.1 if absent, 0 is none.",
+        metavar="SHARE|FILE", help="What chooses the epoch; 0.1 if absent, 0 is none.",
         show_default=False,
     ),
 ]  # fmt: skip
 Patience = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", min=0, help="Stop after N epochs without a better score; 3 if absent, 0 never.", show_default=False
-    ),
+    typer.Option(metavar="N", min=0, help="Epochs without a better score; 3 if absent, 0 never.", show_default=False),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What is better: macro_f1 if absent, accuracy, roc_auc ...",
+        help="What is better, such as accuracy; macro_f1 if absent.",
         show_default=False,
     ),
 ]
@@ -110,28 +127,23 @@ Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="A classifier in seconds: the model is left as it is, a logistic regression reads the mean of its last states.",
+        help="In seconds: a logistic regression on a frozen model.",
     ),
 ]
-NoBaselines = Annotated[
-    bool, typer.Option("--no-baselines", help="Do not fit majority, tfidf and linear-probe to compare it with.")
-]
+NoBaselines = Annotated[bool, typer.Option("--no-baselines", help="Leave out majority, tfidf and linear-probe.")]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="Decides everything random; 0 if absent.", show_default=False)
 ]
-Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Make probabilities mean what they say, by a temperature.")
-]
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Make probabilities mean what they say.")]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:1.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Another field of a study's `train`, such as warmup=0.06; may be repeated."
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="Any field of `fairtune help study train`; repeatable."),
 ]
 
 
 @report_errors
+@show_stages()
 def train(
     data: Data,
     out: Out,
@@ -139,6 +151,9 @@ def train(
     text: Text = "text",
     pair: Pair = None,
     label: Label = "label",
+    labels: Labels = None,
+    skip_unlabelled: SkipUnlabelled = False,
+    encoding: Encoding = None,
     test: Test = None,
     method: Methods = None,
     epochs: Epochs = None,
@@ -158,14 +173,14 @@ def train(
 ) -> None:
     """Train a classifier of texts and save it as a folder, with its model card.
 
-    The folder loads in `fairtune predict`, in `TextClassifier.load` and in plain transformers. Ctrl-C saves the best so far. What
-    simple baselines reach on the same held-out rows is said beside its score.
+    The folder loads in `fairtune predict`, `TextClassifier.load` and transformers. Ctrl-C saves the best so far.
     """
     wait_asleep()  # before anything imports torch
     texts = [text] if pair is None else [text, pair]
     files = [data, test, None if validation is None or _number(validation) is not None else Path(validation)]
-    for file in filter(None, files):
-        _check_header(file, [*texts, label])
+    with stage(f"reading {data.name}"):
+        for file in filter(None, files):
+            _check_header(file, [*texts, label], encoding)
 
     if quick:
         _require_quick(
@@ -187,16 +202,27 @@ def train(
         "calibrate": calibrate, "device": device, **({"head": QUICK} if quick else {}),
     }  # fmt: skip
 
-    from fairtune.classifier.labelled import read_labelled
-    from fairtune.classifier.model_folder import require_free
-    from fairtune.cli.train_summary import facts_of, show_summary
+    with stage("loading the libraries that train"):
+        from fairtune.classifier.labelled import read_labelled
+        from fairtune.classifier.model_folder import require_free
+        from fairtune.classifier.text_classifier import TextClassifier  # noqa: F401 - torch: seconds, told of here
+        from fairtune.cli.train_summary import facts_of, show_summary
 
     require_free(out.expanduser().resolve())  # before the work, not after it
-    rows = read_labelled(data, texts, label)
-    tested = None if test is None else read_labelled(test, texts, label).with_labels_of(rows)
+    read = functools.partial(
+        read_labelled,
+        texts=texts,
+        label=label,
+        skip_unlabelled=skip_unlabelled,
+        classes=[name.strip() for name in (labels or "").split(",") if name.strip()],
+        encoding=encoding,
+    )
+    rows = _told(read(data))
+    _require_listed(rows, labels)
+    tested = None if test is None else _told(read(test)).with_labels_of(rows)
     if validation is not None:
         share = _number(validation)
-        held = None if share is not None else read_labelled(Path(validation), texts, label).with_labels_of(rows)
+        held = None if share is not None else _told(read(Path(validation))).with_labels_of(rows)
         chosen["validation"] = share if held is None else (held.texts, held.labels)
     classifier, notes, seconds = _fitted(chosen, rows)
     place = classifier.save(out)
@@ -218,7 +244,7 @@ def train(
         raise typer.Exit(INTERRUPTED)
 
 
-def _check_header(path: Path, columns: Sequence[str]) -> None:
+def _check_header(path: Path, columns: Sequence[str], encoding: str | None) -> None:
     """Refuse a file that lacks a column, before seconds go into importing what would train on it.
 
     Raises:
@@ -226,8 +252,37 @@ def _check_header(path: Path, columns: Sequence[str]) -> None:
     """
     require_file(path)
     for file in shards(path)[:1]:  # each is read in a moment, all of them by those who need their rows
-        for rows in itertools.islice(RowReader(str(file)), 1):
+        reader = RowReader(str(file), encoding=encoding)
+        for rows in itertools.islice(reader, 1):
             check_columns(rows.where, rows.columns, columns)
+        if note := form_note(reader):
+            print_note(note)
+
+
+def _told(rows: Labelled) -> Labelled:
+    """The rows, after it was said which were left out."""
+    if rows.without:
+        places = ", ".join(map(str, rows.without[:MOST_SHOWN])) + (" ..." if len(rows.without) > MOST_SHOWN else "")
+        count = len(rows.without)
+        print_note(
+            f"{rows.where.name}: {count:,} of {count + len(rows):,} rows have no label and are left out (rows {places})."
+        )
+    return rows
+
+
+def _require_listed(rows: Labelled, labels: str | None) -> None:
+    """Refuse a label that `--labels` does not list.
+
+    Raises:
+        DataError: there is one.
+    """
+    listed = [name.strip() for name in (labels or "").split(",") if name.strip()]
+    for name, count in rows.counts().items():
+        if listed and name not in listed:
+            raise DataError(
+                f"{rows.where}: the label '{name}' occurs {count:,} times but is not among --labels: {one_of(listed)}."
+                f"{nearest(name, listed)}"
+            )
 
 
 def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier, list[str], float]:
@@ -248,6 +303,7 @@ def _fitted(parameters: dict[str, Any], rows: Labelled) -> tuple[TextClassifier,
             if not hasattr(classifier, "predictor_"):
                 print_note("\nfairtune: stopped before anything was learned, so nothing was saved.")
                 raise typer.Exit(INTERRUPTED) from None
+            print_note("\nfairtune: stopping: saving the best so far.")
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
     return classifier, list(dict.fromkeys(notes)), time.perf_counter() - began
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from fairtune.cli.verb_page import Entry, VerbPage, verb_page
 from fairtune.core.printable import LINES, printable
 
 
@@ -21,14 +22,20 @@ class Verb:
 
     Args:
         summary: the first line of its docstring (of a group: its help), which `--help` shows; a test holds them together.
+        short: what a list of verbs says instead, where the summary is long.
+        example: a whole command that a newcomer could give, the first thing that its own help shows.
         home: `module:function` in the package of its group, or `module:group` for verbs below it; both as it is named, if absent.
-        epilog: makes the end of its own help, when that is shown.
+        group: the heading that `--help` lists it under.
+        see: the last line of its own help: where to read on.
     """
 
     name: str
     summary: str
+    example: str = ""
     home: str = ""
-    epilog: Callable[[], str] | None = None
+    group: str = "Verbs"
+    short: str = ""
+    see: str = ""
 
     def load(self, package: str) -> Any:
         """The command, from its module."""
@@ -39,18 +46,28 @@ class Verb:
         alone = typer.Typer(add_completion=False)
         alone.command(self.name, cls=VerbCommand)(found)
         command: Any = get_command(alone)
-        command.made_epilog = self.epilog
+        command.verb = self
         return command
 
 
 class VerbCommand(TyperCommand):
-    """A verb; the end of its help is made when it is shown."""
+    """A verb, with help of its own making."""
 
-    made_epilog: Callable[[], str] | None = None
+    verb: Verb
+
+    def page(self, words: str) -> VerbPage:
+        """Its help.
+
+        Args:
+            words: what it is called by.
+        """
+        return verb_page(self, words, self.verb.example, self.verb.see)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.epilog = None if self.made_epilog is None else self.made_epilog()
-        super().format_help(ctx, formatter)
+        formatter.write(f"{self.page(_words(ctx)).text()}\n")
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {self.page(_words(ctx)).usage}"
 
 
 class _LoadedVerbs(Mapping[str, Any]):
@@ -78,6 +95,8 @@ class VerbGroup(TyperGroup):
 
     package: ClassVar[str]
     verbs: ClassVar[tuple[Verb, ...]]
+    example: ClassVar[str] = ""
+    see: ClassVar[str] = ""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -86,13 +105,30 @@ class VerbGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - theirs asks each command for its name
         return list(self.commands)
 
+    def page(self, words: str) -> VerbPage:
+        """Its help, which loads none of the verbs.
+
+        Args:
+            words: what it is called by.
+        """
+        plain = verb_page(self, words, self.example, f"`{words} VERB --help` tells more of one. {self.see}".strip())
+        groups = {group: [_entry(verb) for verb in self.verbs if verb.group == group] for group in self._groups()}
+        return replace(plain, usage=f"{words} VERB ...", lists={**groups, "Options": plain.lists["Options"]})
+
+    def _groups(self) -> list[str]:
+        return list(dict.fromkeys(verb.group for verb in self.verbs))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        loaded = self.commands
-        self.commands = {verb.name: TyperCommand(verb.name, help=verb.summary) for verb in self.verbs}
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.commands = loaded
+        formatter.write(f"{self.page(_words(ctx)).text()}\n")
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {self.page(_words(ctx)).usage}"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help:  # theirs takes the help for printed already
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return list(super().parse_args(ctx, args))
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _printable_refusals():
@@ -101,6 +137,19 @@ class VerbGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _printable_refusals():
             return super().invoke(ctx)
+
+
+def _entry(verb: Verb) -> Entry:
+    return Entry(verb.name, verb.short or verb.summary)
+
+
+def _words(ctx: Any) -> str:
+    """What a verb is called by, however the command was started."""
+    names: list[str] = []
+    while ctx.parent is not None:
+        names.insert(0, str(ctx.info_name))
+        ctx = ctx.parent
+    return " ".join(["fairtune", *names])
 
 
 @contextmanager

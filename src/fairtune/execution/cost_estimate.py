@@ -6,7 +6,7 @@ import heapq
 import math
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -49,13 +49,18 @@ class Costs:
         return asdict(self)
 
 
-def estimate_costs(plan: Plan) -> Costs:
-    """Train each arm for a few steps and score a few examples, as a worker would, in a folder that is thrown away."""
+def estimate_costs(plan: Plan, arms: Collection[str] | None = None) -> Costs:
+    """Train each arm for a few steps and score a few examples, as a worker would, in a folder that is thrown away.
+
+    Args:
+        arms: of these alone; None is all.
+    """
     per_step, per_run = {}, {}
+    runs = [run for run in plan.runs if arms is None or run.arm in arms]
     with temporary_folder() as scratch:
-        slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in plan.runs])
+        slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in runs])
         with _threads(slots[0].threads):
-            for arm in plan.trained:
+            for arm in (arm for arm in plan.trained if arms is None or arm in arms):
                 planned = next(run for run in plan.runs if run.arm == arm)
                 started = time.perf_counter()
                 run = _ready(plan, planned, slots[0].device, Path(scratch))
@@ -64,7 +69,7 @@ def estimate_costs(plan: Plan) -> Costs:
                 per_run[arm] = setup + planned.steps * per_step[arm] + _evaluation_seconds(run, plan, planned)
                 run.log.close()
                 run.accelerator.free_memory()
-    total = _total_seconds([per_run[run.arm] for run in plan.runs if run.arm in per_run], len(slots))
+    total = _total_seconds([per_run[run.arm] for run in runs if run.arm in per_run], len(slots))
     return Costs(per_step, per_run, total, len({slot.device for slot in slots}), len(slots))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from fairtune.core.cache import key_of
 from fairtune.core.errors import Stopped
 from fairtune.core.files import remove_leftovers, write_sealed
+from fairtune.core.stages import stage
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, write_examples
 from fairtune.ledger.studies import write_study
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
@@ -90,7 +91,11 @@ def _examples(plan: Plan, task: Task, scored: dict[str, int]) -> dict[str, Examp
         # A sample is the head of a fixed order, so what is kept is among what is scored.
         split = fixed_sample(task.splits[name], min(size, MOST))
         batches = (split.texts[start : start + BATCH] for start in range(0, len(split), BATCH))
-        tokens = [piece.lengths for piece in tokenize(batches, tokenizer)]
+        with stage(f"keeping the {name} texts for the report", len(split)) as advance:
+            tokens = []
+            for piece in tokenize(batches, tokenizer):
+                tokens.append(piece.lengths)
+                advance(len(piece.lengths))
         found[name] = _kept(split, np.concatenate(tokens).astype(np.int32))
     return found
 

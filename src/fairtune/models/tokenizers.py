@@ -13,6 +13,7 @@ from typing import Any
 from fairtune.core.cache import cached, key_of
 from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
+from fairtune.core.stages import stage
 from fairtune.models.folder_safety import check_folder
 from fairtune.models.sources import ModelSource, with_vocabulary
 from fairtune.tasks.tokens.tokenization import TokenizerFolder
@@ -219,7 +220,8 @@ def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> T
         raise ModelError(f"tokenizer: {too_few(size)}.")
 
     def build(folder: Path) -> None:
-        write_json(folder / FACTS, {"vocabulary": _train(size, text, check_stop, folder)})
+        with stage(f"training a tokenizer of {size:,} tokens on the text"):
+            write_json(folder / FACTS, {"vocabulary": _train(size, text, check_stop, folder)})
 
     folder = cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, check_stop)
     reached = int(json.loads((folder / FACTS).read_bytes())["vocabulary"])

@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from fairtune.core.errors import one_of
+from fairtune.settings.encodings import ENCODINGS
 from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import (
     MOST_CLASSES,
     Column,
+    ColumnName,
     Columns,
+    DataFile,
     Name,
     Number,
-    Place,
     Section,
 )
 
 if TYPE_CHECKING:
     MetricName = str
+    Encoding = str
 else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
+    Encoding = Literal[tuple(ENCODINGS)]
 
 
 class Holdout(Section):
@@ -40,24 +44,32 @@ class FileTask(Section):
         description="Whether texts are classified, or are the text that a language model learns (in .txt: one document per "
         "paragraph).",
     )
-    train: Place = Field(
+    train: DataFile = Field(
         description="File or folder with the training examples; relative paths start at the study file."
     )
-    validation: Place | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
-    test: Place | None = Field(None, description="File that is reported; held out if absent.")
+    validation: DataFile | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
+    test: DataFile | None = Field(None, description="File that is reported; held out if absent.")
     text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
-    label: Column = Field("label", description="Column with the label.")
+    label: ColumnName = Field("label", description="Column with the label.")
     labels: tuple[Column, ...] | None = Field(
         None,
         min_length=2,
         max_length=MOST_CLASSES,
         description="Label values in order of their class number; found in the data if absent.",
     )
-    kinds: Column | None = Field(
+    kinds: ColumnName | None = Field(
         None,
         min_length=1,
         description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
         "Nothing is trained on it. A file may lack it, if not all do that validation and test come from.",
+    )
+    unlabelled: Literal["refuse", "skip"] = Field(
+        "refuse",
+        description="What to do about rows without a label (empty, or NaN, NA, N/A, null, None and the like, unless `labels` lists "
+        "it): refuse them, or skip them, which plan and report say.",
+    )
+    encoding: Encoding | None = Field(
+        None, description="How the files are encoded, where they are neither UTF-8 nor begin with a mark that says it."
     )
     metric: MetricName = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
     holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
@@ -67,10 +79,22 @@ class FileTask(Section):
     def _labels_as_text(cls, value: Any) -> Any:
         return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides its examples besides its files; what is usual is left out that older versions did not know."""
+        usual = {
+            name for name in ("unlabelled", "encoding") if getattr(self, name) == type(self).model_fields[name].default
+        }
+        return self.model_dump(mode="json", exclude={"train", "validation", "test"} | usual)
+
     @model_validator(mode="after")
     def _fits_its_kind(self) -> FileTask:
         if self.kind == "language_model":
-            given = [field for field in ("label", "labels", "kinds", "metric") if field in self.model_fields_set]
+            given = [
+                field
+                for field in ("label", "labels", "kinds", "unlabelled", "metric")
+                if field in self.model_fields_set
+            ]
             if given:
                 raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
             if len(self.text) > 1:
@@ -80,7 +104,7 @@ class FileTask(Section):
             file = str(getattr(self, split) or "").lower().removesuffix(".gz")
             if file.endswith(".txt"):
                 raise ValueError(
-                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet, for a language "
-                    "model say `kind: language_model`"
+                    f"{split}: plain text has no label column; to classify give CSV, TSV, JSONL or Parquet (rename a table to "
+                    ".csv), for a language model say `kind: language_model`"
                 )
         return self

@@ -24,6 +24,7 @@ class PresetModel(Section):
     preset: str = Field(
         min_length=1,
         max_length=LONGEST_NAME,
+        title="a name",
         description="Its name, such as gpt-mini; `fairtune inspect NAME` shows it.",
     )
     vocab_size: Whole | None = Field(
@@ -47,7 +48,7 @@ def _tag(value: object) -> str:
     return "<name>" if isinstance(value, str) else "<fields>"
 
 
-ModelName = Place
+ModelName = Annotated[Place, Field(title="a name, a folder or a hub id")]
 Model = Annotated[Annotated[ModelName, Tag("<name>")] | Annotated[PresetModel, Tag("<fields>")], Discriminator(_tag)]
 Tokenizer = Annotated[
     Annotated[ModelName, Tag("<name>")] | Annotated[TrainedTokenizer, Tag("<fields>")], Discriminator(_tag)

@@ -155,7 +155,12 @@ def is_nullable(field: str) -> bool:
 class Compare(Section):
     """What the verdicts compare."""
 
-    to: str = Field("baseline", max_length=LONGEST_NAME, description="The arm that all others are compared to.")
+    to: str = Field(
+        "baseline",
+        max_length=LONGEST_NAME,
+        title="an arm of the study",
+        description="The arm that all others are compared to.",
+    )
     margin: Margin | None = Field(
         None,
         description="Loss that would not matter: `1.5%` of the mean of the arm compared with, or a plain number in the "

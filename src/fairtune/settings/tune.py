@@ -120,6 +120,7 @@ class Tune(Section):
     ] = Field(
         min_length=1,
         max_length=MOST_FIELDS,
+        title="a mapping from fields to lists of values or ranges",
         description="What is chosen: fields of `train`, for every arm, and a method's own as METHOD.FIELD, for the arms that have "
         "it; each with a list of values or a range {low, high, log}.",
     )

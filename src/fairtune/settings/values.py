@@ -180,7 +180,7 @@ Interval = Annotated[
                 {
                     "type": "string",
                     "pattern": r"^[0-9.]+ ?(s|min|h)$",
-                    "title": "a time such as 90s, 5min, 1h, of at most a year",
+                    "title": "a time such as 90s, 5min or 1h, of at most a year",
                 },
             ]
         }
@@ -244,17 +244,29 @@ Precision = Annotated[
         }
     ),
 ]
-_DEVICE_SCHEMA = {"type": "string", "pattern": f"^({DEVICE})$", "title": "a device: auto, cpu, mps, cuda, cuda:1"}
+_DEVICE_SCHEMA = {"type": "string", "pattern": f"^({DEVICE})$", "title": "a device (auto, cpu, mps, cuda or cuda:1)"}
 Devices = Annotated[
     tuple[str, ...],
     PlainValidator(_devices),
     PlainSerializer(list),
     WithJsonSchema(
-        {"anyOf": [_DEVICE_SCHEMA, {"type": "array", "items": _DEVICE_SCHEMA, "minItems": 1, "maxItems": MOST_DEVICES}]}
+        {
+            "anyOf": [
+                _DEVICE_SCHEMA,
+                {
+                    "type": "array",
+                    "items": _DEVICE_SCHEMA,
+                    "minItems": 1,
+                    "maxItems": MOST_DEVICES,
+                    "title": f"a list of at most {MOST_DEVICES} devices",
+                },
+            ]
+        }
     ),
 ]
 Column = Annotated[str, Field(max_length=LONGEST_TEXT)]
 """The name of a column, or a label: whatever stands in the user's data."""
+ColumnName = Annotated[Column, Field(title="a column's name")]
 Columns = Annotated[
     tuple[Column, ...],
     BeforeValidator(lambda v: [v] if isinstance(v, str) else v),
@@ -262,12 +274,13 @@ Columns = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "maxLength": LONGEST_TEXT},
+                {"type": "string", "maxLength": LONGEST_TEXT, "title": "a column's name"},
                 {
                     "type": "array",
                     "items": {"type": "string", "maxLength": LONGEST_TEXT},
                     "minItems": 1,
                     "maxItems": 2,
+                    "title": "a list of one or two columns' names",
                 },
             ]
         }
@@ -278,6 +291,7 @@ Name = Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME)]
 ArmName = Annotated[Name, AfterValidator(_arm_name)]
 Place = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH), AfterValidator(_place)]
 """A file, a folder or a hub id."""
+DataFile = Annotated[Place, Field(title="a file or a folder")]
 Seed = Annotated[Whole, Field(ge=0, le=LARGEST_SEED)]
 
 
@@ -314,7 +328,7 @@ Tokens = Annotated[
                 {
                     "type": "string",
                     "pattern": r"^[0-9]+(\.[0-9]+)? ?[kKmMbB]$",
-                    "title": "a count such as 100M, 2.5B, 300k, of at most 1000000B",
+                    "title": "a count such as 300k, 100M or 2.5B, of at most 1000000B",
                 },
             ]
         }

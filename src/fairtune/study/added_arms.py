@@ -48,7 +48,7 @@ def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
 
 def missing_controls(study: Study) -> dict[str, str]:
     """Of each arm whose methods and settings cannot be told apart, the name of the control that it lacks."""
-    raw = {arm: _settings(study, arm) for arm in study.arms}
+    raw = {arm: stated_settings(study, arm) for arm in study.arms}
     found: dict[str, str] = {}
     for arm in find_unmatched(raw, study.compare.to):
         alike = [found[other] for other in found if raw[other].settings == raw[arm].settings]
@@ -81,7 +81,7 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
     return f"{name}: {{{', '.join(parts)}}}"
 
 
-def _settings(study: Study, arm: str) -> ArmSettings:
+def stated_settings(study: Study, arm: str) -> ArmSettings:
     """An arm's settings as the study states them, before lengths and models are looked up."""
     return settings_of(study, arm, {"model": str(study.model_of(arm))}, whole=True)
 

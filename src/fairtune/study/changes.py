@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairtune.core.errors import nearest, one_of, shown
+from fairtune.methods.arms import named_arms
 from fairtune.study.arms import is_arm_list
 from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.source import Written
@@ -93,6 +94,8 @@ def apply_override(study: Written, override: str) -> None:
 
     Raises:
         StudyError: it has another form, or there is nothing of that name to change.
+
+    `arms.NAME=null` takes an arm out. A list of names under `arms` chooses arms: one that the study has keeps its settings.
     """
     key, equals, text = override.partition("=")
     parts: Path = tuple(key.strip().split("."))
@@ -124,7 +127,44 @@ def apply_override(study: Written, override: str) -> None:
                 ]
             )
         place = place[part]
+    if parts[0] == "arms" and len(parts) == 2:
+        if value is None:
+            _remove_arm(study, parts, option)
+            return
+        study.removed.pop(str(parts[1]), None)
+    elif parts == ("arms",):
+        study.removed.clear()
+        if isinstance(value, list) and isinstance(place.get("arms"), dict):
+            value = _chosen_arms(value, place["arms"], option)
     place[parts[-1]] = value
     for old in [p for p in study.places if p[: len(parts)] == parts]:
         del study.places[old]
     study.places[parts] = option
+
+
+def _remove_arm(study: Written, path: Path, option: str) -> None:
+    arms, name = study.data.get("arms"), str(path[1])
+    if not isinstance(arms, dict):
+        return  # reported by its type
+    if name not in arms:
+        raise StudyError(
+            [Problem(option, "", f"there is no arm '{name}' to remove; arms: {one_of(arms)}.{nearest(name, arms)}")]
+        )
+    study.removed[name] = (option, arms.pop(name))
+    for old in [place for place in study.places if place[:2] == path]:
+        del study.places[old]
+
+
+def _chosen_arms(names: list[Any], arms: Mapping[str, Any], option: str) -> Any:
+    """The arms of these names, each as the study has it; a name that it does not have is a named arm, as in a file's list."""
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names) or not names:
+        return names  # reported by its type
+    known = [*arms, *named_arms()]
+    problems = [
+        Problem(option, "", f"'{name}' is neither an arm of the study nor a named arm; there are: {one_of(dict.fromkeys(known))}."
+                f"{nearest(name, known)}")
+        for name in names if name not in known
+    ]  # fmt: skip
+    if problems:
+        raise StudyError(problems)
+    return {name: copy.deepcopy(arms.get(name, {})) for name in names}

@@ -117,7 +117,7 @@ def _classification(study: Study) -> PlanInputs:
     data = load_task(**study.data())
     _require_per_class(study, data)
     require_metrics(study, data)
-    notes = check_contamination(data, study.train_on, study.allow_contamination)
+    notes = (*data.notes, *check_contamination(data, study.train_on, study.allow_contamination))
     text = TrainingText(data.splits["train"].identity, lambda: _texts(data))
     models: dict[str, ModelSource] = {}
     tokenizer, reasons = None, []

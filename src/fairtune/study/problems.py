@@ -15,7 +15,8 @@ from fairtune.core.errors import (
     shown,
 )
 from fairtune.settings.values import LONGEST_NAME, RESERVED
-from fairtune.study.fields import Fragment, allowed_text, alternatives, fragment_at, schema_root
+from fairtune.study.allowed import allowed_text
+from fairtune.study.fragments import Fragment, alternatives, fragment_at, schema_root
 from fairtune.study.yaml_tree import Path
 
 MOST_SHOWN = 100

@@ -41,7 +41,7 @@ from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
 MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES, MOST_PLUGINS = 100, 10_000, 50, 50
 MOST_PAIRS = 1000
-TaskName = Annotated[str, Field(max_length=LONGEST_TEXT)]
+TaskName = Annotated[str, Field(max_length=LONGEST_TEXT, title="a name")]
 
 
 Method = Annotated[MethodUse, PlainValidator(parse_method_use), WithJsonSchema({})]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -29,16 +29,18 @@ class Written:
         places: where each value stands.
         label: what messages call it.
         base: where relative paths start.
+        removed: arms that an override took out, each with that option and what it was.
     """
 
     data: dict[str, Any]
     places: dict[Path, str]
     label: str
     base: FilePath
+    removed: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def copy(self) -> Written:
         """One that may be changed."""
-        return replace(self, data=plain_copy(self.data), places=dict(self.places))
+        return replace(self, data=plain_copy(self.data), places=dict(self.places), removed=dict(self.removed))
 
 
 def read_source(source: StudySource) -> Written:

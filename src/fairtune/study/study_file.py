@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any
@@ -19,8 +20,10 @@ from fairtune.study.checks import (
     reference_problems,
     size_problems,
 )
+from fairtune.study.input_checks import absences, input_problems
 from fairtune.study.learner_checks import learner_name_problems, learner_problems
 from fairtune.study.metric_checks import metric_problems
+from fairtune.study.places import absolute_folder, expanded
 from fairtune.study.plain_data import faults
 from fairtune.study.problems import (
     MOST_SHOWN,
@@ -30,11 +33,12 @@ from fairtune.study.problems import (
     dotted,
     problems_of,
 )
+from fairtune.study.removed_arms import require_controls, require_reference
 from fairtune.study.schema import Study
 from fairtune.study.search_space import tune_problems
 from fairtune.study.source import StudySource, Written, read_source
 
-__all__ = ["StudySource", "check_file", "load_study"]
+__all__ = ["StudySource", "check_file", "load_checked", "load_study"]
 
 
 def load_study(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
@@ -51,22 +55,68 @@ def load_study(source: StudySource, overrides: Sequence[str] = (), profile: str 
     return _load(read_source(source), overrides, profile)
 
 
-def check_file(source: StudySource) -> Study:
-    """Check a study file with each of its profiles; returns the study without a profile."""
+def load_checked(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
+    """Read a study, and look at the data and the models that it names, too: what every verb does that is about to use them.
+
+    Raises:
+        StudyError: with every problem found, in the file and in what it names.
+    """
+    return _load(read_source(source), overrides, profile, LookAt.ALL)
+
+
+class LookAt(Enum):
+    """What of that which a study names is looked at: nothing, what can be told anywhere to be wrong, or also whether it is here."""
+
+    NOTHING = 0
+    RIGHT = 1
+    ALL = 2
+
+
+def find_absences(source: StudySource) -> list[Problem]:
+    """What a study file and its profiles name that is right, as far as can be told, but not on this machine; each once."""
     written = read_source(source)
-    study = _load(written.copy())
-    problems: list[Problem] = []
-    for profile in study.profiles:
+    profiles = written.data.get("profiles")
+    found: list[Problem] = []
+    for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
         try:
-            _load(written.copy(), profile=profile)
+            _load(written.copy(), profile=profile, look=LookAt.ALL)
         except StudyError as error:
-            problems += [Problem(p.where, f"profile {profile}: {p.path}", p.message) for p in error.problems]
-    if problems:
-        raise StudyError(problems)
+            known = {problem.message for problem in found}
+            called = "" if profile is None else f"profile {profile}: "
+            found += [Problem(p.where, called + p.path, p.message) for p in error.problems if p.message not in known]
+    return found
+
+
+def check_file(source: StudySource) -> Study:
+    """Check a study file with each of its profiles, and the files and models that they name; returns it without a profile.
+
+    Raises:
+        StudyError: with every problem found, each once.
+    """
+    written = read_source(source)
+    found: list[Problem] = []
+    study = None
+    try:
+        study = _load(written.copy(), look=LookAt.RIGHT)
+    except StudyError as error:
+        found += error.problems
+    known = set(found)
+    profiles = written.data.get("profiles")
+    for profile in profiles if isinstance(profiles, dict) else ():
+        try:
+            _load(written.copy(), profile=profile, look=LookAt.RIGHT)
+        except StudyError as error:
+            own = [p for p in error.problems if p not in known]
+            known.update(own)
+            found += [Problem(p.where, f"profile {profile}: {p.path}", p.message) for p in own]
+    if found or study is None:
+        raise StudyError(found)
     return study
 
 
-def _load(written: Written, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
+def _load(
+    written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: LookAt | None = None
+) -> Study:
     _read_names(written)
     if profile is not None:
         apply_profile(written, profile)
@@ -74,7 +124,11 @@ def _load(written: Written, overrides: Sequence[str] = (), profile: str | None =
     for override in overrides:
         apply_override(written, override)
         _read_names(written)
-    return _validated(written.data, Origins(written.label, written.places), written.base)
+    require_reference(written)
+    origins = Origins(written.label, written.places)
+    study = _validated(written.data, origins, written.base, look or LookAt.NOTHING)
+    require_controls(study, written, lambda data: _validated(data, origins, written.base))
+    return study
 
 
 def _read_names(written: Written) -> None:
@@ -93,7 +147,7 @@ def _read_names(written: Written) -> None:
     spread_arm_list(written)
 
 
-def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
+def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: LookAt = LookAt.NOTHING) -> Study:
     unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
     if unfit:
         raise StudyError(unfit)
@@ -116,6 +170,10 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath) -> Study:
             *learner_problems(study, origins),
             *tune_problems(study, origins),
         ]
+    if look is not LookAt.NOTHING:
+        problems += input_problems(data, origins, base)
+    if look is LookAt.ALL:
+        problems += absences(data, origins, base)
     if problems:
         raise StudyError(sorted(problems, key=_by_line))
     return _with_absolute_files(study, base)
@@ -131,40 +189,18 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
     changes: dict[str, Any] = {}
     if not isinstance(study.task, str):
         files = {
-            split: str(base / _expanded(file))
+            split: str(base / expanded(file))
             for split in ("train", "validation", "test")
             if (file := getattr(study.task, split))
         }
         changes["task"] = study.task.model_copy(update=files)
     for name in ("model", "tokenizer"):
-        if folder := _absolute(getattr(study, name), base):
+        if folder := absolute_folder(getattr(study, name), base):
             changes[name] = folder
     changes["arms"] = {
         name: arm.model_copy(update={"model": folder})
-        if (folder := _absolute(getattr(arm, "model", None), base))
+        if (folder := absolute_folder(getattr(arm, "model", None), base))
         else arm
         for name, arm in study.arms.items()
     }
     return study.model_copy(update=changes)
-
-
-def _absolute(given: Any, base: FilePath) -> str | None:
-    """A folder's whole path; None for what is not a folder."""
-    if isinstance(given, str) and (given.startswith((".", "~/", "/")) or _is_folder(base / given)):
-        return str((base / _expanded(given)).resolve())
-    return None
-
-
-def _expanded(given: str) -> FilePath:
-    """With the home folder for `~`; as it is, where nobody knows whose that would be."""
-    try:
-        return FilePath(given).expanduser()
-    except RuntimeError:
-        return FilePath(given)
-
-
-def _is_folder(path: FilePath) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # a folder above it may not be looked into
-        return False

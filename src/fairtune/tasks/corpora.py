@@ -147,7 +147,8 @@ def _from_files(spec: FileTask) -> Corpus:
     for split in SPLITS:
         file = files.get(split, files["train"])
         divided = shares if file is files["train"] else ()
-        parts[split] = Part(key_of([file_identity(file), column]), partial(file_texts, file, column), divided)
+        identity = key_of([file_identity(file), column, *([spec.encoding] if spec.encoding else [])])
+        parts[split] = Part(identity, partial(file_texts, file, column, spec.encoding), divided)
     names = one_of(file.name for file in files.values())
     return Corpus(spec.name, "; ".join([f"files {names}", *_held_out(shares)]), parts)
 
@@ -210,9 +211,9 @@ def _source(text: TextDefinition) -> _TextSource:
     return _TextSource(text, None, f"{MIRROR} is {folder}, which has no folder {text.data.folder}")
 
 
-def file_texts(path: Path, column: str) -> Iterator[list[str]]:
+def file_texts(path: Path, column: str, encoding: str | None = None) -> Iterator[list[str]]:
     """A column of a file or of a folder of shards; in plain text, one document per paragraph."""
-    for some in shard_batches(path, [column], text_row="paragraph"):
+    for some in shard_batches(path, [column], "paragraph", encoding):
         yield _checked(path, column, some.values(column), some.numbers)
 
 

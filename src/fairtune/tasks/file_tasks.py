@@ -14,6 +14,7 @@ from fairtune.tasks.reading.shards import file_identity, has_column
 from fairtune.tasks.splits import (
     ExampleColumns,
     by_hash,
+    labelled_rows,
     make_split,
     read_labels,
 )
@@ -53,8 +54,8 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
         raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
 
     def make(aside: Path) -> Task:
-        kinds = _with_kinds(spec, files)
-        rows = {
+        kinds = with_kinds(spec, files)
+        read = {
             split: read_rows(
                 one.file,
                 spec.text,
@@ -64,32 +65,39 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
                 one.called,
                 hashed=spec.text,
                 placed=split == "train" and bool(shares),
+                encoding=spec.encoding,
             )
             for split, one in given.items()
         }
+        notes = []
+        rows = {}
+        for split, found in read.items():
+            rows[split], note = labelled_rows(found, spec.label, spec.labels, spec.unlabelled == "skip")
+            notes += [note] if note else []
         held_out = by_hash(rows.pop("train"), spec.text, shares)
         parts = {"train": held_out.pop("train"), **rows, **held_out}
-        names = read_labels(parts, spec.label, spec.labels)
+        names, spellings = read_labels(parts, spec.label, spec.labels)
         if not METRICS[spec.metric].fits(len(names)):
             raise DataError(
                 f"task: metric {spec.metric} is for two classes and this task has {len(names)}; use macro_f1."
             )
-        column = ExampleColumns(spec.text, spec.label, {name: number for number, name in enumerate(names)}, names)
+        numbers = {name: number for number, name in enumerate(names)}
+        column = ExampleColumns(spec.text, spec.label, numbers, names).spelled(spellings)
         splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
         source = one_of(one.name or one.file.name for one in given.values())
-        return Task(spec.name, spec.metric, names, splits, f"files {source}")
+        return Task(spec.name, spec.metric, names, splits, f"files {source}", notes=tuple(notes))
 
-    facts = spec.model_dump(mode="json", exclude={"train", "validation", "test"})
     return prepared(
-        [facts, {split: [one.name or one.file.name, file_identity(one.file)] for split, one in given.items()}], make
+        [spec.identity, {split: [one.name or one.file.name, file_identity(one.file)] for split, one in given.items()}],
+        make,
     )
 
 
-def _with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
+def with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
     """The files that say of what kind their examples are; made-up examples may and real ones not, so one is enough."""
     if spec.kinds is None:
         return []
-    found = [split for split, file in files.items() if has_column(file, spec.kinds)]
+    found = [split for split, file in files.items() if has_column(file, spec.kinds, spec.encoding)]
     held_out = [split for split in ("validation", "test") if split not in files]
     if not any(split in found for split in ("validation", "test")) and not ("train" in found and held_out):
         asked = [file.name for split, file in files.items() if split != "train" or held_out]

@@ -18,7 +18,7 @@ from fairtune.tasks.splits import (
 )
 from fairtune.tasks.stores import Store, find_store, package_file
 from fairtune.tasks.task import Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task_cache import is_prepared, prepared
 
 HELD_OUT = 0.05
 """Share of the training split that selects, where a data set has no validation split."""
@@ -31,9 +31,21 @@ REMARKS = ("licence", "about", "hidden", "instead")
 def load_published(task: Definition) -> Task:
     """A published task from the mirror or the hub, checked."""
     store = find_store(task)
+    return prepared(_parts(task, store), lambda aside: _read(task, store, aside))
+
+
+def is_kept(task: Definition) -> bool:
+    """Whether what was read of a published task is in the cache, so that neither mirror nor hub is asked.
+
+    Raises:
+        DataError: the mirror lacks a file of it.
+    """
+    return is_prepared(_parts(task, find_store(task)))
+
+
+def _parts(task: Definition, store: Store) -> dict[str, object]:
     held = {role: store.identity(data, split) for role, (data, split) in task.places().items()}
-    parts = {"store": str(store), "task": _without_remarks(asdict(task)), "held": held}
-    return prepared(parts, lambda aside: _read(task, store, aside))
+    return {"store": str(store), "task": _without_remarks(asdict(task)), "held": held}
 
 
 def _without_remarks(facts: dict[str, object]) -> dict[str, object]:
@@ -55,8 +67,8 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
     if _unlabelled(task, parts):
         del parts["test"]
     numbers = {str(number): number for number in range(len(task.labels))}
-    read_labels(parts, task.label, list(numbers))
-    column = ExampleColumns(task.text, task.label, numbers, task.labels)
+    _, spellings = read_labels(parts, task.label, list(numbers))
+    column = ExampleColumns(task.text, task.label, numbers, task.labels).spelled(spellings)
     splits = {name: make_split(rows, column, name, aside, blank=True) for name, rows in parts.items()}
     if "test" in splits:
         notes.insert(1, f"{task.test} split")

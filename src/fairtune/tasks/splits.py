@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.few_labels import Examples, FewLabels
 from fairtune.tasks.class_samples import class_sample
+from fairtune.tasks.reading.label_words import NO_LABEL, merged_names, other_spellings, without_label
 from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
 from fairtune.tasks.reading.rows import (
     KIND,
     NUMBER,
+    SHOWN,
     Rows,
     open_table,
     write_batches,
@@ -36,6 +38,12 @@ class ExampleColumns:
     label: str
     numbers: Mapping[str, int]
     names: tuple[str, ...]
+
+    def spelled(self, spellings: Mapping[str, str]) -> ExampleColumns:
+        """The same, with other spellings of the label values."""
+        return replace(
+            self, numbers={**self.numbers, **{other: self.numbers[name] for other, name in spellings.items()}}
+        )
 
 
 def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dict[str, Rows]:
@@ -62,33 +70,107 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     return {name: rows.take(keep) for name, keep in parts.items()}
 
 
-def read_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """The label names in order of their class number; each must occur in the training split."""
-    found = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
-    names = tuple(given) if given else _sorted(found["train"])
+def labelled_rows(rows: Rows, column: str, given: Sequence[str] | None, skip: bool) -> tuple[Rows, str | None]:
+    """The rows that have a label, and what to tell of the others.
+
+    Args:
+        given: the labels that the study lists; one that else would mean none, such as NA, is a class.
+        skip: leave rows without a label out.
+
+    Raises:
+        DataError: there are such rows, and they are not to be left out; or there are no others.
+    """
+    without = rows.missing(column, NO_LABEL - set(given or ()))
+    if not without.any():
+        return rows, None
+    numbers, words = rows.numbers[without].tolist(), rows.values(column, without)
+    if not skip:
+        raise DataError(without_label(rows.where, column, words, numbers, len(rows), "`unlabelled: skip` in the task"))
+    if without.all():
+        raise DataError(
+            f"{rows.where}: column '{column}' has no label in any of {len(rows):,} rows; is it the right one?"
+        )
+    places = one_of(numbers[:SHOWN]) + (" ..." if len(numbers) > SHOWN else "")
+    name = rows.where.name if isinstance(rows.where, Path) else rows.where
+    note = f"{len(numbers):,} of {len(rows):,} rows of {name} have no label and were left out (rows {places})"
+    return rows.take(np.flatnonzero(~without)), note
+
+
+@dataclass(frozen=True)
+class FoundLabels:
+    """The labels of some splits.
+
+    Args:
+        names: in order of their class number.
+        spellings: other spellings of them, each with its name.
+        counts: how often each name, or whatever else stands there, occurs in each split.
+    """
+
+    names: tuple[str, ...]
+    spellings: dict[str, str]
+    counts: dict[str, Counter[str]]
+
+
+def count_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> FoundLabels:
+    """The labels of all splits, those of the training split being the names unless they are given.
+
+    Raises:
+        DataError: rows without a label, labels of several types, or more of them than there can be classes.
+    """
+    written = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
+    names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
+    spellings = other_spellings({label for counts in written.values() for label in counts}, names)
+    counts: dict[str, Counter[str]] = {split: Counter() for split in written}
+    for split, found in written.items():
+        for label, count in found.items():
+            counts[split][spellings.get(label, label)] += count
+    return FoundLabels(names, spellings, counts)
+
+
+def label_problems(
+    parts: Mapping[str, Rows], column: str, given: Sequence[str] | None, found: FoundLabels
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with labels, each with its split."""
+    names = found.names
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"task: labels: {one_of(twice)} is given twice; each label is one class.")
-    for split, counts in found.items():
+        yield "labels", f"task: labels: {one_of(twice)} is given twice; each label is one class."
+    for split, counts in found.counts.items():
         for label, count in counts.items():
             if label not in names:
-                raise DataError(
+                yield (
+                    split,
                     f"{parts[split].where}: label '{label}' occurs {count} times in the {split} split but not among "
-                    f"the labels {'given' if given else 'of the training split'}: {one_of(names)}.{nearest(label, names)}"
+                    f"the labels {'given' if given else 'of the training split'}: {one_of(names)}.{nearest(label, names)}",
                 )
-            if label not in found["train"]:
-                raise DataError(
+            elif label not in found.counts["train"]:
+                yield (
+                    split,
                     f"{parts[split].where}: label '{label}' is seen only in the {split} split ({count} times); a model "
-                    "cannot learn it. Add training examples or remove these rows."
+                    "cannot learn it. Add training examples or remove these rows.",
                 )
-    unused = [name for name in names if name not in found["train"]]
+    unused = [name for name in names if name not in found.counts["train"]]
     if unused:
-        raise DataError(f"{parts['train'].where}: no training example has the label {one_of(unused)}.")
+        yield "train", f"{parts['train'].where}: no training example has the label {one_of(unused)}."
     if len(names) < 2:
-        raise DataError(
-            f"{parts['train'].where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
+        yield (
+            "train",
+            f"{parts['train'].where}: column '{column}' has one class only ('{names[0]}'); two or more are needed.",
         )
-    return names
+
+
+def read_labels(
+    parts: Mapping[str, Rows], column: str, given: Sequence[str] | None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The label names in order of their class number, and other spellings of them; each must occur in the training split.
+
+    Raises:
+        DataError: the first thing that is wrong with them.
+    """
+    found = count_labels(parts, column, given)
+    for _, message in label_problems(parts, column, given, found):
+        raise DataError(message)
+    return found.names, found.spellings
 
 
 def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
@@ -116,7 +198,7 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
     return counts
 
 
-def _sorted(labels: Mapping[str, int]) -> tuple[str, ...]:
+def _sorted(labels: Sequence[str]) -> tuple[str, ...]:
     whole = all(label.lstrip("-").isdigit() for label in labels)
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 

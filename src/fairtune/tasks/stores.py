@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import importlib.util
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +21,8 @@ from fairtune.tasks.reading.rows import NUMBER, Rows, read_rows
 from fairtune.tasks.reading.shards import file_identity
 
 MIRROR = "FAIRTUNE_MIRROR"
+COUNTED_BYTES = 64 << 20
+"""A packed file of more is not read only to be counted."""
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 
 
@@ -203,6 +207,22 @@ def remember_rows(file: Path, rows: int) -> None:
         note = _note(file)
         note.parent.mkdir(parents=True, exist_ok=True)
         write_note(note, place_of(note), {"is": _looks(file), "rows": rows})
+
+
+def counted_rows(file: Path) -> int | None:
+    """The rows of a mirror's file: as they were counted before, else counted now, unless that would take long."""
+    known = known_rows(file)
+    if known is not None:
+        return known
+    try:
+        if file.stat().st_size > COUNTED_BYTES:
+            return None
+        with gzip.open(file, "rb") as lines:
+            rows = sum(1 for line in lines if line.strip())
+    except (OSError, EOFError, zlib.error):
+        return None  # damaged, which is said when it is read
+    remember_rows(file, rows)
+    return rows
 
 
 def known_rows(file: Path) -> int | None:

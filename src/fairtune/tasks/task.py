@@ -172,6 +172,7 @@ class Task:
 
     Args:
         known: the fingerprint, where it was computed before.
+        notes: what a reader of its results must know of how it was read.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Task:
     source: str
     kind: str = "classify"
     known: str | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def fingerprint(self) -> str:

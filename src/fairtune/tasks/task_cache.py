@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.cache import cached, key_of
+from fairtune.core.cache import cache_folder, cached, key_of
 from fairtune.core.files import write_json
 from fairtune.core.folders import temporary_folder
 from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import SPLITS, Split, Task
 
+AREA = "tasks"
 VERSION = 3
 """Raised whenever the same files would give other splits."""
 Make = Callable[[Path], Task]
@@ -26,8 +27,16 @@ def prepared(parts: Any, make: Make) -> Task:
     Args:
         parts: everything that decides the outcome: what the files hold, which columns count, how they are split.
     """
-    key = key_of([VERSION, parts])
-    return _open(cached("tasks", key, lambda folder: _build(folder, make)))
+    return _open(cached(AREA, _key(parts), lambda folder: _build(folder, make)))
+
+
+def is_prepared(parts: Any) -> bool:
+    """Whether a task that was read from these parts is in the cache."""
+    return (cache_folder() / AREA / _key(parts)).is_dir()
+
+
+def _key(parts: Any) -> str:
+    return key_of([VERSION, parts])
 
 
 def _build(folder: Path, make: Make) -> None:
@@ -50,6 +59,7 @@ def _keep(folder: Path, task: Task) -> dict[str, Any]:
         "source": task.source,
         "fingerprint": fingerprint.result(),
         "splits": identities,
+        **({"notes": list(task.notes)} if task.notes else {}),
     }
 
 
@@ -57,5 +67,11 @@ def _open(folder: Path) -> Task:
     facts = json.loads((folder / "task.json").read_bytes())
     splits = {name: Split(open_table(folder / f"{name}.arrow"), known) for name, known in facts["splits"].items()}
     return Task(
-        facts["name"], facts["metric"], tuple(facts["labels"]), splits, facts["source"], known=facts["fingerprint"]
+        facts["name"],
+        facts["metric"],
+        tuple(facts["labels"]),
+        splits,
+        facts["source"],
+        known=facts["fingerprint"],
+        notes=tuple(facts.get("notes", ())),
     )

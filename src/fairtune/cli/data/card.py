@@ -13,6 +13,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.cli.options import read_task
+from fairtune.monitor.stage_view import show_stages
 
 TaskName = Annotated[
     str,
@@ -32,6 +33,7 @@ Dedupe = Annotated[bool, typer.Option("--dedupe", help="Show the data as `dedupe
 
 
 @report_errors
+@show_stages(lines=False)
 def card(task: TaskName, train_on: TrainOn = None, dedupe: Dedupe = False, as_json: AsJson = False) -> None:
     """Show rows, balance, duplicates, contradictory labels, texts that splits share, lengths and languages of a task."""
     chosen = read_task(task, called="TASK")

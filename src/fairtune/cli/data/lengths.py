@@ -18,6 +18,7 @@ from fairtune.core.console import Console
 from fairtune.core.errors import DataError, one_of
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
+from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks import load_task
 from fairtune.tasks.card.lengths import COVERAGE, check_coverage, measure_lengths
 
@@ -47,6 +48,7 @@ Picture = Annotated[
 
 
 @report_errors
+@show_stages(lines=False)
 def lengths(
     task: TaskName, model: ModelName, coverage: Coverage = COVERAGE, output: Picture = None, as_json: AsJson = False
 ) -> None:

@@ -48,7 +48,7 @@ Count = Annotated[
         "--rows", metavar="N", help=f"How many, half of them correct; {ROWS:,} or what the titles allow if absent."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed and titles give the same file.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed and titles give the same file.")]
 ColumnName = Annotated[
     str, typer.Option("--column", metavar="NAME", help="The column, or BibTeX field, with the titles.")
 ]
@@ -122,9 +122,3 @@ def _summary(made: list[MadeTitle]) -> tuple[dict[str, int], dict[str, str]]:
 
 def _short(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
-
-
-def kinds_help() -> str:
-    """The kinds, for the verb's help."""
-    lines = [f"{kind.name} ({kind.weight:g}): {kind.help}" for kind in kinds().values()]
-    return "\n\n".join(["Kinds, with their weights:", *lines]).replace("[", r"\[")

@@ -17,6 +17,7 @@ from fairtune.cli.command import (
 )
 from fairtune.core.cache import cache_folder
 from fairtune.core.cache_contents import size_text
+from fairtune.monitor.stage_view import show_stages
 from fairtune.study.study_file import load_study
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @report_errors
+@show_stages(lines=False)
 def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = None, as_json: AsJson = False) -> None:
     """Read and check a study's data, fetch its model, and tokenise, so that training can begin at once: also without network."""
     study = load_study(file, overrides or [], profile)

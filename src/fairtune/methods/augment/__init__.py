@@ -28,7 +28,9 @@ class AugmentConfig(MethodConfig):
         0.0,
         description="Chance of each word of three or more letters to get one slip: two exchanged, one lost, one twice.",
     )
-    function: Annotated[str, Field(pattern=FORM, max_length=LONGEST_TEXT)] | None = Field(
+    function: (
+        Annotated[str, Field(pattern=FORM, max_length=LONGEST_TEXT, title="a function as package.module:name")] | None
+    ) = Field(
         None,
         description="A function of your own as 'package.module:name', such as a back-translation: takes a list of texts, returns "
         "as many; asked once for each text, before words are changed.",

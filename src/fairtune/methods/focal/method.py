@@ -29,7 +29,7 @@ class FocalLoss(nn.Module):
         self.gamma = gamma
         self.alpha = _per_class(alpha)
         if not (math.isfinite(gamma) and gamma >= 0):
-            raise ModelError(f"gamma is {gamma}; allowed is a number, 0 or more (0 is cross entropy)")
+            raise ModelError(f"gamma is {gamma}; allowed is a number of at least 0 (0 is cross entropy)")
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of logits, [batch, classes], and labels from 0, [batch]."""

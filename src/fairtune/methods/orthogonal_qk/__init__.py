@@ -36,7 +36,7 @@ class OrthogonalQKConfig(MethodConfig):
     freeze: bool = Field(True, description="Freeze the weights and biases of Q and K.")
     layers: (
         Literal["all"]
-        | Annotated[str, Field(pattern=_RANGE)]
+        | Annotated[str, Field(pattern=_RANGE, title="a range such as 0-3")]
         | Annotated[
             tuple[Annotated[Whole, Field(ge=0, lt=MOST_LAYERS)], ...], Field(min_length=1, max_length=MOST_LAYERS)
         ]

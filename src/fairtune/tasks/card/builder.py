@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
+from fairtune.core.stages import stage
 from fairtune.ledger.data_card import (
     Contradiction,
     DataCard,
@@ -56,13 +57,18 @@ def make_card(task: Task, train_on: str | None = None) -> DataCard:
     folder = cached("cards", key_of(parts), lambda aside: _keep(aside / CONTENT, task))
     counted = DataCard.from_json(json.loads((folder / CONTENT).read_bytes()))
     card = replace(
-        counted, task=task.name, source=task.source, fingerprint=task.fingerprint, trained_on=train_on,
+        counted, task=task.name, source="; ".join([task.source, *task.notes]), fingerprint=task.fingerprint, trained_on=train_on,
         known=known_of(task.name, train_on),
     )  # fmt: skip
     return replace(card, warnings=warnings_of(card))
 
 
 def _keep(file: Path, task: Task) -> None:
+    with stage("looking over the data for its card"):
+        _write_card(file, task)
+
+
+def _write_card(file: Path, task: Task) -> None:
     firsts = {name: _first_texts(task.splits[name]) for name in SPLITS} if _pairs(task) else None
     card = DataCard(
         task=task.name, source=task.source, fingerprint=task.fingerprint, pairs=firsts is not None, trained_on=None,

@@ -35,6 +35,7 @@ class ColumnBlocks:
     Args:
         handle: can go back.
         format: csv, tsv or jsonl.
+        delimiter: between the columns of CSV and TSV, where it is not the format's own.
 
     Attributes:
         position: the byte up to which rows were given.
@@ -43,8 +44,9 @@ class ColumnBlocks:
         ended: whether nothing is left.
     """
 
-    def __init__(self, handle: IO[bytes], format: str, columns: Sequence[str]) -> None:
+    def __init__(self, handle: IO[bytes], format: str, columns: Sequence[str], delimiter: str | None = None) -> None:
         self._handle, self._format, self._columns = handle, format, columns
+        self._delimiter = delimiter or DELIMITERS.get(format, ",")
         self.position = self.rows = self.lines = 0
         self.header: list[str] | None = None
         self.ended = False
@@ -97,7 +99,7 @@ class ColumnBlocks:
             return None
         quotes = quotes[quotes < ends[-1]]
         # Quotes are in pairs if each begins or ends a field, or doubles another.
-        ends_field = np.array([NEWLINE, QUOTE, ord(DELIMITERS.get(self._format, ","))], dtype=np.uint8)
+        ends_field = np.array([NEWLINE, QUOTE, ord(self._delimiter)], dtype=np.uint8)
         begins = np.isin(around[quotes[0::2]], ends_field).all()
         closes = np.isin(around[quotes[1::2] + 2], np.append(ends_field, np.uint8(RETURN))).all()
         return ends if begins and closes else None
@@ -114,7 +116,7 @@ class ColumnBlocks:
                 return None
             text, body, filled = body[: ends[0] + 1].decode(), body[ends[0] + 1 :], filled[1:]
             csv.field_size_limit(LONGEST)
-            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=DELIMITERS[self._format]))
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter))
         # A mark within the file is part of a text, which Arrow would leave out.
         if body.startswith(MARK) or not set(self._columns) <= set(header):
             return None
@@ -128,7 +130,7 @@ class ColumnBlocks:
             table = arrow_csv.read_csv(
                 pa.BufferReader(body),
                 arrow_csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
-                arrow_csv.ParseOptions(delimiter=DELIMITERS[self._format], newlines_in_values=True),
+                arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
                 arrow_csv.ConvertOptions(
                     column_types={place: pa.large_string() for place in places.values()},
                     include_columns=list(dict.fromkeys(places.values())),

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fairtune.core.errors import DataError, nearest
+from fairtune.settings.encodings import ENCODINGS, WESTERN
 
 LONGEST = 4 << 20
 """Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
 PIECE = 1 << 16
+AROUND = 30
+"""Bytes before and after one that is not UTF-8, which a message shows."""
 UNPACKED = 1 << 30
 """Bytes to which a packed file may grow that has to be read as a whole."""
 
@@ -36,20 +39,16 @@ def explain_errors(file: Path | str) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        wrong = f"not UTF-8 ({error.reason})"
-        if isinstance(file, Path) and file.is_file():
-            with explain_errors(file):
-                wrong = _not_utf8(file, error)
-        raise DataError(f"{file}: {wrong}; save it as UTF-8 (`iconv -f LATIN1 -t UTF-8`).") from None
+        raise DataError(f"{file}: {_not_decoded(file, error)}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
 
 
-def open_file(file: Path, mode: str = "rt") -> IO[Any]:
-    """A file to read, as UTF-8 with its own line ends, unpacked if it ends in .gz."""
-    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8-sig", "newline": ""}
+def open_file(file: Path, mode: str = "rt", encoding: str = "utf-8-sig") -> IO[Any]:
+    """A file to read, as UTF-8 unless said otherwise, with its own line ends, unpacked if it ends in .gz."""
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": encoding, "newline": ""}
     if file.suffix.lower() == ".gz":
         return cast(IO[Any], gzip.open(file, mode, **text))
     return file.open(mode.replace("t", ""), **text)
@@ -72,8 +71,26 @@ def read_whole(file: Path) -> bytes:
     return content
 
 
-def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
-    """Line and byte of the first byte that is not UTF-8; the decoder reads in chunks, so its own position is no use."""
+def _not_decoded(file: Path | str, error: UnicodeDecodeError) -> str:
+    """What is wrong with a file's encoding, and the way on: whoever knows it says it, nobody guesses it."""
+    if error.encoding.replace("-", "") not in ("utf8", "utf8sig"):
+        return f"not encoded as was said ({error.reason}); name another encoding, or save it as UTF-8."
+    wrong, seen = f"not UTF-8 ({error.reason})", ""
+    if isinstance(file, Path) and file.is_file():
+        with explain_errors(file):
+            wrong, seen = _not_utf8(file, error)
+    reads = f" In {WESTERN} it reads: {seen!r}." if seen else ""
+    return (
+        f"{wrong}; save it as UTF-8 (`iconv -f {WESTERN} -t UTF-8`), or say how it is encoded: `encoding: {WESTERN}` in the task, "
+        f"`--encoding {WESTERN}` on the command line.{reads}"
+    )
+
+
+def _not_utf8(file: Path, error: UnicodeDecodeError) -> tuple[str, str]:
+    """Line and byte of the first byte that is not UTF-8, and what stands around it if the file is an older Western one.
+
+    The decoder reads in chunks, so its own position is no use.
+    """
     line, column, rest = 1, 0, b""
     with open_file(file, "rb") as handle:
         while piece := handle.readline(PIECE):
@@ -82,14 +99,16 @@ def _not_utf8(file: Path, error: UnicodeDecodeError) -> str:
                 text.decode("utf-8")
             except UnicodeDecodeError as here:
                 if here.end < len(text) or not here.reason.startswith("unexpected end") or piece.endswith(b"\n"):
+                    around = text[max(0, here.start - AROUND) : here.start + AROUND].strip()
                     return (
-                        f"line {line} is not UTF-8 (byte 0x{text[here.start]:02x} at column {column + here.start + 1})"
+                        f"line {line} is not UTF-8 (byte 0x{text[here.start]:02x} at column {column + here.start + 1})",
+                        around.decode(ENCODINGS[WESTERN], errors="replace"),
                     )
                 rest, column = text[here.start :], column + here.start
                 continue
             ended = piece.endswith(b"\n")
             line, column, rest = line + ended, 0 if ended else column + len(text), b""
-    return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})"
+    return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})", ""
 
 
 def whole_lines(file: Path | str, handle: IO[str], number: int = 0) -> Iterator[str]:

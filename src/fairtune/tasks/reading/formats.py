@@ -17,6 +17,7 @@ from typing import Any, Literal
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
 from fairtune.tasks.reading.files import LONGEST
+from fairtune.tasks.reading.text_form import separator_hint
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -68,7 +69,8 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], fr
             names = one_of(name[:COLUMN_SHOWN] for name in found[:COLUMNS_SHOWN])
             more = f" and {len(found) - COLUMNS_SHOWN:,} more" if len(found) > COLUMNS_SHOWN else ""
             near = nearest(column, found[:COLUMNS_COMPARED])
-            error = NoColumnError(f"{where}: no column '{column}'; columns: {names}{more}.{near}")
+            hint = near or separator_hint(found)
+            error = NoColumnError(f"{where}: no column '{column}'; columns: {names}{more}.{hint}")
             error.from_start = from_start
             raise error
 

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
+from fairtune.settings.encodings import codec_of
 from fairtune.tasks.reading.blocks import ColumnBlocks
 from fairtune.tasks.reading.files import (
     explain_errors,
@@ -43,6 +44,7 @@ from fairtune.tasks.reading.parquet import (
     require_plain,
 )
 from fairtune.tasks.reading.row_batch import RowBatch
+from fairtune.tasks.reading.text_form import SEPARATORS, UTF8, file_delimiter, find_delimiter, find_encoding
 
 STDIN = "standard input"
 FIRST_ROWS, MOST_ROWS, MOST_CHARACTERS = 256, 4096, 4 << 20
@@ -89,7 +91,14 @@ class RowReader:
         given: the format, where the name does not tell.
         text_row: what one row of plain text is.
         columns: the ones to read; None for all.
+        encoding: as a user calls it; None is UTF-8, or what the file's mark says.
+
+    Attributes:
+        encoding: as Python calls it.
+        delimiter: what separates the columns of CSV and TSV; None in other formats.
     """
+
+    delimiter: str | None = None
 
     def __init__(
         self,
@@ -97,6 +106,7 @@ class RowReader:
         given: str | None = None,
         text_row: TextRow = "line",
         columns: Sequence[str] | None = None,
+        encoding: str | None = None,
     ) -> None:
         known, self._text_row, self._columns = input_format(source, given), text_row, columns
         self.where: Path | str = STDIN if source == "-" else Path(source)
@@ -113,19 +123,34 @@ class RowReader:
         self._lines: Iterable[str] = ()
         self._open = ExitStack()
         self.format = known or "txt"
+        self.encoding = UTF8 if encoding is None else codec_of(encoding, "--encoding")
         if known != "parquet":
             with explain_errors(self.where):
+                if isinstance(self.where, Path) and not _is_stream(self.where):
+                    self.encoding = find_encoding(self.where, encoding)
                 self._lines = self._opened_lines()
                 if known is None:
                     self.format = self._by_first_line()
+        if self.format in DELIMITERS:
+            self.delimiter = self._separator()
 
     def _opened_lines(self) -> Iterator[str]:
         if isinstance(self.where, Path):
-            handle: IO[str] = self._open.enter_context(open_file(self.where))
+            handle: IO[str] = self._open.enter_context(open_file(self.where, encoding=self.encoding))
             self._handle = None if _is_stream(self.where) else handle
         else:
-            handle = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
+            handle = io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding, newline="")
         return whole_lines(self.where, handle)
+
+    def _separator(self) -> str:
+        """Of a stream by its header and its first line, since the next may be long in coming."""
+        usual = DELIMITERS[self.format]
+        if isinstance(self.where, Path) and not _is_stream(self.where):
+            return file_delimiter(self.where, self.encoding, usual, self._columns)
+        with explain_errors(self.where):
+            first = list(itertools.islice(self._lines, 2))
+        self._lines = itertools.chain(first, self._lines)
+        return find_delimiter(first, usual, self._columns)
 
     def _by_first_line(self) -> str:
         first = list(itertools.islice(self._lines, 1))
@@ -154,8 +179,9 @@ class RowReader:
         lines, columns = iter(self._lines), self._columns
         rows_before = lines_before = 0
         header = None
-        if columns is not None and self._handle is not None and self.format in (*DELIMITERS, "jsonl"):
-            blocks = ColumnBlocks(self._handle.buffer, self.format, columns)
+        by_blocks = self._handle is not None and self.encoding == UTF8 and self.format in (*DELIMITERS, "jsonl")
+        if columns is not None and by_blocks:
+            blocks = ColumnBlocks(self._handle.buffer, self.format, columns, self.delimiter)
             for numbers, arrays in blocks:
                 yield RowBatch(self.where, numbers, arrays)
             if blocks.ended:
@@ -163,8 +189,8 @@ class RowReader:
             self._handle.seek(blocks.position)
             rows_before, lines_before, header = blocks.rows, blocks.lines, blocks.header
             lines = whole_lines(self.where, self._handle, lines_before)
-        if self.format in DELIMITERS:
-            table = TextTable(self.where, lines, DELIMITERS[self.format], header, (rows_before, lines_before))
+        if self.delimiter is not None:
+            table = TextTable(self.where, lines, self.delimiter, header, (rows_before, lines_before))
             parts = _table_parts(table, self.where, columns)
         elif self.format == "jsonl":
             parts = _json_parts(self.where, lines, columns, lines_before)
@@ -215,6 +241,16 @@ class RowReader:
                 return
             yield numbers, whole if columns is None else named
             most = min(2 * most, limit)
+
+
+def form_note(reader: RowReader) -> str | None:
+    """What to say of an input that is not written as its format has it; None where it is."""
+    found = []
+    if reader.encoding != UTF8:
+        found.append(f"encoded as {reader.encoding}")
+    if reader.delimiter is not None and reader.delimiter != DELIMITERS[reader.format]:
+        found.append(f"its columns separated by {SEPARATORS[reader.delimiter]}")
+    return f"{reader.where}: read as {' and '.join(found)}." if found else None
 
 
 def _is_stream(file: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
+from fairtune.core.stages import Advance, stage
+from fairtune.tasks.reading.label_words import NO_LABEL
 from fairtune.tasks.reading.row_batch import RowBatch, checked_texts, require_unicode
 from fairtune.tasks.reading.row_hasher import RowHasher
 from fairtune.tasks.reading.shards import shard_batches
@@ -77,15 +79,29 @@ class Rows:
         found = [pc.equal(batch.column(0), value).to_numpy(zero_copy_only=False) for batch in self.arrow([column])]
         return self.take(np.flatnonzero(np.concatenate(found)))
 
-    def refuse_missing(self, column: str, what: str) -> None:
-        """Refuse rows that have nothing in a column."""
+    def missing(self, column: str, words: Collection[str] = ()) -> npt.NDArray[np.bool_]:
+        """Which rows have nothing in a column, or one of these words."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = []
+        found = [np.zeros(0, dtype=np.bool_)]
         for batch in self.arrow([column]):
             blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(batch.column(0))), 0)
+            if words:
+                blank = pc.or_(
+                    blank, pc.is_in(batch.column(0), value_set=pa.array(sorted(words), batch.column(0).type))
+                )
             found.append(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
-        missing = self.numbers[np.concatenate(found)]
+        return np.concatenate(found)
+
+    def values(self, column: str, chosen: npt.NDArray[np.bool_]) -> set[str]:
+        """What stands in a column of some rows, where anything does."""
+        rows = self.take(np.flatnonzero(chosen))
+        return {value for batch in rows.batches([column]) for (value,) in batch if value is not None}
+
+    def refuse_missing(self, column: str, what: str) -> None:
+        """Refuse rows that have nothing in a column."""
+        missing = self.numbers[self.missing(column)]
         if len(missing):
             places = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
             raise DataError(
@@ -118,8 +134,9 @@ def collect(
 
     types: dict[str, int] = {}
 
-    def batches() -> Iterator[Any]:
+    def batches(advance: Advance) -> Iterator[Any]:
         for some in read:
+            advance(len(some))
             columns = {name: _texts(where, some, name) for name in texts}
             if label:
                 columns[label] = _labels(where, some, label, types)
@@ -127,8 +144,9 @@ def collect(
                 columns[KIND] = _labels(where, some, kind, {})
             yield pa.record_batch({**columns, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
-    with RowHasher(aside, hashed, placed) as hasher:
-        write_batches(aside, batches(), hasher.add if hashed else None)
+    called = where.name if isinstance(where, Path) else where
+    with RowHasher(aside, hashed, placed) as hasher, stage(f"reading rows of {called}") as advance:
+        write_batches(aside, batches(advance), hasher.add if hashed else None)
         if not aside.stat().st_size:
             raise DataError(f"{where}: the file has no rows.")
         table = open_table(aside)
@@ -220,7 +238,8 @@ def _label_texts(
             known[place] = text = _label_text(value)
             if text is not None:
                 require_label(where, number, column, text)
-                types.setdefault(_type_of(value), number)
+                if text not in NO_LABEL:  # unless the study lists it, which then says of what types labels are
+                    types.setdefault(_type_of(value), number)
         found.append(known[place])
     return found
 
@@ -248,6 +267,7 @@ def read_rows(
     called: str | None = None,
     hashed: Sequence[str] = (),
     placed: bool = False,
+    encoding: str | None = None,
 ) -> Rows:
     """The named columns of a file or a folder of shards.
 
@@ -256,6 +276,8 @@ def read_rows(
         kind: the column that says of what kind a row is.
         called: what messages call the file, where its name would tell a user nothing.
         hashed, placed: which hashes the rows get, as for `collect`.
+        encoding: of the file; None is UTF-8, or what its mark says.
     """
     columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
-    return collect(called or path, shard_batches(path, columns), texts, label, aside, kind, hashed, placed)
+    read = shard_batches(path, columns, encoding=encoding)
+    return collect(called or path, read, texts, label, aside, kind, hashed, placed)

@@ -49,11 +49,14 @@ def file_identity(path: Path) -> str:
     return hashes[0] if len(hashes) == 1 else key_of(hashes)
 
 
-def shard_batches(path: Path, columns: Sequence[str], text_row: TextRow = "line") -> Iterator[RowBatch]:
+def shard_batches(
+    path: Path, columns: Sequence[str], text_row: TextRow = "line", encoding: str | None = None
+) -> Iterator[RowBatch]:
     """Named columns of all shards, some rows at a time; rows are counted on from one shard to the next.
 
     Args:
         text_row: what one row of a plain text file is.
+        encoding: of the files; None is UTF-8, or what each one's mark says.
 
     Raises:
         DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
@@ -61,20 +64,20 @@ def shard_batches(path: Path, columns: Sequence[str], text_row: TextRow = "line"
     done = 0
     for file in shards(path):
         last = 0
-        for batch in RowReader(str(file), text_row=text_row, columns=columns):
+        for batch in RowReader(str(file), text_row=text_row, columns=columns, encoding=encoding):
             last = batch.numbers[-1]
             yield replace(batch, numbers=[done + number for number in batch.numbers]) if done else batch
         done += last
 
 
-def has_column(path: Path, column: str) -> bool:
+def has_column(path: Path, column: str, encoding: str | None = None) -> bool:
     """Whether the first row of a file or a folder of shards has a column.
 
     Raises:
         DataError: it cannot be read, or a later row lacks the column that the first one has.
     """
     try:
-        next(shard_batches(path, [column]), None)
+        next(shard_batches(path, [column], encoding=encoding), None)
     except NoColumnError as error:
         if error.from_start:
             return False

@@ -42,8 +42,8 @@ def titles() -> Task:
         rows = read_rows(made, COLUMN.text, COLUMN.label, aside / "made.rows", "kind")
         parts = by_hash(rows, COLUMN.text, {"validation": HELD_OUT})
         parts["test"] = read_rows(judged, COLUMN.text, COLUMN.label, aside / "judged.rows")
-        read_labels(parts, COLUMN.label, list(COLUMN.numbers))
-        splits = {name: make_split(part, COLUMN, name, aside) for name, part in parts.items()}
+        _, spellings = read_labels(parts, COLUMN.label, list(COLUMN.numbers))
+        splits = {name: make_split(part, COLUMN.spelled(spellings), name, aside) for name, part in parts.items()}
         source = (
             f"local mirror; {ROWS:,} titles made of {one_of(f.name.partition('.')[0] for f in correct)}, seed {SEED}"
         )

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from fairtune.core.cache import cached, key_of
 from fairtune.core.errors import DataError
 from fairtune.core.files import write_json
+from fairtune.core.stages import stage
 from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokens.encoder import Piece
@@ -204,8 +205,10 @@ def _write(
         (folder / SIZES).open("wb") as sizes,
         closing(documents),
         closing(cast("Generator[Piece]", pieces)),
+        stage(f"tokenising documents of the {split} text") as advance,
     ):
         for piece in pieces:
+            advance(len(piece.lengths))
             stream = _joined(piece, tokenizer.eos_token_id, bos).astype(dtype)
             before, found = counts.tokens, [counts]
             for length in piece.lengths.tolist():

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.files import write_json
+from fairtune.core.stages import stage
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 from fairtune.tasks.tokens.tokenization import BATCH, TokenizerFolder, tokenize
@@ -91,7 +92,12 @@ def _build(aside: Path, splits: list[Split], tokenizer: TokenizerFolder, most: i
     whole = _together(splits)
     chosen = fixed_sample(whole, most)
     batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
-    counts = count_of(np.concatenate([piece.lengths for piece in tokenize(batches, tokenizer.load())]), len(whole))
+    found = []
+    with stage("counting tokens of texts", len(chosen)) as advance:
+        for piece in tokenize(batches, tokenizer.load()):
+            found.append(piece.lengths)
+            advance(len(piece.lengths))
+    counts = count_of(np.concatenate(found), len(whole))
     kept = {"rows": counts.rows, "lengths": counts.lengths.tolist(), "examples": counts.examples.tolist()}
     write_json(aside / FILE, kept)
 

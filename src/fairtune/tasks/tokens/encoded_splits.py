@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fairtune.core.cache import cached, key_of
 from fairtune.core.folders import temporary_folder
 from fairtune.core.machine import can_delete_open_files
+from fairtune.core.stages import stage
 from fairtune.settings.few_labels import Examples, FewLabels, is_resampled
 from fairtune.tasks.reading.rows import open_table
 from fairtune.tasks.splits import fixed_sample
@@ -141,12 +142,13 @@ def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_st
     dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
     flat, flat_types = folder / "tokens.flat", folder / "types.flat"
     lengths = [np.zeros(1, dtype=np.int64)]
-    with flat.open("wb") as tokens, flat_types.open("wb") as types:
+    with flat.open("wb") as tokens, flat_types.open("wb") as types, stage("tokenising texts", len(split)) as advance:
         for piece in tokenize(_batches(split), tokenizer, max_length, check_stop=check_stop):
             tokens.write(piece.tokens.astype(dtype, copy=False).data)
             if piece.types is not None:
                 types.write(piece.types.data)
             lengths.append(piece.lengths)
+            advance(len(piece.lengths))
     _join(folder / FILE, split, flat, flat_types, dtype, lengths)
     flat.unlink()
     flat_types.unlink()
