@@ -38,7 +38,7 @@ def test_every_figure_is_that_of_the_whole_study(made: MadeLedger) -> None:
 def test_it_says_that_some_are_not_shown(made: MadeLedger) -> None:
     some = only_arms(made.results(), ["focal"])
     first = some.cautions[0]
-    assert (first.grade, first.code) == ("note", "some-arms")
+    assert (first.grade, first.code) == ("warning", "some-arms")
     assert "2 of 5 arms are shown (baseline-fast, oelm-freeze, later left out with --arms)" in first.seen
     assert "corrected for all 4 comparisons" in first.why
     assert str(first) in str(some.verdict())

@@ -74,3 +74,16 @@ def test_flags_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
         call("run", str(file), "--runs", str(tmp_path / "runs"), *words, code=2)
     with pytest.raises(FairtuneError, match="must be at least"):
         run_study(file, runs=tmp_path / "runs", until_decided=True, max_seeds=2)
+
+
+def test_a_report_of_some_arms_says_so_first_and_leaves_the_whole_one_alone(tmp_path: Path) -> None:
+    usual_ledger(tmp_path)
+    call("report", STUDY, "--runs", str(tmp_path))
+    whole = (tmp_path / STUDY / "report" / "index.html").read_bytes()
+    said = " ".join(call("report", STUDY, "--arms", "focal", "--runs", str(tmp_path)).split())
+    assert "But mind: 2 of 5 arms are shown" in said.split("plan:")[0]
+    assert "5 arms x 3 seeds, 11 of 15 runs finished" in said
+    assert (tmp_path / STUDY / "report" / "index.html").read_bytes() == whole
+    some = (tmp_path / STUDY / "report" / "some-arms" / "report.md").read_text()
+    assert "| focal |" in some
+    assert "| oelm-freeze |" not in some

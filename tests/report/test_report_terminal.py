@@ -46,7 +46,8 @@ def test_notes_name_settings_both_intervals_plain_differences_and_failures(resul
 
 def test_what_was_planned_and_what_to_mind_come_before_the_table(results: Results) -> None:
     first, *_ = " ".join(shown(results).split()).split(" arm n ")
-    assert first.startswith("plan: Planned on ")
+    assert first.startswith("11 of 15 runs are finished; so far no method is shown to be better than its control")
+    assert " plan: Planned on " in first
     assert "4 primary comparisons, corrected together (Holm); the margin is 1.5 %; confidence 95 %." in first
     assert "warning: validation curves of baseline, baseline-fast, oelm-freeze, focal were still rising" in first
 

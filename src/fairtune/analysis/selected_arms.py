@@ -69,7 +69,7 @@ class SelectedResults(Results):
     def _note(self, shown: set[str]) -> Caution:
         hidden = [arm for arm in self.whole.arms if arm not in shown]
         return Caution(
-            grade="note",
+            grade="warning",
             code="some-arms",
             seen=f"{len(shown)} of {len(self.whole.arms)} arms are shown ({one_of(hidden)} left out with --arms)",
             why=f"verdicts stay corrected for all {len(self.whole.comparisons)} comparisons of the study, shown or not",

@@ -210,8 +210,8 @@ def judge_study(study: JudgedStudy) -> StudyVerdict:
     ]
     about = f"{plan['task']['name']}, {plan['model']['name']}, {frame.scale.title}"
     further = tuple(_further(study.by(metric), metric) for metric in further_metrics(study))
-    finished = sum(run.status == "finished" for run in study.runs)
-    opening = opening_sentence(frame, study.comparisons, study.cautions, finished, len(study.runs))
+    finished, every = sum(run.status == "finished" for run in study.whole.runs), len(study.whole.runs)
+    opening = opening_sentence(frame, study.comparisons, study.cautions, finished, every)
     design = tuple(_design(study, frame))
     return StudyVerdict(study.study, about, design, study.cautions, tuple(findings), further, opening)
 
@@ -303,7 +303,7 @@ def _few(study: JudgedStudy, found: Comparison) -> str:
 
 def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     """What was planned and when; the first lines of every report."""
-    found, runs = study.registration, study.runs
+    found, runs, every = study.registration, study.whole.runs, len(study.whole.arms)
     done = sum(run.status == "finished" for run in runs)
     if found.recorded is None:
         yield "There is no record of when this study was planned."
@@ -315,7 +315,7 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     size = f"{frame.family} primary {'comparison' if frame.family == 1 else 'comparisons'}"
     together = ", corrected together (Holm)" if frame.family > 1 else ""
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
-    arms = "1 arm" if len(study.arms) == 1 else f"{len(study.arms)} arms"
+    arms = "1 arm" if every == 1 else f"{every} arms"
     counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
     settings = f"settings {study.tuning}" if study.tuning is not None else "settings as given"
     yield f"{counts}; {settings}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."

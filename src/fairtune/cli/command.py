@@ -49,6 +49,11 @@ def print_json(value: Any) -> None:
     typer.echo(printable_json(json.dumps(finite(value), indent=1, ensure_ascii=False)))
 
 
+def print_text(text: str) -> None:
+    """Lines on standard output, as they are; what a plug-in's help has in it is no command to the terminal."""
+    typer.echo(printable(text, LINES))
+
+
 def print_note(text: str) -> None:
     """Lines on standard error, where they are never among the answers."""
     typer.echo(printable(text, LINES), err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.command import AsJson, print_json, report_errors
+from fairtune.cli.command import AsJson, print_json, print_text, report_errors
 from fairtune.cli.verb_page import NARROWEST, WIDEST, Entry, bold, list_text
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.printable import printable
@@ -52,7 +52,7 @@ def _show_topics(as_json: bool) -> None:
     if as_json:
         print_json(TOPICS)
         return
-    typer.echo(list_text("fairtune help ...", [Entry(name, help) for name, help in TOPICS.items()], _width()))
+    print_text(list_text("fairtune help ...", [Entry(name, help) for name, help in TOPICS.items()], _width()))
 
 
 def _show_verb(words: list[str], as_json: bool) -> None:
@@ -72,7 +72,7 @@ def _show_verb(words: list[str], as_json: bool) -> None:
     if as_json:
         print_json(asdict(page))
     else:
-        typer.echo(page.text())
+        print_text(page.text())
 
 
 def _show_study(name: str | None, as_json: bool) -> None:
@@ -87,16 +87,16 @@ def _show_study(name: str | None, as_json: bool) -> None:
     if name is None:
         sections = [doc for doc in docs if doc.path == "arms.NAME" or ("." not in doc.path and doc.path not in methods)]
         entries = [Entry(doc.path.partition(".")[0], _beginning(doc.help)) for doc in sections]
-        typer.echo("A study is one YAML file: a task, a model, arms (ways to train) and seeds.\n")
-        typer.echo(f"{list_text('Fields', entries, _width())}\n")
+        print_text("A study is one YAML file: a task, a model, arms (ways to train) and seeds.\n")
+        print_text(f"{list_text('Fields', entries, _width())}\n")
     else:
         for doc in docs:
-            typer.echo(f"{_field_text(doc)}\n")
+            print_text(f"{_field_text(doc)}\n")
     if name is None or docs[0].path == "arms.NAME":
-        typer.echo("\n".join(_wrapped(f"Methods of arms: {one_of(methods)}.")))
+        print_text("\n".join(_wrapped(f"Methods of arms: {one_of(methods)}.")))
     further = "a section such as `fairtune help study train`, a field `train.epochs`, a method `arms.focal`"
     if name is None:
-        typer.echo("\n".join(_wrapped(f"More: {further}. On the command line: --set train.epochs=2.")))
+        print_text("\n".join(_wrapped(f"More: {further}. On the command line: --set train.epochs=2.")))
 
 
 def _beginning(text: str) -> str:
@@ -126,7 +126,7 @@ def _show_titles(as_json: bool) -> None:
         print_json([{"kind": kind.name, "weight": kind.weight, "help": kind.help} for kind in found])
         return
     heading = "Kinds of wrong titles, with their weights for --weight"
-    typer.echo(list_text(heading, [Entry(f"{kind.name} ({kind.weight:g})", kind.help) for kind in found], _width()))
+    print_text(list_text(heading, [Entry(f"{kind.name} ({kind.weight:g})", kind.help) for kind in found], _width()))
 
 
 def _width() -> int:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.command import AsJson, print_json, print_note, report_errors
+from fairtune.cli.command import AsJson, print_json, print_note, print_text, report_errors
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.files import read_json, write_atomically
-from fairtune.core.printable import printable
 from fairtune.study.schema import study_json_schema
 from fairtune.study.starter import SCHEMA_FILE, study_name
 
@@ -85,7 +84,7 @@ def init(
         print_json({**own, **seen.as_json()})
         return
     for line in _lines(seen, file):
-        typer.echo(printable(line))
+        print_text(line)
     if schema is None:
         print_note(f"{SCHEMA_FILE} is there and not fairtune's, so it was left as it is: no help from your editor.")
 

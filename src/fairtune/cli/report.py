@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.command import (
+    Arms,
     AsJson,
     Runs,
     console,
@@ -22,11 +23,13 @@ from fairtune.core.files import parse_json
 from fairtune.ledger.studies import find_study
 
 USUAL_FORMATS = "html,md,json"
+SOME_ARMS = "some-arms"
+"""Where, beside the whole report, one of some arms is written."""
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.", show_default=False)]
 StudyNames = Annotated[
     list[str],
     typer.Argument(
-        metavar="STUDY...", help="Name or folder of the study; several are put side by side.", show_default=False
+        metavar="STUDY", help="Name or folder of the study; several are put side by side.", show_default=False
     ),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Write it again whenever runs go on, until Ctrl-C.")]
@@ -44,6 +47,7 @@ def report(
     studies: StudyNames,
     formats: Formats = USUAL_FORMATS,
     output: Output = None,
+    arms: Arms = None,
     watch: Watch = False,
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
@@ -51,19 +55,22 @@ def report(
     """Write a study's report (HTML, Markdown, JSON) and show its table."""
     if watch and (len(studies) > 1 or as_json):
         raise FairtuneError(f"--watch is for one study{', without --json' if as_json else ''}; watch each by itself.")
+    if arms is not None and (watch or len(studies) > 1):
+        raise FairtuneError("--arms is for the report of one study, without --watch; leave it out.")
     if len(studies) > 1:
         if formats != USUAL_FORMATS:
             raise FairtuneError("--format is for one study; several are written as HTML, Markdown and JSON.")
         show_studies(studies, output, runs, as_json)
         return
     from fairtune.report.writer import exporters_of
+    from fairtune.study.arm_choice import read_arms
 
     exporters_of(formats)  # a wrong name is told before anything is read
     home, study = find_study(studies[0], runs)
     if watch:
         watch_report(home, study, formats, output)
     else:
-        show_report(home, study, as_json, formats, output)
+        show_report(home, study, as_json, formats, output, read_arms(arms))
 
 
 def _tell(line: str) -> None:
@@ -84,15 +91,27 @@ def watch_report(runs: Path, study: str, formats: str, output: Path | None) -> N
 
 
 def show_report(
-    runs: Path, study: str, as_json: bool, formats: str | Sequence[str] = USUAL_FORMATS, output: Path | None = None
+    runs: Path,
+    study: str,
+    as_json: bool,
+    formats: str | Sequence[str] = USUAL_FORMATS,
+    output: Path | None = None,
+    arms: Sequence[str] | None = None,
 ) -> None:
-    """Write the report, then show its table or its JSON."""
+    """Write the report, then show its table or its JSON.
+
+    Args:
+        arms: that are shown, with those they are compared with; such a report never takes the place of the whole one.
+    """
     from fairtune.analysis.results import load_results  # scipy and matplotlib: seconds that `--help` need not wait for
+    from fairtune.analysis.selected_arms import only_arms
     from fairtune.report.terminal import verdict_table
-    from fairtune.report.writer import USUAL, exporters_of, write_report
+    from fairtune.report.writer import FOLDER, USUAL, exporters_of, write_report
 
     wanted = list(exporters_of(formats))  # a wrong name is told before anything is read
-    results = load_results(runs, study)
+    results = only_arms(load_results(runs, study), arms)
+    if output is None and results.whole is not results:
+        output = results.folder / FOLDER / SOME_ARMS
     written = write_report(results, [*wanted, "json"] if as_json and "json" not in wanted else wanted, output)
     if as_json:
         print_json(parse_json(written["json"].read_bytes()))

@@ -126,7 +126,9 @@ class VerbGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help:  # theirs takes the help for printed already
-            typer.echo(ctx.get_help())
+            from fairtune.cli.command import print_text
+
+            print_text(ctx.get_help())
             ctx.exit()
         return list(super().parse_args(ctx, args))
 

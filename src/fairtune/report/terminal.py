@@ -56,6 +56,8 @@ def verdict_table(results: Results) -> Group:
     changes = [("changed", line[2:]) for line in verdict.design if line.startswith("- ")]
     first = [("plan", plan), *changes, *grave]
     return Group(
+        Text(verdict.opening, style="bold"),
+        Text(),
         *(_hanging(name, text) for name, text in first),
         Text(),
         _table(header, rows),
