@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairtune.cli.command import AsJson, print_json, print_text, report_errors
-from fairtune.cli.verb_page import NARROWEST, WIDEST, Entry, bold, list_text
+from fairtune.cli.verb_page import NARROWEST, WIDEST, Entry, list_text
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.printable import printable
 
@@ -107,7 +107,7 @@ def _beginning(text: str) -> str:
 def _field_text(doc: FieldDoc) -> str:
     """A field with all that is known of it."""
     needed = " It must be given." if doc.default == "required" else ""
-    lines = [bold(printable(doc.path)), *_wrapped(f"{doc.help}{needed}")]
+    lines = [printable(doc.path), *_wrapped(f"{doc.help}{needed}")]
     for title, text in (
         ("Allowed", doc.allowed),
         ("Default", "" if doc.default == "required" else doc.default),

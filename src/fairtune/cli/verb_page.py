@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from fairtune.core.printable import printable
 
 NARROWEST, WIDEST = 60, 100
@@ -57,9 +55,9 @@ class VerbPage:
         """The page for a terminal, at most so many columns wide; as wide as it is, if not given."""
         columns = width or min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
         parts = [
-            _filled(f"{bold('Usage:')} {self.usage}", columns, "       "),
+            _filled(f"Usage: {self.usage}", columns, "       "),
             _filled(self.summary, columns),
-            f"{bold('Example:')} {self.example}" if self.example else "",
+            f"Example: {self.example}" if self.example else "",
             "\n".join(_filled(paragraph, columns) for paragraph in self.more),
             *(list_text(heading, entries, columns) for heading, entries in self.lists.items() if entries),
             _filled(self.ending, columns),
@@ -93,7 +91,7 @@ def verb_page(command: Any, words: str, example: str = "", ending: str = "") -> 
 def list_text(heading: str, entries: Sequence[Entry], columns: int) -> str:
     """Entries below each other, their texts beside them."""
     left = min(max((len(entry.name) for entry in entries), default=0), LEFT_WIDEST)
-    lines = [bold(f"{heading}:")]
+    lines = [f"{heading}:"]
     for entry in entries:
         wrapped = textwrap.wrap(printable(entry.help), max(columns - left - 4, 20)) or [""]
         names = [printable(entry.name), *[""] * len(wrapped)]
@@ -101,11 +99,6 @@ def list_text(heading: str, entries: Sequence[Entry], columns: int) -> str:
             wrapped = ["", *wrapped]
         lines += [f"  {name:{left}}  {text}".rstrip() for name, text in zip(names, wrapped, strict=False)]
     return "\n".join(lines)
-
-
-def bold(text: str) -> str:
-    """A heading; what is no terminal gets it plain, as typer takes the codes out."""
-    return typer.style(text, bold=True)
 
 
 def _filled(text: str, columns: int, indent: str = "") -> str:

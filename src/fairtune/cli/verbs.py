@@ -111,7 +111,7 @@ class VerbGroup(TyperGroup):
         Args:
             words: what it is called by.
         """
-        plain = verb_page(self, words, self.example, f"`{words} VERB --help` tells more of one. {self.see}".strip())
+        plain = verb_page(self, words, self.example, f"`{words} VERB --help` tells more. {self.see}".strip())
         groups = {group: [_entry(verb) for verb in self.verbs if verb.group == group] for group in self._groups()}
         return replace(plain, usage=f"{words} VERB ...", lists={**groups, "Options": plain.lists["Options"]})
 
