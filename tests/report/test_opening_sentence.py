@@ -49,6 +49,34 @@ def test_nothing_finished_is_nothing_compared(make_ledger: MakeLedger) -> None:
     assert opening(make_ledger(arms)) == "None of 4 runs is finished: there is nothing to compare yet."
 
 
+def test_failed_runs_are_counted_and_nothing_is_awaited_of_them(make_ledger: MakeLedger) -> None:
+    nan = "the loss is nan"
+    some = {"baseline": ArmSpec([300, 302, 298]), "focal": ArmSpec([350, nan, 349], methods=FOCAL)}
+    assert opening(make_ledger(some)).startswith("1 of 6 runs failed; no method is shown")
+
+
+def test_failed_runs_of_a_study_that_goes_on_are_counted(make_ledger: MakeLedger) -> None:
+    some = {"baseline": ArmSpec([300, 302, None]), "focal": ArmSpec([350, "the loss is nan", None], methods=FOCAL)}
+    assert opening(make_ledger(some)).startswith("3 of 6 runs are finished and 1 failed; so far ")
+
+
+def test_where_every_run_failed_it_says_so(make_ledger: MakeLedger) -> None:
+    arms = {"baseline": ArmSpec(["boom"] * 2), "focal": ArmSpec(["boom"] * 2, methods=FOCAL)}
+    assert opening(make_ledger(arms)) == "All 4 runs failed: there is nothing to compare."
+
+
+def test_no_run_to_compare_is_not_a_comparison_over_no_seeds(make_ledger: MakeLedger) -> None:
+    arms = {"baseline": ArmSpec([300, 302]), "focal": ArmSpec(["boom"] * 2, methods=FOCAL)}
+    said = opening(make_ledger(arms))
+    assert said.startswith("2 of 4 runs failed; no method has a run that could be compared with one of baseline.")
+
+
+def test_where_lower_is_better_a_negative_difference_is_explained(make_ledger: MakeLedger) -> None:
+    arms = {"baseline": ArmSpec([300, 302, 298]), "focal": ArmSpec([350, 353, 349], methods=FOCAL)}
+    said = opening(make_ledger(arms, metric="brier"))
+    assert said.startswith("focal is better than baseline by −") and " points (lower is better; 95 %: −" in said
+
+
 def test_one_arm_alone_is_no_comparison(make_ledger: MakeLedger) -> None:
     assert "No two arms are compared." in opening(make_ledger({"baseline": ArmSpec([300, 302])}))
 

@@ -24,30 +24,54 @@ LISTS = re.compile(r"(?:\S+, ){4,}\S+")
 
 
 def opening_sentence(
-    frame: Frame, compared: Sequence[Comparison], cautions: Sequence[Caution], finished: int, planned: int
+    frame: Frame,
+    compared: Sequence[Comparison],
+    cautions: Sequence[Caution],
+    finished: int,
+    planned: int,
+    failed: int = 0,
 ) -> str:
     """What the evidence supports, in one sentence, and what to mind about it in a second.
 
     Args:
         compared: every arm's own comparison.
-        finished, planned: runs.
+        finished, planned, failed: runs.
     """
     primary = [c for c in compared if c.role == PRIMARY]
     methods = [c for c in primary if c.about not in (SETTINGS, BOTH)]
-    unfinished = f"{finished} of {planned} runs are finished; so far " if finished < planned else ""
     if not finished:
-        return f"None of {planned} runs is finished: there is nothing to compare yet."
+        return _nothing(planned, failed)
     parts = [*_about_methods(frame, methods), *_about_settings(frame, primary)]
     if not parts:
         parts = ["no two arms are compared"]
-    sentence = f"{unfinished}{'; '.join(parts)}."
+    sentence = f"{_progress(finished, planned, failed)}{'; '.join(parts)}."
     if sentence.startswith(("no ", "nothing ", "there ")):  # a name stays as it is written
         sentence = sentence[0].upper() + sentence[1:]
     return " ".join((sentence, *_warnings(cautions)))
 
 
+def _nothing(planned: int, failed: int) -> str:
+    if failed == planned:
+        return f"All {planned} runs failed: there is nothing to compare." if planned > 1 else "The only run failed."
+    some = f", and {failed} failed" if failed else ""
+    return f"None of {planned} runs is finished{some}: there is nothing to compare yet."
+
+
+def _progress(finished: int, planned: int, failed: int) -> str:
+    """How many runs the rest is said of, where it is not all: some may come, the failed will not of themselves."""
+    if finished == planned:
+        return ""
+    if finished + failed == planned:
+        return f"{failed} of {planned} runs failed; "
+    some = f" and {failed} failed" if failed else ""
+    return f"{finished} of {planned} runs are finished{some}; so far "
+
+
 def _about_methods(frame: Frame, compared: Sequence[Comparison]) -> Iterator[str]:
     if not compared:
+        return
+    if not any(c.found.n for c in compared):
+        yield f"no method has a run that could be compared with one of {_than(compared, each='its control')}"
         return
     better = [c for c in compared if c.verdict.word == BETTER]
     n = _n(compared)
@@ -106,11 +130,12 @@ def _figure(frame: Frame, found: Comparison) -> str:
         if frame.scale.plain
         else f"{frame.scale.signed(found.difference)} points"
     )
+    lower = "lower is better; " if frame.scale.lower_is_better else ""
     ends, among = found.family, frame.size(found)
     if ends[0] is None:
         ends, among = found.alone, 1
     of = f" among {among}" if among > 1 else ""
-    return f"{shown} ({confidence(frame.confidence)}{of}: {interval_text(frame, found, ends)})"
+    return f"{shown} ({lower}{confidence(frame.confidence)}{of}: {interval_text(frame, found, ends)})"
 
 
 def _names(found: Sequence[Comparison]) -> str:
@@ -134,7 +159,7 @@ def _than(found: Sequence[Comparison], each: str = "their controls") -> str:
 
 
 def _n(found: Sequence[Comparison]) -> str:
-    counts = sorted({c.found.n for c in found})
+    counts = sorted({c.found.n for c in found if c.found.n})  # an arm without runs has no verdict, which is said
     if counts == [1]:
         return "1 seed"
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"

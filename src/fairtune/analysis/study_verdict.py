@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -210,8 +211,10 @@ def judge_study(study: JudgedStudy) -> StudyVerdict:
     ]
     about = f"{plan['task']['name']}, {plan['model']['name']}, {frame.scale.title}"
     further = tuple(_further(study.by(metric), metric) for metric in further_metrics(study))
-    finished, every = sum(run.status == "finished" for run in study.whole.runs), len(study.whole.runs)
-    opening = opening_sentence(frame, study.comparisons, study.cautions, finished, every)
+    ended = Counter(run.status for run in study.whole.runs)
+    opening = opening_sentence(
+        frame, study.comparisons, study.cautions, ended["finished"], ended.total(), ended["failed"]
+    )
     design = tuple(_design(study, frame))
     return StudyVerdict(study.study, about, design, study.cautions, tuple(findings), further, opening)
 

@@ -31,7 +31,8 @@ FORMATS = (
 )  # fmt: skip
 """What every template may call."""
 
-
+LONGEST_WHOLE = 40
+"""Letters of a name that fits on a phone's line; a longer one may be broken, as the macro `arm_name` has it."""
 DASHES_SHOWN = {"-": "none", "--": "7 3", ":": "2 3", "-.": "7 3 2 3"}
 
 
@@ -42,10 +43,10 @@ def unbroken(text: str) -> str:
 
 def keep_names(text: str, arms: Iterable[str]) -> Markup:
     """Text, made safe, in which names of arms are not torn apart at their hyphens."""
-    breakable = sorted((arm for arm in arms if re.fullmatch(r"[\w+]+(-[\w+]+)+", arm)), key=len, reverse=True)
+    breakable = [arm for arm in arms if len(arm) <= LONGEST_WHOLE and re.fullmatch(r"[\w+]+(-[\w+]+)+", arm)]
     if not breakable:
         return escape(text)
-    names = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, breakable))})(?![\w+-])")
+    names = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, sorted(breakable, key=len, reverse=True)))})(?![\w+-])")
     return Markup(names.sub(r'<span class="arm">\1</span>', str(escape(text))))
 
 
