@@ -12,10 +12,12 @@ import pytest
 from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.analysis.results import Results
+from fairtune.analysis.selected_arms import only_arms
 from fairtune.core.latex import plain_latex
 from fairtune.report.content import ReportContent
+from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.figures.paper import COLUMN, figure_files
-from fairtune.report.latex import LatexExporter
+from fairtune.report.latex import TABLES, LatexExporter, latex_table
 from fairtune.report.latex.tables import scores_table, verdicts_table
 from fairtune.report.sections.forest.figure import draw_forest
 from fairtune.report.writer import write_report
@@ -150,3 +152,12 @@ def test_a_real_latex_sets_language_models(text_content: ReportContent, results:
         path.write_bytes(content)
     assert "Lower is better" in (tmp_path / "latex" / "scores.tex").read_text()
     assert overfull(compile_latex(tmp_path / "latex")) == []
+
+
+def test_a_table_of_some_arms_says_so_wherever_it_is_pasted(results: Results) -> None:
+    some = only_arms(results, ["focal"])
+    for name in TABLES:
+        said = latex_table(make_header(some), arm_rows(some), name)
+        assert "2 of the study's 5 arms are shown; corrections are for all." in said
+        assert "% arms that are left out (--arms): baseline-fast, oelm-freeze, later" in said
+        assert "arms are shown" not in latex_table(make_header(results), arm_rows(results), name)

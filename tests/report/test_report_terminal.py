@@ -46,7 +46,9 @@ def test_notes_name_settings_both_intervals_plain_differences_and_failures(resul
 
 def test_what_was_planned_and_what_to_mind_come_before_the_table(results: Results) -> None:
     first, *_ = " ".join(shown(results).split()).split(" arm n ")
-    assert first.startswith("11 of 15 runs are finished; so far no method is shown to be better than its control")
+    assert first.startswith(
+        "11 of 15 runs are finished and 1 failed; so far no method is shown to be better than its control"
+    )
     assert " plan: Planned on " in first
     assert "4 primary comparisons, corrected together (Holm); the margin is 1.5 %; confidence 95 %." in first
     assert "warning: validation curves of baseline, baseline-fast, oelm-freeze, focal were still rising" in first
@@ -62,6 +64,17 @@ def test_fits_in_a_hundred_columns_even_with_long_names(make_ledger: Callable[..
     assert "[bold]b" in text
     assert "one seed above, one below" in text
     assert "…" not in text
+
+
+def test_a_name_is_broken_at_its_hyphens_and_not_inside_a_word(make_ledger: Callable[..., MadeLedger]) -> None:
+    arms = {
+        "baseline": ArmSpec([330, 331, 332]),
+        "baseline-fast": ArmSpec([335, 333, 337], lr=1e-4),
+        "oelm-random-orthogonal": ArmSpec([300, 302, 301], lr=1e-4, methods=QK),
+    }
+    table = shown(make_ledger(arms, margin="1.5%").results()).partition(" arm ")[2]
+    assert "oelm-random-orthogon " not in table
+    assert "orthogonal" in table
 
 
 def test_one_run_shows_no_interval(make_ledger: Callable[..., MadeLedger]) -> None:

@@ -70,6 +70,7 @@ class Header:
         family: primary comparisons, which are corrected together.
         simple_family: comparisons with simple baselines, which are corrected among themselves.
         fixed_before: whether all that verdicts go by was fixed before the first result, and not touched since.
+        hidden: arms of the study that are not shown.
     """
 
     study: str
@@ -97,6 +98,7 @@ class Header:
     from_scratch: bool
     simple_family: int = 0
     samples: tuple[SharedSample, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

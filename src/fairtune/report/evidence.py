@@ -99,6 +99,7 @@ def make_header(results: Results) -> Header:
         text=_text_facts(plan) if results.kind == "language_model" else None,
         from_scratch=plan["model"].get("preset") is not None,
         samples=_samples(plan),
+        hidden=tuple(arm for arm in results.whole.arms if arm not in plan["arms"]),
     )
 
 

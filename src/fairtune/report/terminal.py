@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any, Protocol
 
 from rich import box
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -65,6 +69,19 @@ def verdict_table(results: Results) -> Group:
     )
 
 
+@dataclass(frozen=True)
+class ArmName:
+    """A name in a column of a table, broken at its hyphens where it has to be; inside a word only where that alone is too wide."""
+
+    name: str
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield Text("\n".join(wrap(shown(self.name), max(options.max_width, 1))))
+
+    def __rich_measure__(self, *_: Any) -> Measurement:
+        return Measurement(max(map(len, re.split(r"(?<=-)", self.name))), len(self.name))
+
+
 def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
     table.add_column("arm", overflow="fold", min_width=8, max_width=24)
@@ -85,8 +102,11 @@ def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
             table.add_section()  # simple baselines come last
         word = row.versus.word if row.versus else "reference"
         marked = f"{word} *" if row.versus and _is_noted(row.versus) else word
-        texts = [row.arm, *cells(header, row, marked)]
-        table.add_row(*(Text(shown(text), style=STYLES.get(word, "") if text is marked else "") for text in texts))
+        texts = cells(header, row, marked)
+        table.add_row(
+            ArmName(row.arm),
+            *(Text(shown(text), style=STYLES.get(word, "") if text is marked else "") for text in texts),
+        )
     return table
 
 

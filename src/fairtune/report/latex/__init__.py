@@ -70,9 +70,11 @@ def latex_table(header: Header, rows: Sequence[ArmRow], name: str) -> str:
 
 def comment_of(header: Header) -> str:
     """Where a file comes from, as lines that LaTeX skips."""
+    without = [f"arms that are left out (--arms): {', '.join(header.hidden)}"] if header.hidden else []
     lines = (
         f"study {header.study}, plan {header.plan}, fairtune {header.fairtune}, protocol {header.protocol}",
         f"made by: fairtune report {header.study} --format latex",
+        *without,
         f"needs: \\usepackage{{{','.join(PACKAGES)}}}",
     )
     return "\n".join("% " + " ".join(line.split()) for line in lines)

@@ -57,7 +57,8 @@ def verdicts_table(header: Header, rows: Rows) -> str:
         Column("Verdict", "l", tuple(_verdict(one) for one in compared)),
     ]
     caption = f"Verdicts of {_about(header)}: differences in {plain_latex(scale.difference)}."
-    return _float("table*", header, "verdicts", caption, columns, _breaks(compared), _verdict_notes(header, compared))
+    notes = [*_verdict_notes(header, compared), _hidden(header, len(rows))]
+    return _float("table*", header, "verdicts", caption, columns, _breaks(compared), notes)
 
 
 def scores_table(header: Header, rows: Rows) -> str:
@@ -74,7 +75,7 @@ def scores_table(header: Header, rows: Rows) -> str:
     ]
     caption = f"Scores of {_about(header)}. Differences are to the arm whose number stands under “vs.”."
     apart = [row.learner is not None and row.versus is not None for row in rows]
-    notes = _score_notes(header, compared)
+    notes = [*_score_notes(header, compared), _hidden(header, len(rows))]
     return _float("table", header, "scores", caption, columns, _before(apart), notes)
 
 
@@ -89,7 +90,7 @@ def metrics_table(header: Header, rows: Rows) -> str:
     apart = [row.learner is not None and row.versus is not None for row in rows]
     caption = f"All metrics of {_about(header)}."
     level = plain_latex(confidence(header.confidence))
-    notes = [rf"Mean over $n$ seeds $\pm$ half of its {level} interval.", _direction(names)]
+    notes = [rf"Mean over $n$ seeds $\pm$ half of its {level} interval.", _direction(names), _hidden(header, len(rows))]
     return _float("table*", header, "metrics", caption, columns, _before(apart), notes)
 
 
@@ -204,11 +205,20 @@ def _shared_notes(header: Header, compared: Sequence[Versus]) -> Iterator[str]:
     if used or unmarked:
         yield "; ".join([*used, *unmarked]) + "."
     yield _margin(header)
+    if not header.fixed_before:
+        yield "The plan was changed after results were known, or is not on record."
     yield _direction([header.metric])
     for versus in compared:
         if versus.confounds and versus.about != LEARNING:
             settings = ", ".join(confound.setting for confound in versus.confounds)
             yield plain_latex(f"{versus.arm} and {versus.reference} differ in {settings}.")
+
+
+def _hidden(header: Header, shown: int) -> str:
+    """What a table of some arms has to say wherever it is pasted."""
+    if not header.hidden:
+        return ""
+    return f"{shown} of the study's {shown + len(header.hidden)} arms are shown; corrections are for all."
 
 
 def _margin(header: Header) -> str:
