@@ -112,7 +112,10 @@ def test_an_arm_that_is_given_up_after_its_results_still_counts() -> None:
     arms = {name: arm for name, arm in FIRST["arms"].items() if name != "arm"}
     arms["other"] = {"methods": [], "train": {"lr": 2e-4}, "control": None}
     later = plan("later", "02T09:30", arms=arms)
-    assert register(later, [FIRST, later], runs(3, NOON_FIRST)).given_up == ("arm",)
+    found = register(later, [FIRST, later], runs(3, NOON_FIRST))
+    assert found.given_up == ("arm",)
+    told = [str(change).partition("known: ")[2] for change in found.changes]
+    assert told == ["arm arm was taken out", "arm other was added"]
     assert register(later, [FIRST, later], []).given_up == (), "nobody had seen anything of it"
 
 

@@ -147,3 +147,5 @@ def test_one_that_was_given_up_still_counts_among_them(tmp_path: Path) -> None:
     assert results.registration.given_up == ()
     assert results.registration.given_up_learners == ("majority",)
     assert "2 comparisons with simple baselines" in results.verdict().design[-1]
+    said = results.verdict().opening
+    assert "the newest plan does not have majority, which had results" in said, "the first lines say what was taken out"

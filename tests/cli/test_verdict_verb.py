@@ -28,7 +28,7 @@ def test_the_page_can_be_read_aloud(tmp_path: Path) -> None:
     usual_ledger(tmp_path)
     text = " ".join(call("verdict", STUDY, "--runs", str(tmp_path)).split())
     assert text.startswith(
-        f"{STUDY}: made-task, minilm, accuracy 11 of 15 runs are finished; so far no method is shown to be better"
+        f"{STUDY}: made-task, minilm, accuracy 11 of 15 runs are finished and 1 failed; so far no method is shown to be better"
     )
     assert " Planned on 20" in text
     assert "baseline: the reference of all comparisons: accuracy 84.00 %" in text

@@ -24,6 +24,10 @@ USUAL = {"threshold": "half", "also": []}
 """What a plan means that does not say it."""
 
 
+OUT, IN = ("part of the study", "none of it"), ("none of the study", "part of it")
+"""What became of an arm."""
+
+
 @dataclass(frozen=True)
 class PlanChange:
     """One thing that a later plan had otherwise than the plan before it.
@@ -42,7 +46,9 @@ class PlanChange:
     def __str__(self) -> str:
         results = {0: "before any result was known", 1: "after one result was known"}
         known = results.get(self.known, f"after {self.known} results were known")
-        return f"{day(self.when)}, {known}: {self.what} changed from {self.before} to {self.after}"
+        how = {OUT: "was taken out", IN: "was added"}
+        changed = how.get((self.before, self.after), f"changed from {self.before} to {self.after}")
+        return f"{day(self.when)}, {known}: {self.what} {changed}"
 
 
 @dataclass(frozen=True)
@@ -198,9 +204,9 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
             yield PlanChange(str(after["recorded"]), what, _text(part(before)), _text(part(after)), known)
     for arm in dict.fromkeys([*before["arms"], *after["arms"]]):
         if arm not in after["arms"]:
-            yield PlanChange(str(after["recorded"]), f"arm {arm}", "part of the study", "none of it", known)
+            yield PlanChange(str(after["recorded"]), f"arm {arm}", *OUT, known)
         elif arm not in before["arms"]:
-            yield PlanChange(str(after["recorded"]), f"arm {arm}", "none of the study", "part of it", known)
+            yield PlanChange(str(after["recorded"]), f"arm {arm}", *IN, known)
         else:
             yield from _changes_of_arm(before, after, arm, known)
 

@@ -52,8 +52,8 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
     planned = [caution_from_json(found) for found in results.plan.get("cautions") or ()]
     found = [
         *_not_learned(results),  # first: where this holds, nothing else matters
-        *find_unbeaten(results),
         *_registration(results.registration),
+        *find_unbeaten(results),
         *tuning_cautions(results.tuning),
         *_badly_tuned(results),
         *planned,
@@ -95,12 +95,11 @@ def _registration(found: StudyRegistration) -> Iterator[Caution]:
             "warning", "dropped-seeds", f"the newest plan leaves out seeds that have results ({seeds})",
             "whoever may choose seeds may choose the answer, so no verdict is given", "Put them back into the plan",
         )  # fmt: skip
-    if found.given_up:
-        names = ", ".join(found.given_up)
+    if gone := (*found.given_up, *found.given_up_learners):
         yield Caution(
-            "note", "given-up", f"the newest plan does not have {names}, which had results",
+            "warning", "given-up", f"the newest plan does not have {', '.join(gone)}, which had results",
             "the best of several tries looks better than it is, so they still count in the correction",
-            "Nothing needs to be done",
+            "Put them back into the plan, or report them beside the others",
         )  # fmt: skip
 
 
