@@ -12,8 +12,17 @@ from fairtune.report.figures.palette import GREY
 ROW_INCHES, NARROW_ROW_INCHES = 0.36, 0.46
 NARROW = 5.0
 """A figure of fewer inches has its names above the rows, where they take no width."""
-NARROW_TITLE = 42
-"""Letters of a title that a narrow figure holds."""
+LETTER_INCHES, TITLE_LETTER_INCHES = 0.073, 0.08
+"""How wide a letter is, about, in a name and in a title."""
+NAMES_SHARE = 0.55
+"""Of a figure's width that names at its left may take."""
+SHORTEST_TITLE = 24
+
+
+def cut_middle(text: str, most: float) -> str:
+    """Text of so many letters at most: start and end tell arms apart better than the start alone."""
+    kept = max(int(most) - 1, 8)
+    return text if len(text) <= kept + 1 else f"{text[: (kept + 1) // 2]}…{text[-(kept // 2) :]}"
 
 
 def place_apart(axes: Axes, place: int, value: float, ends: list[float], text: str, colour: str) -> None:
@@ -43,8 +52,16 @@ def set_apart(axes: Axes, simple: list[bool]) -> None:
 
 
 def entitle(axes: Axes, title: str, narrow: bool = False) -> None:
-    """Set the title, on several lines where the figure is narrow."""
-    axes.set_title(fill(title, NARROW_TITLE) if narrow else title, loc="left")
+    """Set the title, on several lines where it is wider than what the names leave; call it when the rows are named."""
+    names = 0 if narrow else max((len(label.get_text()) for label in axes.get_yticklabels()), default=0)
+    letters = int((_inches(axes) - LETTER_INCHES * names) / TITLE_LETTER_INCHES)
+    axes.set_title(fill(title, max(letters, SHORTEST_TITLE)), loc="left")
+
+
+def _inches(axes: Axes) -> float:
+    """How wide the part of the figure is that the axes have."""
+    place = axes.get_subplotspec()
+    return float(axes.figure.get_figwidth()) / (place.get_gridspec().ncols if place is not None else 1)
 
 
 def figure_height(width: float, rows: int) -> float:
@@ -54,7 +71,8 @@ def figure_height(width: float, rows: int) -> float:
 
 def label_arms(axes: Axes, arms: list[tuple[str, int]], narrow: bool = False) -> None:
     """Name the rows: at the left, or where that leaves no room for the rest, above each."""
-    names = [f"{arm} (n = {n})" for arm, n in arms]
+    most = _inches(axes) * (1 if narrow else NAMES_SHARE) / LETTER_INCHES - len(" (n = 10)")
+    names = [f"{cut_middle(arm, most)} (n = {n})" for arm, n in arms]
     axes.set_yticks(range(len(arms)), [] if narrow else names)
     for place, name in enumerate(names if narrow else ()):
         axes.annotate(

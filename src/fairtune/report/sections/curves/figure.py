@@ -14,14 +14,14 @@ from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, mark_arm, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
-from fairtune.report.figures.rows import NARROW
+from fairtune.report.figures.rows import LETTER_INCHES, NARROW, cut_middle
 from fairtune.report.sections.curves.content import BANDS, LOSSES, Curve, Points, loss_groups
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
 LARGEST = 30.0
 """A target loss beyond any that a plot could show."""
-PANEL_INCHES = 2.5
+PANEL_INCHES, HANDLE_INCHES = 2.5, 0.55
 LOSS = "training loss"
 
 
@@ -70,7 +70,8 @@ def draw_curves(
         return None
     columns = 1 if width < NARROW else min(2, len(panels))
     lines = math.ceil(len(panels) / columns)
-    entries = math.ceil(len(rows) / (1 if width < NARROW else 3)) if legend else 0
+    named_in = _legend_columns([row.arm for row in rows], width)
+    entries = math.ceil(len(rows) / named_in) if legend else 0
     with drawing():
         figure = new_figure(width, 0.3 + PANEL_INCHES * lines + 0.19 * entries)
         grid = figure.subplots(lines, columns, squeeze=False)
@@ -89,15 +90,22 @@ def draw_curves(
             scores = [score for curve in curves for _, score in curve.score]
             log_if_wide(grid.flat[0], "y", scores if level is None else [level, *scores])
         if legend:
-            _draw_legend(figure, 1 if width < NARROW else 3)
+            _draw_legend(figure, named_in)
     return figure
 
 
+def _legend_columns(arms: Sequence[str], width: float) -> int:
+    """How many names stand side by side."""
+    longest = max((len(arm) for arm in arms), default=0) + len(" (n = 10)")
+    return max(1, min(3, int(width / (LETTER_INCHES * longest + HANDLE_INCHES))))
+
+
 def _draw_legend(figure: Figure, columns: int) -> None:
+    most = figure.get_figwidth() / LETTER_INCHES - HANDLE_INCHES / LETTER_INCHES
     found: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found[str(label)] = handle
+            found[cut_middle(str(label), most)] = handle
     if found:
         figure.legend(
             list(found.values()), list(found), loc="outside lower center", ncols=min(columns, len(found)), frameon=False,

@@ -12,7 +12,7 @@ from fairtune.report.content import Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, PAGE, drawing, mark_arm, new_figure, svg_text
 from fairtune.report.figures.palette import GREY, arm_style
-from fairtune.report.figures.rows import NARROW
+from fairtune.report.figures.rows import NARROW, cut_middle
 from fairtune.report.sections.pareto.content import CostPanel
 from fairtune.settings.scales import scale_of
 
@@ -21,6 +21,8 @@ NAME_POINTS, LINE_POINTS = 80.0, 8.0
 """How wide a name is, about, and how high."""
 RIGHT = 0.6
 """Beyond this share of the width a name stands to the left of its point."""
+LONGEST_NAME = 28
+"""Letters of a name that stays within half of a panel."""
 NAMED = 12
 """Names of more points than this would lie on each other; those on the front are named still."""
 
@@ -86,9 +88,9 @@ def _name_points(axes: Axes, panel: CostPanel, by: float) -> None:
         taken.append((x, height))
         right = axes.transAxes.inverted().transform((x * axes.figure.dpi / 72, 0))[0] > RIGHT
         name = axes.annotate(
-            point.arm,
+            cut_middle(point.arm, LONGEST_NAME),
             (point.cost, by * point.score),
-            xytext=(-6 if right else 6, height - y - 2.5),
+            xytext=(-6 if right else 6, height - y + 2.5),  # above the line that joins the best
             textcoords="offset points",
             ha="right" if right else "left",
             fontsize=7,
