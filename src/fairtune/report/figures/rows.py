@@ -61,7 +61,7 @@ def entitle(axes: Axes, title: str, narrow: bool = False) -> None:
 def _inches(axes: Axes) -> float:
     """How wide the part of the figure is that the axes have."""
     place = axes.get_subplotspec()
-    return float(axes.figure.get_figwidth()) / (place.get_gridspec().ncols if place is not None else 1)
+    return float(axes.figure.bbox.width / axes.figure.dpi) / (place.get_gridspec().ncols if place is not None else 1)
 
 
 def figure_height(width: float, rows: int) -> float:
