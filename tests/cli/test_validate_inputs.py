@@ -44,7 +44,7 @@ def problems(file: Path) -> list[str]:
 
 
 def test_a_study_whose_data_is_right_is_valid() -> None:
-    assert "valid. 1 arms x 3 seeds" in call("validate", write()).stdout
+    assert "valid. 1 arm x 3 seeds = 3 runs" in call("validate", write()).stdout
 
 
 def test_everything_is_told_at_once_with_its_line(folder: Path) -> None:
@@ -214,3 +214,11 @@ def test_no_torch_is_needed_for_it(folder: Path) -> None:
     done = light_run([sys.executable, "-c", code], text=True, timeout=60, cwd=folder)
     assert "no column 'lable'" in done.stderr
     assert done.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize(("name", "likely"), [("minilmm", "minilm"), ("gpt-minni", "gpt-mini")])
+def test_a_name_that_only_the_hub_could_know_is_told(name: str, likely: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    answer = call("validate", write(model=name))
+    assert answer.exit_code == 0, "a hub id may have this form"
+    assert f"it will be fetched from the hub. Did you mean '{likely}'?" in answer.stdout

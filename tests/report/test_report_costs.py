@@ -12,6 +12,7 @@ from tests.report.made_timing import time_ledger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ArmRow, ReportContent, Versus
+from fairtune.report.sections.pareto.content import cost_panels
 from fairtune.report.writer import make_content, write_report
 
 BOUND = 283.4 / 300
@@ -62,6 +63,9 @@ def test_a_ratio_that_beats_its_bound_is_marked_everywhere(make_ledger: Callable
         assert "implausible" in text
         assert "Likely reasons" in text
     assert json.loads(written["json"].read_text())["timing"]["arms"]["oelm"]["implausible"]
+    content = make_content(results)
+    (panel,) = (found for found in cost_panels(content.header, content.rows) if found.name == "time")
+    assert [point.arm for point in panel.points if point.front] == ["baseline"], "it leads no front"
 
 
 def test_a_ratio_within_its_bound_is_not_marked(make_ledger: Callable[..., MadeLedger]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -110,3 +111,11 @@ def test_costs_that_are_the_same_are_no_figure_and_times_of_runs_are_none(
 ) -> None:
     assert results.timing is None
     assert "time" not in {panel.name for panel in cost_panels(content.header, content.rows)}
+
+
+def test_marks_of_a_bent_axis_leave_room_for_their_texts() -> None:
+    axis = difference_axis([-92.1, 100_256.0], sizes=[0.5, 40_000.0], least=5.0)
+    assert axis.uneven
+    assert "0" in {tick.text for tick in axis.ticks}
+    for one, other in itertools.pairwise(axis.ticks):
+        assert other.at - one.at >= len(one.text) + len(other.text), f"{one.text} and {other.text} lie on each other"

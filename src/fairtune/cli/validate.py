@@ -28,7 +28,11 @@ def validate(file: StudyFile, as_json: AsJson = False) -> None:
         return
     profiles = f"; profiles: {', '.join(study.profiles)}" if study.profiles else ""
     count = len(study.arms) * len(study.seeds)
-    counts = f"{len(study.arms)} arms x {len(study.seeds)} seeds = {count} runs"
+    arms, seeds, runs = (
+        f"{number} {word}{'' if number == 1 else 's'}"
+        for number, word in ((len(study.arms), "arm"), (len(study.seeds), "seed"), (count, "run"))
+    )
+    counts = f"{arms} x {seeds} = {runs}"
     console().print(f"{file}: valid. {counts}{profiles}", soft_wrap=True)
     for problem in absent:
         console().print(f"not on this machine: {problem}", soft_wrap=True)

@@ -130,18 +130,21 @@ def check_model(spec: str | Mapping[str, Any]) -> None:
 
 
 def require_here(spec: str | Mapping[str, Any]) -> None:
-    """Refuse a model of the hub that is not in its cache, where the network is forbidden.
+    """Tell of a model of the hub that is not in its cache: it cannot be had, or has yet to be fetched.
 
     Raises:
-        ModelError: as `find_model` does.
+        ModelError: it is not here; where the network is forbidden, as `find_model` does.
     """
     name = str(spec)
-    offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
-    if not offline or parse_preset(spec) is not None or name == "minilm" or Path(name).expanduser().is_dir():
+    if parse_preset(spec) is not None or name == "minilm" or Path(name).expanduser().is_dir():
         return
     hub_id, _, revision = name.partition("@")
-    if _cached(hub_id, revision or None) is None:
+    if _cached(hub_id, revision or None) is not None:
+        return
+    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
         raise ModelError(_unreachable(name, OSError("the network is forbidden")))
+    likely = nearest(name, ["minilm", *PRESETS])
+    raise ModelError(f"model '{name}': no preset or folder of that name, so it will be fetched from the hub.{likely}")
 
 
 def _no_folder(name: str, folder: Path) -> str:

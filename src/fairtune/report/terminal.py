@@ -105,7 +105,12 @@ def _table(header: Header, rows: Iterable[ArmRow]) -> Table:
         texts = cells(header, row, marked)
         table.add_row(
             ArmName(row.arm),
-            *(Text(shown(text), style=STYLES.get(word, "") if text is marked else "") for text in texts),
+            *(
+                ArmName(text)
+                if row.versus and text is row.versus.reference
+                else Text(shown(text), style=STYLES.get(word, "") if text is marked else "")
+                for text in texts
+            ),
         )
     return table
 
@@ -226,7 +231,7 @@ def _cost_notes(results: Results, rows: Iterable[ArmRow]) -> Iterable[tuple[str,
         return
     level = confidence(timing.confidence)
     yield f"time per step against the same arms [{level}]", f"{_by_arm(found)}. {aa_sentence(timing)}"
-    yield from (("implausible", sentence) for sentence in implausible_sentences(timing))
+    yield from (("implausible", text.removeprefix("Implausible: ")) for text in implausible_sentences(timing))
 
 
 def _raw_notes(header: Header, rows: Iterable[ArmRow]) -> Iterable[tuple[str, str]]:

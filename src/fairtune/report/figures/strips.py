@@ -17,6 +17,9 @@ ROOM = 0.04
 """Of the width, left free at either end."""
 Curve = Callable[[float], float]
 
+LETTER_PERCENT = 2.0
+"""How wide a letter of an axis is, about, in percent of a phone's strip."""
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -101,8 +104,17 @@ def _axis(
 ) -> StripAxis:
     """An axis between two values, with ticks where there is room for their text."""
     bare = StripAxis(bend(low), bend(high), bend, (), uneven)
-    ticks = tuple(Tick(bare.at(mark), show(mark)) for mark in marks if bare.holds(mark))
-    return StripAxis(bare.low, bare.high, bend, ticks, uneven)
+    ticks = [Tick(bare.at(mark), show(mark)) for mark in sorted(marks, key=abs) if bare.holds(mark)]
+    kept: list[Tick] = []
+    for tick in ticks:  # from zero outwards, since what is crowded lies away from it
+        if not uneven or all(abs(tick.at - other.at) >= _room(tick, other) for other in kept):
+            kept.append(tick)
+    return StripAxis(bare.low, bare.high, bend, tuple(sorted(kept, key=lambda tick: tick.at)), uneven)
+
+
+def _room(one: Tick, other: Tick) -> float:
+    """How far two texts have to be apart, in percent of a narrow strip."""
+    return LETTER_PERCENT * ((len(one.text) + len(other.text)) / 2 + 1)
 
 
 def plain(value: float) -> str:

@@ -12,7 +12,9 @@ from fairtune.report.sections.pareto.content import cost_panels
 
 def names(rows: tuple[ArmRow, ...], report: ReportContent) -> dict[str, Any]:
     panels = cost_panels(report.header, rows)
+    doubted = [point.arm for panel in panels for point in panel.points if point.doubted]
     return {
+        "doubted": ", ".join(doubted),
         "figure": both_widths("pareto.figure:pareto_svg", report.header, panels) if panels else None,
         "timed": any(panel.name == "time" for panel in panels),
     }

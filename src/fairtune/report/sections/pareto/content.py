@@ -22,6 +22,7 @@ class CostPoint:
         low, high: the interval of its score.
         cost_low, cost_high: of the cost, where several runs told it.
         front: no other arm has both a better score and a lower cost, by these figures.
+        doubted: the cost is less than can be, so it is shown but leads nothing.
     """
 
     arm: str
@@ -33,6 +34,7 @@ class CostPoint:
     cost_low: float
     cost_high: float
     front: bool = False
+    doubted: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def cost_panels(header: Header, rows: Sequence[ArmRow]) -> tuple[CostPanel, ...]
     lower = scale_of(header.metric).lower_is_better
     kinds = {row.memory_kind for row in rows if row.memory_kind and not row.simple}
     panels = [
-        ("time", "seconds per step, timed in turns", _points(header, rows, _step_time)),
+        ("time", "seconds per step, timed in turns", _points(header, rows, _step_time, _is_implausible)),
         ("memory", "peak memory (GB)", _points(header, rows, _memory) if len(kinds) == 1 else []),
     ]
     return tuple(
@@ -76,12 +78,18 @@ def _memory(row: ArmRow) -> tuple[float, float, float] | None:
     return None if found is None or row.simple else (found.median / 1e9, found.low / 1e9, found.high / 1e9)
 
 
-def _points(header: Header, rows: Sequence[ArmRow], cost: Cost) -> list[CostPoint]:
+def _is_implausible(row: ArmRow) -> bool:
+    return row.versus is not None and row.versus.timed is not None and row.versus.timed.implausible
+
+
+def _points(
+    header: Header, rows: Sequence[ArmRow], cost: Cost, doubted: Callable[[ArmRow], bool] = lambda _: False
+) -> list[CostPoint]:
     points = []
     for place, row in enumerate(rows):
         own, found = row.summaries[header.metric], cost(row)
         if found is not None and own.n and math.isfinite(own.mean):
-            points.append(CostPoint(row.arm, place, own.mean, own.low, own.high, *found))
+            points.append(CostPoint(row.arm, place, own.mean, own.low, own.high, *found, doubted=doubted(row)))
     return points
 
 
@@ -89,8 +97,9 @@ def _with_front(points: Sequence[CostPoint], lower_is_better: bool) -> tuple[Cos
     sign = -1 if lower_is_better else 1
 
     def beaten(one: CostPoint) -> bool:
-        return any(
+        return one.doubted or any(
             other is not one
+            and not other.doubted
             and other.cost <= one.cost
             and sign * other.score >= sign * one.score
             and (other.cost, other.score) != (one.cost, one.score)
