@@ -188,7 +188,7 @@ def test_pairs_are_seen_by_their_names_or_said() -> None:
         ("text,label\nfirst text of all,x\nsecond text of all,y\n", ["--text", "text"], "too few rows (2)"),
         ("text,label\n", [], "d.csv: there are no rows"),
         ("", [], "d.csv: the file is empty"),
-        ("text,label\n" + "".join(f"some words {n},c{n}\n" for n in range(50)), ["--text", "text"], "Nothing was written"),
+        ("text,label\n" + "".join(f"some words {n},c{n}\n" for n in range(50)), ["--text", "text"], "has 50 different values in 50 rows"),
         ("text,label\none two three,x\n", ["--text", "txet"], "no column 'txet'; columns: text, label. Did you mean 'text'?"),
         ("text,label\none two three,x\n", ["--text", "text", "--label", "text"], "must name different columns"),
     ],
@@ -276,3 +276,36 @@ def test_what_is_commented_out_loads_too() -> None:
         assert f"\n{line}" in text
         Path("other.yaml").write_text(text.replace(f"\n{line}", f"\n{line[2:]}"), encoding="utf-8")
         check_file(Path("other.yaml"))
+
+
+def test_a_table_without_a_header_is_told_before_a_row_becomes_its_names() -> None:
+    rows = "".join(f"this film is number {n} of many,{n % 2}\n" for n in range(60))
+    Path("bare.csv").write_text(rows)
+    answer = call("bare.csv")
+    assert answer.exit_code == 2
+    assert "the first line looks like a row, not like names of columns: 'this film is number 0 of many' and '0'" in (
+        answer.stderr
+    )
+    assert not Path("bare.yaml").exists()
+    assert call("bare.csv", "--text", "this film is number 0 of many", "--label", "0").exit_code == 0
+    Path("named.csv").write_text(
+        "text,spam\n" + "".join(f"a text {n},{'spam' if n % 2 else 'ham'}\n" for n in range(60))
+    )
+    assert call("named.csv").exit_code == 0, "a class may be called as its column is"
+
+
+def test_labels_that_hardly_repeat_are_none() -> None:
+    answer = call(write("ids.csv", labels=[f"x{n}" for n in range(120)]))
+    assert answer.exit_code == 2
+    assert "column 'stars' has 120 different values in 120 rows; labels repeat." in answer.stderr
+
+
+def test_rows_without_text_are_counted_in_the_whole_file_by_the_name_the_user_gave() -> None:
+    Path("gaps.csv").write_text(
+        "text,label\n" + "".join(f"{f'text {n}' if n % 20 else ''},{'ab'[n % 3 % 2]}\n" for n in range(120))
+    )
+    answer = call("gaps.csv")
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(
+        "fairtune: gaps.csv: column 'text' has no text in 6 of 120 rows (rows 1, 21, 41, 61, 81 ...)"
+    )

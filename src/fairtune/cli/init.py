@@ -99,13 +99,15 @@ def _looked_at(data: Path, text: Sequence[str], label: str | None, encoding: str
             )
         return found
     from fairtune.study.starter_file import StarterFile
-    from fairtune.tasks.column_choice import choose_task_columns, require_classes
+    from fairtune.tasks.column_choice import choose_task_columns, require_classes, require_header
     from fairtune.tasks.reading.file_facts import describe_file
 
     facts = describe_file(data, encoding)
     if facts.format == "txt":
         raise DataError(f"{data}: plain text has no label column; give CSV, TSV, JSONL or Parquet.")
     columns = choose_task_columns(facts, text, label)
+    if not (text and label):
+        require_header(facts, columns)
     return StarterFile(data, facts, columns, require_classes(facts, columns.label), encoding)
 
 
@@ -136,7 +138,8 @@ def _require_fit(written: str, data: Path) -> None:
     try:
         load_task(**load_study(study).data())
     except DataError as error:
-        raise DataError(f"{error} Nothing was written.") from None
+        said = str(error).replace(str(data.resolve()), str(data))  # as the user calls it
+        raise DataError(f"{said} Nothing was written.") from None
 
 
 def _write(file: Path, written: str) -> Path | None:

@@ -136,9 +136,13 @@ def is_unbalanced(classes: Mapping[str, int]) -> bool:
 def classes_text(classes: Mapping[str, int]) -> str:
     """The classes with their sizes, the largest first: `2 classes: pos 60 %, neg 40 %`."""
     total = sum(classes.values())
-    shown = [f"{printable(name)[:30]} {count / total:.0%}" for name, count in list(classes.items())[:CLASSES_SHOWN]]
+    shown = [f"{printable(name)[:30]} {_share(count / total)}" for name, count in list(classes.items())[:CLASSES_SHOWN]]
     more = ", ..." if len(classes) > CLASSES_SHOWN else ""
     return f"{len(classes)} classes: {', '.join(shown)}{more}"
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "below 1%"
 
 
 def yaml_word(text: str) -> str:

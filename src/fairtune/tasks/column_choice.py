@@ -27,6 +27,10 @@ SHORTEST_TEXT = 12
 CLEARLY_LONGER = 2.0
 ROWS_PER_CLASS = 2
 """A column whose values are mostly different holds no labels."""
+FEW_CLASSES = 20
+"""So many may be different in a very small file."""
+WORDS_OF_A_TEXT = 4
+"""The name of a column has fewer."""
 NAME_SHOWN, COLUMNS_SHOWN = 40, 30
 
 
@@ -68,6 +72,21 @@ def choose_task_columns(facts: FileFacts, text: Sequence[str] = (), label: str |
     return ColumnChoice(found_text, found_label, why_text, why_label)
 
 
+def require_header(facts: FileFacts, columns: ColumnChoice) -> None:
+    """Refuse a table whose first line is a row like the others: its label is a label, and its text is a sentence.
+
+    Raises:
+        DataError: there is no header.
+    """
+    values, text = facts.columns[columns.label].values, columns.text[0]
+    if facts.delimiter and values and columns.label in values and len(text.split()) >= WORDS_OF_A_TEXT:
+        raise DataError(
+            f"{facts.where}: the first line looks like a row, not like names of columns: '{printable(text)[:NAME_SHOWN]}' and "
+            f"'{printable(columns.label)[:NAME_SHOWN]}'. Put a line such as `text,label` before it; if they are names, say so "
+            "with --text and --label."
+        )
+
+
 def require_classes(facts: FileFacts, label: str) -> dict[str, int]:
     """How often each label occurs, the most frequent first.
 
@@ -84,6 +103,11 @@ def require_classes(facts: FileFacts, label: str) -> dict[str, int]:
         only = f"one class only ({next(iter(column.values))!r})" if column.values else "no label in any row"
         raise DataError(
             f"{facts.where}: column '{label}' has {only}; two classes or more are needed to learn to tell apart."
+        )
+    if len(column.values) > FEW_CLASSES and ROWS_PER_CLASS * len(column.values) > column.filled:
+        raise DataError(
+            f"{facts.where}: column '{label}' has {len(column.values):,} different values in {column.filled:,} rows; labels "
+            f"repeat. Name the column with the labels. Columns: {_listed(facts)}"
         )
     return dict(column.values.most_common())
 

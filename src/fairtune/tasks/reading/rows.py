@@ -100,12 +100,13 @@ class Rows:
         return {value for batch in rows.batches([column]) for (value,) in batch if value is not None}
 
     def refuse_missing(self, column: str, what: str) -> None:
-        """Refuse rows that have nothing in a column."""
-        missing = self.numbers[self.missing(column)]
-        if len(missing):
+        """Refuse rows that have nothing in a column; those of the whole file are counted, whichever of them are here."""
+        if self.missing(column).any():
+            whole = replace(self, picked=None)
+            missing = whole.numbers[whole.missing(column)]
             places = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
             raise DataError(
-                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(self)} rows (rows {places}); "
+                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(whole)} rows (rows {places}); "
                 "fill or remove them."
             )
 
