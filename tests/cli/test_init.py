@@ -188,7 +188,7 @@ def test_pairs_are_seen_by_their_names_or_said() -> None:
         ("text,label\nfirst text of all,x\nsecond text of all,y\n", ["--text", "text"], "too few rows (2)"),
         ("text,label\n", [], "d.csv: there are no rows"),
         ("", [], "d.csv: the file is empty"),
-        ("text,label\n" + "".join(f"some words {n},c{n}\n" for n in range(50)), ["--text", "text"], "has 50 different values in 50 rows"),
+        ("text,label\n" + "".join(f"some words {n},c{n}\n" for n in range(50)), ["--text", "text"], "50 different values in 50"),
         ("text,label\none two three,x\n", ["--text", "txet"], "no column 'txet'; columns: text, label. Did you mean 'text'?"),
         ("text,label\none two three,x\n", ["--text", "text", "--label", "text"], "must name different columns"),
     ],

@@ -94,7 +94,7 @@ def test_plan_and_run_say_the_same() -> None:
         (
             "one,a\ntwo,b\n" * 9,
             {"test": "test.csv"},
-            ["label 'x' occurs 1 times in the test split", "label 'y' occurs 2 times"],
+            ["label 'x' occurs once in the test split", "label 'y' occurs 2 times"],
         ),
         (GOOD.partition("\n")[2], {"kinds": "sort"}, ["task.kinds: no column 'sort'"]),
         (

@@ -147,7 +147,7 @@ def failing() -> Iterator[dict[str, Any]]:
         (lambda: [{"body": "a"}], "row 1: no column 'queue'; columns: body"),
         (lambda: [{"body": "a", "queue": object()}], "row 1 holds what is neither text nor number"),
         (lambda: [*ROWS, {"body": 3, "queue": "no"}], "train rows: row 81: column 'body' holds 3, not a text"),
-        (lambda: [*ROWS, {"body": "a", "queue": "maybe"}], "label 'maybe' occurs 1 times"),
+        (lambda: [*ROWS, {"body": "a", "queue": "maybe"}], "label 'maybe' occurs once"),
         (list, "train rows: the file has no rows"),
     ],
 )

@@ -27,7 +27,7 @@ from fairtune.tasks.reading.rows import (
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hash, unit_hashes
 
-MOST_CLASSES = 1000
+MOST_CLASSES, LABELS_SHOWN = 1000, 20
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,25 @@ def count_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | 
     return FoundLabels(names, spellings, counts)
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - LABELS_SHOWN
+    return one_of(names[:LABELS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def label_problems(
     parts: Mapping[str, Rows], column: str, given: Sequence[str] | None, found: FoundLabels
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with labels, each with its split."""
     names = found.names
+    advice = (
+        ""
+        if given
+        else " A class that hardly occurs cannot be learned: add rows of it, merge it with another, or remove it."
+    )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         yield "labels", f"task: labels: {one_of(twice)} is given twice; each label is one class."
@@ -140,13 +154,13 @@ def label_problems(
             if label not in names:
                 yield (
                     split,
-                    f"{parts[split].where}: label '{label}' occurs {count} times in the {split} split but not among "
-                    f"the labels {'given' if given else 'of the training split'}: {one_of(names)}.{nearest(label, names)}",
+                    f"{parts[split].where}: label '{label}' occurs {_times(count)} in the {split} split but not among "
+                    f"the labels {'given' if given else 'of the training split'}: {_some(names)}.{nearest(label, names)}{advice}",
                 )
             elif label not in found.counts["train"]:
                 yield (
                     split,
-                    f"{parts[split].where}: label '{label}' is seen only in the {split} split ({count} times); a model "
+                    f"{parts[split].where}: label '{label}' is seen only in the {split} split ({_times(count)}); a model "
                     "cannot learn it. Add training examples or remove these rows.",
                 )
     unused = [name for name in names if name not in found.counts["train"]]
