@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import pytest
@@ -10,6 +11,7 @@ from made_ledger import QK, ArmSpec, make_study
 from fairtune.report.figures.paper import COLUMN, PAGE
 from fairtune.report.figures.rows import cut_middle
 from fairtune.report.plots import PLOTS, PlotData, plot_data
+from fairtune.report.sections.pareto.figure import LINE_POINTS, name_heights
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +42,12 @@ def test_every_word_is_inside_the_figure(name: str, width: float, data: PlotData
 def test_a_name_is_cut_in_its_middle() -> None:
     assert cut_middle("a-short-name", 12) == "a-short-name"
     assert cut_middle("a-name-that-is-too-long", 12) == "a-name…-long"
+
+
+def test_names_of_points_that_lie_close_are_stacked_below_the_top() -> None:
+    places = [(10.0 + n % 3 / 10, 90.0 + n) for n in range(10)] + [(10.0, 5.0), (300.0, 95.0)]
+    heights = name_heights(places, top=120.0)
+    stack = sorted(heights[:10])
+    assert all(above - below >= LINE_POINTS - 1e-9 for below, above in itertools.pairwise(stack))
+    assert stack[-1] <= 120
+    assert heights[10:] == [5.0, 95.0], "others stay beside their points"

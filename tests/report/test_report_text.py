@@ -190,7 +190,7 @@ def test_a_model_no_better_than_a_guess_is_said_not_to_have_learned(make_text: M
     seen = {caution.code: caution.seen for caution in make_content(made.results()).sections["findings"].cautions}
     assert seen["not-learned"] == "baseline is no better than a guess among all tokens"
     assert seen["collapsed"].startswith(
-        "1 of 3 runs of oelm did not learn: no better than a guess among all tokens; 3 of 3"
+        "1 of 3 runs of oelm did not learn (no better than a guess among all tokens), against 3 of 3"
     )
     assert not any("majority class" in text for text in seen.values())
 

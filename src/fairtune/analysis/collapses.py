@@ -46,11 +46,11 @@ class Collapses:
     level: str = MAJORITY
 
     def __str__(self) -> str:
-        own = f"{len(self.seeds)} of {self.finished} runs of {self.arm} did not learn: {self.level}"
+        own = f"{len(self.seeds)} of {self.finished} runs of {self.arm} did not learn ({self.level})"
         if self.reference is None or self.p is None:
             return own
         p = "< .001" if self.p < 0.001 else f"= {self.p:.2f}"
-        return f"{own}; {self.other} of {self.other_finished} of {self.reference} (Fisher's p {p})"
+        return f"{own}, against {self.other} of {self.other_finished} of {self.reference} (Fisher's p {p})"
 
 
 def is_collapsed(run: LedgerRun, vocabulary: int | None = None, metric: str | None = None) -> bool:

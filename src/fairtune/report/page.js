@@ -76,5 +76,5 @@ if (nav) {
   nav.append(fold);
 }
 let folded = [];
-addEventListener("beforeprint", () => { folded = sections.filter((section) => !section.open); folded.forEach((section) => { section.open = true; }); });
+addEventListener("beforeprint", () => { folded = [...sections, ...all(".notes")].filter((section) => !section.open); folded.forEach((section) => { section.open = true; }); });
 addEventListener("afterprint", () => folded.forEach((section) => { section.open = false; }));

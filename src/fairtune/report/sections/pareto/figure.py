@@ -76,16 +76,12 @@ def _draw_panel(axes: Axes, panel: CostPanel, by: float) -> None:
 
 
 def _name_points(axes: Axes, panel: CostPanel, by: float) -> None:
-    """A name beside each point, moved up where it would lie on the one below; called when the axes have their size."""
+    """A name beside each point, none on another; called when the axes have their size."""
     named = [point for point in panel.points if point.front or len(panel.points) <= NAMED]
     where = axes.transData.transform([(point.cost, by * point.score) for point in named]) * 72 / axes.figure.dpi
-    taken: list[tuple[float, float]] = []
-    for point, (x, y) in sorted(zip(named, where, strict=True), key=lambda one: one[1][1]):
-        height = y
-        for left, other in sorted(taken):
-            if abs(left - x) < NAME_POINTS and abs(height - other) < LINE_POINTS:
-                height = other + LINE_POINTS
-        taken.append((x, height))
+    top = axes.bbox.y1 * 72 / axes.figure.dpi - LINE_POINTS
+    heights = name_heights([(float(x), float(y)) for x, y in where], top)
+    for point, (x, y), height in zip(named, where, heights, strict=True):
         right = axes.transAxes.inverted().transform((x * axes.figure.dpi / 72, 0))[0] > RIGHT
         name = axes.annotate(
             cut_middle(point.arm, LONGEST_NAME),
@@ -97,3 +93,20 @@ def _name_points(axes: Axes, panel: CostPanel, by: float) -> None:
         )
         name.set_in_layout(False)
         mark_arm(name, point.place)
+
+
+def name_heights(places: Sequence[tuple[float, float]], top: float) -> list[float]:
+    """Where names stand, in points: beside theirs, or moved up from the one below, but not beyond the top."""
+    heights = [y for _, y in places]
+    upwards = sorted(range(len(places)), key=lambda one: heights[one])
+    for at, one in enumerate(upwards):
+        below = [heights[other] for other in upwards[:at] if abs(places[other][0] - places[one][0]) < NAME_POINTS]
+        heights[one] = max([heights[one], *(height + LINE_POINTS for height in below)])
+    for at, one in enumerate(reversed(upwards)):
+        above = [
+            heights[other]
+            for other in upwards[len(upwards) - at :]
+            if abs(places[other][0] - places[one][0]) < NAME_POINTS
+        ]
+        heights[one] = min([heights[one], top, *(height - LINE_POINTS for height in above)])
+    return heights
