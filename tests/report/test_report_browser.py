@@ -118,10 +118,12 @@ def test_tables_sort_and_arms_hide(browser: Any, usual: Path) -> None:
         shown.page.click('#results [data-toggle="2"]')
         assert before > 3
         assert shown.page.evaluate(VISIBLE, '[data-arm="2"]') == 0
+        assert shown.page.inner_text("#forest [role=status]") == "1 of 5 arms are hidden; corrections are for all."
         assert shown.page.get_attribute('#curves [data-toggle="2"]', "aria-pressed") == "false"
         shown.page.focus('#results [data-toggle="2"]')
         shown.page.keyboard.press("Enter")
         assert shown.page.evaluate(VISIBLE, '[data-arm="2"]') == before
+        assert shown.page.inner_text("#forest [role=status]") == ""
         assert shown.said == []
 
 

@@ -27,8 +27,12 @@ for (const table of all("table.sortable")) {
     });
   });
 }
-const hidden = new Set();
+const hidden = new Set(), arms = new Set(all("[data-toggle]").map((chip) => chip.dataset.toggle)).size, told = document.createElement("p");
+told.className = "trouble";
+told.setAttribute("role", "status");
+document.querySelector(".strips, #results table")?.before(told);
 const show = () => {
+  told.textContent = hidden.size ? `${hidden.size} of ${arms} arms are hidden; corrections are for all.` : "";
   for (const part of all("[data-arm]")) part.classList.toggle("off", hidden.has(part.dataset.arm));
   for (const chip of all("[data-toggle]")) chip.setAttribute("aria-pressed", String(!hidden.has(chip.dataset.toggle)));
 };
