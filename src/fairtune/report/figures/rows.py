@@ -12,8 +12,8 @@ from fairtune.report.figures.palette import GREY
 ROW_INCHES, NARROW_ROW_INCHES = 0.36, 0.46
 NARROW = 5.0
 """A figure of fewer inches has its names above the rows, where they take no width."""
-LETTER_INCHES, TITLE_LETTER_INCHES = 0.073, 0.08
-"""How wide a letter is, about, in a name and in a title."""
+LETTER_INCHES, SMALL_LETTER_INCHES, TITLE_LETTER_INCHES = 0.073, 0.055, 0.08
+"""How wide a letter is, about: in a name at the left, in one above its row, and in a title."""
 NAMES_SHARE = 0.55
 """Of a figure's width that names at its left may take."""
 SHORTEST_TITLE = 24
@@ -71,7 +71,8 @@ def figure_height(width: float, rows: int) -> float:
 
 def label_arms(axes: Axes, arms: list[tuple[str, int]], narrow: bool = False) -> None:
     """Name the rows: at the left, or where that leaves no room for the rest, above each."""
-    most = _inches(axes) * (1 if narrow else NAMES_SHARE) / LETTER_INCHES - len(" (n = 10)")
+    room = _inches(axes) / SMALL_LETTER_INCHES if narrow else NAMES_SHARE * _inches(axes) / LETTER_INCHES
+    most = room - len(" (n = 10)")
     names = [f"{cut_middle(arm, most)} (n = {n})" for arm, n in arms]
     axes.set_yticks(range(len(arms)), [] if narrow else names)
     for place, name in enumerate(names if narrow else ()):
