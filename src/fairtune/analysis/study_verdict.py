@@ -319,7 +319,8 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     together = ", corrected together (Holm)" if frame.family > 1 else ""
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
     arms = "1 arm" if every == 1 else f"{every} arms"
-    counts = f"{arms} x {len({run.seed for run in runs})} seeds, {done} of {len(runs)} runs finished"
+    number = len({run.seed for run in runs})
+    counts = f"{arms} x {number} {'seed' if number == 1 else 'seeds'}, {done} of {len(runs)} runs finished"
     settings = f"settings {study.tuning}" if study.tuning is not None else "settings as given"
     yield f"{counts}; {settings}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
     if frame.simple:
