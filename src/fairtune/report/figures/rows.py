@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import fill
 
 from matplotlib.axes import Axes
@@ -45,6 +46,11 @@ def set_apart(axes: Axes, simple: list[bool]) -> None:
 def entitle(axes: Axes, title: str, narrow: bool = False) -> None:
     """Set the title, on several lines where the figure is narrow."""
     axes.set_title(fill(title, NARROW_TITLE) if narrow else title, loc="left")
+
+
+def legend_columns(labels: Sequence[str], width: float) -> int:
+    """How many labels fit beside each other in so many inches."""
+    return max(1, min(3, len(labels), round(12.4 * width) // (max(map(len, labels)) + 6)))
 
 
 def figure_height(width: float, rows: int) -> float:
