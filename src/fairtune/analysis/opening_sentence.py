@@ -134,7 +134,7 @@ def _than(found: Sequence[Comparison], each: str = "their controls") -> str:
 
 
 def _n(found: Sequence[Comparison]) -> str:
-    counts = sorted({c.found.n for c in found})
+    counts = sorted({c.found.n for c in found if c.found.n}) or [0]
     if counts == [1]:
         return "1 seed"
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
