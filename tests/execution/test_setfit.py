@@ -143,7 +143,10 @@ def test_a_batch_of_pairs_is_twice_as_many_texts_for_memory_and_for_steps(toy: T
     ("arms", "words"),
     [
         ({"baseline": {"pairs": 3}}, "arms.baseline.pairs: only 'setfit' learns from pairs; remove it"),
-        ({"baseline": {}, "setfit": {"pairs": 0}}, "arms.setfit.pairs: found 0; allowed: a whole number of at least 1"),
+        (
+            {"baseline": {}, "setfit": {"pairs": 0}},
+            "arms.setfit.pairs: found 0; allowed: a whole number from 1 to 1,000, or `null`",
+        ),
         ({"baseline": {}, "setfit": {"methods": ["focal"]}}, "'setfit' is the name of a simple baseline"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -158,3 +159,25 @@ def test_a_screen_reader_is_told_what_figures_show(browser: Any, usual: Path) ->
         assert silent == []
         assert shown.page.evaluate("[...document.querySelectorAll('h1, h2')].length") > 5
         assert shown.page.get_attribute("html", "lang") == "en"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("device", "size"), [("phone", PHONE), ("desk", DESK)])
+def test_pictures_of_every_view_are_taken(
+    browser: Any, usual: Path, tmp_path: Path, device: str, size: dict[str, int], scheme: str
+) -> None:
+    """`FAIRTUNE_SCREENSHOTS=FOLDER` keeps them, to be looked at."""
+    folder = Path(os.environ.get("FAIRTUNE_SCREENSHOTS") or tmp_path)
+    with opened(browser, usual, viewport=size, color_scheme=scheme) as shown:
+        taken = folder / f"report-{device}-{scheme}.png"
+        shown.page.screenshot(path=taken, full_page=True)
+        with Image.open(taken) as picture:
+            assert picture.width == size["width"]
+            ink = np.asarray(picture.convert("L"), dtype=float)
+        rows = np.ptp(ink, axis=1) > 60
+        assert rows.mean() > 0.25, "text and figures all the way down"
+        assert np.ptp(ink[:, -4:]) < 60, "nothing runs over the right edge"
+    if (device, scheme) == ("desk", "light"):
+        with opened(browser, usual) as shown:
+            shown.page.pdf(path=folder / "report-paper.pdf", prefer_css_page_size=True)
+            assert (folder / "report-paper.pdf").stat().st_size > 20_000

@@ -79,7 +79,8 @@ def find_fields(name: str) -> list[FieldDoc]:
     known = {doc.path: doc for doc in docs}
     path = _as_documented(name, known)
     if path not in known:
-        hint = nearest(path, known)
+        ends: dict[str, str] = {doc.path.rpartition(".")[2]: doc.path for doc in docs}
+        hint = nearest(path, known) or nearest(path, ends)
         raise FairtuneError(f"a study has no field '{name}'.{hint} `fairtune help study` lists them all.")
     return [known[path], *(doc for doc in docs if doc.path.startswith(f"{path}."))]
 

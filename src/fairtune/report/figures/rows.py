@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import fill
 
 from matplotlib.axes import Axes
@@ -62,6 +63,11 @@ def _inches(axes: Axes) -> float:
     """How wide the part of the figure is that the axes have."""
     place = axes.get_subplotspec()
     return float(axes.figure.bbox.width / axes.figure.dpi) / (place.get_gridspec().ncols if place is not None else 1)
+
+
+def legend_columns(labels: Sequence[str], width: float) -> int:
+    """How many labels fit beside each other in so many inches."""
+    return max(1, min(3, len(labels), round(12.4 * width) // (max(map(len, labels)) + 6)))
 
 
 def figure_height(width: float, rows: int) -> float:

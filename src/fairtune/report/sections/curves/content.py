@@ -30,7 +30,7 @@ class Curve:
     score: tuple[tuple[int, float], ...]
 
 
-LOSSES = 7
+LOSSES = 4
 """Panels of losses of different kinds; a page of them would say no more."""
 BANDS = 8
 """Bands of more arms would hide each other."""

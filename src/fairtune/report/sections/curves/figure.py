@@ -14,7 +14,7 @@ from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, mark_arm, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
-from fairtune.report.figures.rows import LETTER_INCHES, NARROW, cut_middle
+from fairtune.report.figures.rows import LETTER_INCHES, NARROW, cut_middle, legend_columns
 from fairtune.report.sections.curves.content import BANDS, LOSSES, Curve, Points, loss_groups
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
@@ -70,8 +70,8 @@ def draw_curves(
         return None
     columns = 1 if width < NARROW else min(2, len(panels))
     lines = math.ceil(len(panels) / columns)
-    named_in = _legend_columns([row.arm for row in rows], width)
-    entries = math.ceil(len(rows) / named_in) if legend else 0
+    across = legend_columns([f"{row.arm} (n = {len(row.scores)})" for row in rows], width)
+    entries = math.ceil(len(rows) / across) if legend else 0
     with drawing():
         figure = new_figure(width, 0.3 + PANEL_INCHES * lines + 0.19 * entries)
         grid = figure.subplots(lines, columns, squeeze=False)
@@ -90,14 +90,8 @@ def draw_curves(
             scores = [score for curve in curves for _, score in curve.score]
             log_if_wide(grid.flat[0], "y", scores if level is None else [level, *scores])
         if legend:
-            _draw_legend(figure, named_in)
+            _draw_legend(figure, across)
     return figure
-
-
-def _legend_columns(arms: Sequence[str], width: float) -> int:
-    """How many names stand side by side."""
-    longest = max((len(arm) for arm in arms), default=0) + len(" (n = 10)")
-    return max(1, min(3, int(width / (LETTER_INCHES * longest + HANDLE_INCHES))))
 
 
 def _draw_legend(figure: Figure, columns: int) -> None:

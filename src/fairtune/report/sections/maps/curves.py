@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from fairtune.analysis.maps import UnitsScore
 from fairtune.report.figures.canvas import new_figure
 from fairtune.report.figures.palette import arm_style
+from fairtune.report.figures.rows import legend_columns
 from fairtune.report.sections.maps.content import RunMaps
 from fairtune.settings.scales import scale_of
 
@@ -44,13 +45,8 @@ def key_below(figure: Figure, axes: Axes) -> None:
     """The key of arms under the figure."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        ink, across = axes.xaxis.label.get_color(), columns(labels, figure.get_figwidth())
+        ink, across = axes.xaxis.label.get_color(), legend_columns(labels, figure.get_figwidth())
         figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False, labelcolor=ink)
-
-
-def columns(labels: Sequence[str], width: float) -> int:
-    """How many labels fit beside each other in so many inches."""
-    return max(1, min(3, len(labels), round(12.4 * width) // (max(map(len, labels)) + 6)))
 
 
 def median_line(lines: Sequence[Points]) -> Points:
