@@ -145,7 +145,7 @@ def test_a_batch_of_pairs_is_twice_as_many_texts_for_memory_and_for_steps(toy: T
         ({"baseline": {"pairs": 3}}, "arms.baseline.pairs: only 'setfit' learns from pairs; remove it"),
         (
             {"baseline": {}, "setfit": {"pairs": 0}},
-            "arms.setfit.pairs: found 0; allowed: a whole number from 1 to 1,000, or `null`",
+            "arms.setfit.pairs: found 0; allowed: a whole number from 1 to 1,000",
         ),
         ({"baseline": {}, "setfit": {"methods": ["focal"]}}, "'setfit' is the name of a simple baseline"),
     ],
