@@ -99,6 +99,7 @@ def test_warnings_are_told_and_notes_are_not(content: ReportContent) -> None:
 def test_a_long_list_of_arms_is_cut_and_a_short_one_is_not() -> None:
     assert shorten_lists("curves of a, b, c, d, e were rising") == "curves of a, b, c and 2 others were rising"
     assert shorten_lists("curves of a, b, c were rising") == "curves of a, b, c were rising"
+    assert shorten_lists("at 3, 5, 8, 12, 20 seeds") == "at 3, 5, 8, 12, 20 seeds"
 
 
 def test_the_verdict_page_opens_with_it(kept_ledger: MadeLedger) -> None:

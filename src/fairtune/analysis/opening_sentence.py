@@ -19,7 +19,7 @@ NAMED = 3
 TOLD = 2
 """Warnings that are told; they all stand below."""
 BRACKETS = re.compile(r"\s*\([^()]*\)")
-LISTS = re.compile(r"(?:\S+, ){4,}\S+")
+LISTS = re.compile(r"(?:[^\W\d]\S*, ){4,}[^\W\d]\S*")
 """Of so many arms that no sentence bears it."""
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from fairtune.analysis.arm_pairs import COPY, LEARNING, METHODS
 from fairtune.analysis.decision_lines import VALIDATION, probability_at
 from fairtune.analysis.ledger_runs import steps_text
+from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.analysis.results import Results
 from fairtune.analysis.study_verdict import further_metrics
 from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
@@ -54,8 +55,8 @@ def verdict_table(results: Results) -> Group:
         *_size_notes(rows),
         *_trouble(results),
     ]
-    grave = [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade != "note"]
-    notes += [(caution.grade, str(caution)) for caution in verdict.cautions if caution.grade == "note"]
+    grave = [(caution.grade, shorten_lists(str(caution))) for caution in verdict.cautions if caution.grade != "note"]
+    notes += [(caution.grade, shorten_lists(str(caution))) for caution in verdict.cautions if caution.grade == "note"]
     plan = " ".join(line.removesuffix(" Changed since:") for line in verdict.design if not line.startswith("- "))
     changes = [("changed", line[2:]) for line in verdict.design if line.startswith("- ")]
     first = [("plan", plan), *changes, *grave]
