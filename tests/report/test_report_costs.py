@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.report.made_timing import time_ledger
 
 from fairtune.core.files import read_json, write_json
 from fairtune.report.content import ArmRow, ReportContent, Versus
+from fairtune.report.evidence import FAILED_AA
 from fairtune.report.sections.pareto.content import cost_panels
 from fairtune.report.writer import make_content, write_report
 
@@ -66,6 +68,13 @@ def test_a_ratio_that_beats_its_bound_is_marked_everywhere(make_ledger: Callable
     content = make_content(results)
     (panel,) = (found for found in cost_panels(content.header, content.rows) if found.name == "time")
     assert [point.arm for point in panel.points if point.front] == ["baseline"], "it leads no front"
+
+
+def test_times_of_an_experiment_that_failed_its_aa_are_no_figure(make_ledger: Callable[..., MadeLedger]) -> None:
+    content = make_content(two_arms(make_ledger, 0.48).results())
+    assert "time" in {panel.name for panel in cost_panels(content.header, content.rows)}
+    doubted = [r if r.versus is None else replace(r, versus=replace(r.versus, untold=FAILED_AA)) for r in content.rows]
+    assert "time" not in {panel.name for panel in cost_panels(content.header, doubted)}
 
 
 def test_a_ratio_within_its_bound_is_not_marked(make_ledger: Callable[..., MadeLedger]) -> None:

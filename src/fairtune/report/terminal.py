@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any, Protocol
 
 from rich import box
-from rich.console import Console, ConsoleOptions, Group
+from rich.console import ConsoleOptions, Group
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -76,7 +76,7 @@ class ArmName:
 
     name: str
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+    def __rich_console__(self, _: object, options: ConsoleOptions) -> Iterator[Text]:
         yield Text("\n".join(wrap(shown(self.name), max(options.max_width, 1))))
 
     def __rich_measure__(self, *_: Any) -> Measurement:

@@ -16,6 +16,7 @@ def names(rows: tuple[ArmRow, ...], report: ReportContent) -> dict[str, Any]:
     return {
         "doubted": ", ".join(doubted),
         "figure": both_widths("pareto.figure:pareto_svg", report.header, panels) if panels else None,
+        "was_timed": any(row.timed for row in rows),
         "timed": any(panel.name == "time" for panel in panels),
     }
 

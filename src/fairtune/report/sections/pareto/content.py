@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairtune.report.content import ArmRow, Header
+from fairtune.report.evidence import FAILED_AA
 from fairtune.settings.scales import scale_of
 
 SAME = 0.01
@@ -47,11 +48,13 @@ class CostPanel:
 
 
 def cost_panels(header: Header, rows: Sequence[ArmRow]) -> tuple[CostPanel, ...]:
-    """A panel for each cost that is known of two arms or more, and not the same for all."""
+    """A panel for each cost that is known of two arms or more, and not the same for all; no times of a failed experiment."""
     lower = scale_of(header.metric).lower_is_better
     kinds = {row.memory_kind for row in rows if row.memory_kind and not row.simple}
+    trusted = not any(row.versus is not None and row.versus.untold == FAILED_AA for row in rows)
+    times = _points(header, rows, _step_time, _is_implausible) if trusted else []
     panels = [
-        ("time", "seconds per step, timed in turns", _points(header, rows, _step_time, _is_implausible)),
+        ("time", "seconds per step, timed in turns", times),
         ("memory", "peak memory (GB)", _points(header, rows, _memory) if len(kinds) == 1 else []),
     ]
     return tuple(
@@ -106,4 +109,4 @@ def _with_front(points: Sequence[CostPoint], lower_is_better: bool) -> tuple[Cos
             for other in points
         )
 
-    return tuple(CostPoint(**{**vars(one), "front": not beaten(one)}) for one in points)
+    return tuple(replace(one, front=not beaten(one)) for one in points)
