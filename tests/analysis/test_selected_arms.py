@@ -48,8 +48,9 @@ def test_it_says_that_some_are_not_shown(made: MadeLedger) -> None:
 def test_every_format_can_show_them(made: MadeLedger, tmp_path: Path) -> None:
     some = only_arms(made.results(), ["focal"])
     assert [row.arm for row in make_content(some).rows] == ["baseline", "focal"]
-    written = write_report(some, list(EXPORTERS), tmp_path / "some")
-    assert set(written) == set(EXPORTERS)
+    formats = [name for name in EXPORTERS if name != "latex"]  # which has a test of its own, as it draws figures
+    written = write_report(some, formats, tmp_path / "some")
+    assert set(written) == set(formats)
     page = written["html"].read_text(encoding="utf-8")
     assert "2 of 5 arms are shown" in page
 
