@@ -67,8 +67,9 @@ def test_the_forest_has_every_comparison_once_with_its_margin_on_the_side_of_los
 def test_lower_is_better_turns_the_margin_round(text_content: ReportContent) -> None:
     plot = make_forest(text_content.header, text_content.rows)
     assert plot is not None
-    if plot.margin is not None:
-        assert plot.margin[0] == plot.axis.at(0)
+    assert plot.margin is not None
+    assert plot.margin[0] == plot.axis.at(0), "less is better, so what may be lost lies to the right"
+    assert plot.margin[1] > plot.margin[0]
 
 
 def test_the_scores_have_every_seed(content: ReportContent) -> None:

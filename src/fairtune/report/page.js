@@ -56,7 +56,7 @@ for (const chips of all(".chips")) {
     chips.append(whole);
   }
 }
-if (hidden.size === 0) show();
+show();
 const sections = all("details.section");
 const reach = () => {
   const found = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
