@@ -30,7 +30,7 @@ class MapPictures:
         rows.sort(key=lambda row: row.status != RUNNING)
         found: list[dict[str, Any]] = []
         for row in rows:
-            steps = self._steps(builder, study, row.arm, row.seed)
+            steps = self._steps(study, row.arm, row.seed)
             if not steps:
                 continue
             for layer in (LATEST, HISTORY) if len(steps) > 1 else (LATEST,):
@@ -45,7 +45,7 @@ class MapPictures:
     def draw(self, builder: StudyBuilder, study: str, arm: str, seed: int, layer: str) -> bytes | None:
         """A picture (PNG); None where there is no such map."""
         known = any((row.arm, row.seed) == (arm, seed) for row in builder.live.rows(study))
-        steps = self._steps(builder, study, arm, seed) if known else []
+        steps = self._steps(study, arm, seed) if known else []
         if not steps or layer not in (LATEST, HISTORY):
             return None
         key = (study, arm, seed, layer, steps[-1])
@@ -56,9 +56,11 @@ class MapPictures:
         self._kept.move_to_end(key)
         return self._kept[key]
 
-    def _steps(self, builder: StudyBuilder, study: str, arm: str, seed: int) -> list[int]:
-        records = builder.live.progress(study, arm, seed).records
-        return [int(record["step"]) for record in records if record.get("name") == RECORD and "step" in record]
+    def _steps(self, study: str, arm: str, seed: int) -> list[int]:
+        """Those at which a map was recorded, by the names of its files."""
+        names = run_folder(self._runs, study, arm, seed).records.glob(f"{RECORD}-*.safetensors")
+        found = (path.stem.removeprefix(f"{RECORD}-") for path in names)
+        return sorted(int(step) for step in found if step.isdecimal())
 
     def _picture(self, study: str, arm: str, seed: int, layer: str) -> bytes:
         from fairtune.analysis.maps import read_maps  # with all that draws: a second that other pages need not wait for
