@@ -123,7 +123,7 @@ class Feed:
     def _look(self, study: str) -> Parts:
         began = self._clock()
         try:
-            found = self._answer(lambda builder: view_parts(builder, study))
+            found: Parts = self._answer(lambda builder: view_parts(builder, study))
         except LedgerError as error:
             found = {"state": json.dumps("unreadable"), "problem": json.dumps(str(error))}
         self._wait = min(LONGEST, max(EVERY, (self._clock() - began) / SHARE))
