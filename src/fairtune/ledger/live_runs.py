@@ -81,6 +81,11 @@ class LiveRuns:
         unread = sum(run.row is None for run in waiting)
         return 1.0 if not unread else 1.0 - unread / known
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether runs or curves are still to be read that were there before: the next looks do that, a slice each."""
+        return self.reading < 1 or any(self._curveless.values())
+
     def tick(self) -> set[str]:
         """Look at everything once; gives the names of studies in which anything changed.
 
