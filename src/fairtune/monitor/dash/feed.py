@@ -123,6 +123,7 @@ class Feed:
     def _look(self, study: str) -> Parts:
         began = self._clock()
         try:
+            self._builder.live.first = study
             found: Parts = self._answer(lambda builder: view_parts(builder, study))
         except LedgerError as error:
             found = {"state": json.dumps("unreadable"), "problem": json.dumps(str(error))}
