@@ -74,3 +74,10 @@ class Track(Section):
 
 
 Tracked = Annotated[Track, BeforeValidator(_as_sections)]
+
+
+def add_tracker_names(schema: dict[str, Any]) -> None:
+    """Put the forms of `track` that name trackers alone into the JSON schema of a study."""
+    name = {"type": "string", "enum": list(TRACKERS)}
+    names = {"type": "array", "items": name, "minItems": 1, "uniqueItems": True, "title": "a list of trackers"}
+    schema["properties"]["track"]["anyOf"][:0] = [names, name]

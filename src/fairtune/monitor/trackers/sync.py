@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import stat_of
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.index import IndexRow
 from fairtune.ledger.seals import DAMAGED, RUNNING, WAITING
 from fairtune.ledger.studies import read_study, require_study, run_folder, study_folder
@@ -105,7 +106,8 @@ class StudySource:
         found = [self.builder.live.progress(self.study, row.arm, row.seed) for row in own]
         began = [progress.began for progress in found if progress.began is not None]
         seen = [progress.seen for progress in found if progress.seen is not None]
-        return replace(arm, began=min(began, default=None), ended=max(seen, default=None))
+        planned = (self.home / "study.json").stat().st_mtime if not seen else None
+        return replace(arm, began=min(began, default=planned), ended=max(seen, default=planned))
 
 
 class TrackerSync:
@@ -149,7 +151,7 @@ class TrackerSync:
         known = self._marks.get(arm.name)
         if known == arm.mark:
             return False
-        points = [TrackedPoint(arm.step, arm.ended or 0.0, dict(arm.figures))]
+        points = [TrackedPoint(arm.step, arm.ended or 0.0, arm.figures)]
         if known is None:  # perhaps a sync was killed after it was sent
             points = list(_newer(points, self.tracker.sent(arm)))
         self.tracker.send(arm, points, arm.mark)
@@ -170,17 +172,24 @@ class TrackerSync:
             self._sent[name] = self.tracker.sent(found)
         reader = self._readers[name]
         points = [] if row.status == DAMAGED else list(_newer(reader.read(row.status != RUNNING), self._sent[name]))
-        found = replace(found, step=reader.last or found.step, began=reader.began, ended=reader.seen)
+        began, ended = _file_times(folder) if reader.seen is None else (reader.began, reader.seen)
+        found = replace(found, step=reader.last or found.step, began=began, ended=ended)
         try:
             self.tracker.send(found, points, stamp)
         except BaseException:
             self._readers.pop(name)  # how far it came, the destination knows
             raise
         self._stamps[name] = stamp
-        if row.status in ENDED:  # what is over needs no memory
+        if row.status in ENDED or not self.tracker.live:  # what is over needs no memory; what is sent whole, none either
             self._readers.pop(name)
             self._sent.pop(name)
         return len(points)
+
+
+def _file_times(folder: RunFolder) -> tuple[float | None, float | None]:
+    """When a run without events began and ended, as its files tell."""
+    began, ended = ((path.stat().st_mtime if path.is_file() else None) for path in (folder.plan, folder.result))
+    return began or ended, ended or began
 
 
 def _newer(points: Sequence[TrackedPoint], sent: Mapping[str, int]) -> Iterator[TrackedPoint]:

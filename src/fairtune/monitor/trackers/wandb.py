@@ -40,8 +40,8 @@ class WandbRuns:
             raise TrackerError("wandb is disabled by WANDB_MODE; set it to offline or online.")
         self._offline = settings.offline or mode in ("offline", "dryrun")
         self.live = not self._offline
-        if self.live and not wandb.Api().api_key:
-            raise TrackerError("wandb has no API key: call `wandb login`, or write files with --offline (offline: true).")
+        if self.live and not wandb.login(prompt=False):
+            raise TrackerError("wandb is not logged in; call `wandb login`, or write files with --offline (offline: true).")
         self._project, self._entity = (settings.project or study)[:LONGEST], settings.entity
         self._folder = Path(settings.folder or os.environ.get("WANDB_DIR") or ".")
         here = f"{self._folder / 'wandb'}; send it with: wandb sync {self._folder / 'wandb' / 'offline-run-*'}"
@@ -79,7 +79,7 @@ class WandbRuns:
         run.summary.update({**row.figures, **{name: row.tags[name] for name in ("verdict", "reason") if name in row.tags}})
         folder = Path(run.dir).parent.name
         if self._offline or row.state != "running":
-            self._open.pop(row.name).finish(exit_code=0 if row.state in ("finished", "running") else 1, quiet=True)
+            self._open.pop(row.name).finish(exit_code=0 if row.state in ("finished", "running") else 1)
             self._marks.keep(row.name, mark, folder=folder)
 
     def _run(self, row: TrackedRow) -> Any:
@@ -105,7 +105,7 @@ class WandbRuns:
 
     def close(self) -> None:
         for run in self._open.values():
-            run.finish(quiet=True)
+            run.finish()
         self._open.clear()
         if self._identity:
             self.flush()
