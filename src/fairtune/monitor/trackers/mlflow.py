@@ -135,6 +135,10 @@ class MlflowRuns:
         for start in range(0, len(params), OTHERS):
             self._client.log_batch(run, params=params[start : start + OTHERS])
         self._ids[row.name], self._tags[row.name] = run, tags
+        if row.seed is None:  # an arm whose run was deleted there gets its runs back
+            for name, own in self._ids.items():
+                if name != row.name and self._tags[name].get(RUN, "").rpartition("/")[0] == row.arm:
+                    self._client.set_tag(own, PARENT, run)
         return run
 
     def send_study(self, study: TrackedStudy) -> None:
@@ -150,10 +154,9 @@ class MlflowRuns:
 
 
 def _name(name: str) -> str:
-    """A name that MLflow takes."""
-    parts = [re.sub(r"[^A-Za-z0-9_ .:-]", "_", part) for part in name.split("/")]
-    parts = [part if part.strip(". ") else "_" * max(1, len(part)) for part in parts]
-    return "/".join(parts)[:LONGEST_NAME].rstrip("/ ")
+    """A name that MLflow takes: at most one section, before a slash."""
+    parts = [re.sub(r"[^A-Za-z0-9_ .:-]", "_", part)[: LONGEST_NAME // 2] for part in name.split("/", 1)]
+    return "/".join(part if part.strip(". ") == part and part else f"_{part.strip('. ')}_" for part in parts)
 
 
 def _note(row: TrackedRow) -> str:

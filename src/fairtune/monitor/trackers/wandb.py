@@ -7,6 +7,7 @@ whole once it is no longer under way, and a folder that a later state replaces i
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,8 @@ class WandbRuns:
         self.live = not self._offline
         if self.live and not wandb.login(prompt=False):
             raise TrackerError("wandb is not logged in; call `wandb login`, or write files with --offline (offline: true).")
-        self._project, self._entity = (settings.project or study)[:LONGEST], settings.entity
+        self._project = re.sub(r"[/\\#?%:]", "_", settings.project or study)[:LONGEST]
+        self._entity = settings.entity
         self._folder = Path(settings.folder or os.environ.get("WANDB_DIR") or ".")
         here = f"{self._folder / 'wandb'}; send it with: wandb sync {self._folder / 'wandb' / 'offline-run-*'}"
         self.place = here if self._offline else f"project {self._project}"
