@@ -20,7 +20,9 @@ StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study
 To = Annotated[
     str, typer.Option("--to", metavar="A,B", help=f"Where to: {', '.join(TRACKERS)}; several with commas.", show_default=False)
 ]  # fmt: skip
-Follow = Annotated[bool, typer.Option("--follow", help="Go on sending what is new until the study has ended, or Ctrl-C.")]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="Go on sending what is new until the study has ended, or Ctrl-C.")
+]
 Folder = Annotated[
     str | None,
     typer.Option("-o", "--folder", metavar="FOLDER", help="Folder of TensorBoard's files, and of W&B's.", show_default=False),
@@ -29,10 +31,13 @@ Uri = Annotated[
     str | None, typer.Option("--uri", metavar="URI", help="MLflow's tracking URI, such as sqlite:///mlflow.db.")
 ]
 Project = Annotated[
-    str | None, typer.Option("--project", metavar="NAME", help="Project, or MLflow's experiment; else the study's name.")
+    str | None,
+    typer.Option("--project", metavar="NAME", help="Project, or MLflow's experiment; else the study's name."),
 ]
 Entity = Annotated[str | None, typer.Option("--entity", metavar="NAME", help="Team or user of W&B.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Write W&B's files, for `wandb sync`; nothing leaves this machine.")]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Write W&B's files, for `wandb sync`; nothing leaves this machine.")
+]
 
 
 @report_errors

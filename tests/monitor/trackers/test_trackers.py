@@ -340,11 +340,19 @@ def test_hostile_names_stay_names(place: Place, tmp_path: Path) -> None:
     tags = {"fairtune.arm": arm, "verdict": "<b>" + "x" * 10_000}
     row = TrackedRow(arm, arm, None, arm, "finished", {"arm": arm}, tags, {"n": 1.0}, 1, 1.0, 2.0)
     tracker.send(row, [TrackedPoint(1, 1.0, {"n": 1.0})], "mark")
-    params = {"../../x": "y" * 10_000, "": 1, "a" * 300: True, **{f"p{i}": i for i in range(150)}}
+    params = {"train.../../x": "y" * 10_000, "train.": 1, "train" + "a" * 300: True, **{f"p{i}": i for i in range(150)}}
     names = ("../../etc", "/", "", "a/../b<img>", "m" * 300, ".", " ")
     curves = {f"validation/{name}": float(number) for number, name in enumerate(names)}
     own = TrackedRow(
-        f"{arm}/seed-0", arm, 0, "../key", "failed", params, {"fairtune.run": "r", "reason": "<img>"}, {"test/..": 1.0}, 1
+        f"{arm}/seed-0",
+        arm,
+        0,
+        "../key",
+        "failed",
+        params,
+        {"fairtune.run": "r", "reason": "<img>"},
+        {"test/..": 1.0},
+        1,
     )
     points = [TrackedPoint(step, 1.0, curves) for step in range(1, 301)]
     tracker.send(own, points, "mark")

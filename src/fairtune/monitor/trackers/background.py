@@ -37,7 +37,9 @@ class BackgroundSync:
         tell: shows a line to the user.
     """
 
-    def __init__(self, wanted: Track, runs: Path, study: str, tell: Callable[[str], None], every: float = EVERY) -> None:
+    def __init__(
+        self, wanted: Track, runs: Path, study: str, tell: Callable[[str], None], every: float = EVERY
+    ) -> None:
         self._wanted, self._runs, self._study, self._tell, self._every = wanted, runs, study, tell, every
         self.problems: dict[str, str] = {}
         self._missing = missing_packages(wanted.names)

@@ -111,6 +111,11 @@ class MlflowRuns:
         ]
         for start in range(0, len(metrics), METRICS):
             self._client.log_batch(run, metrics=metrics[start : start + METRICS])
+        if MARK not in self._tags[row.name]:  # it is new, or nobody knows how far an earlier sync came
+            pairs = {_name(name.replace("/", "_")): str(value)[:LONGEST_PARAM] for name, value in row.params.items()}
+            params = [Param(name, text) for name, text in pairs.items()]
+            for start in range(0, len(params), OTHERS):
+                self._client.log_batch(run, params=params[start : start + OTHERS])
         for metric in metrics:
             held[metric.key] = max(metric.step, held.get(metric.key, -1))
         tags = [RunTag(_name(name), text[:LONGEST_TAG]) for name, text in (row.tags | {NOTE: _note(row)}).items()]
@@ -121,6 +126,7 @@ class MlflowRuns:
         else:
             self._client.update_run(run, status="RUNNING")
         self._client.set_tag(run, MARK, mark)
+        self._tags[row.name][MARK] = mark
 
     def _run(self, row: TrackedRow) -> str:
         """MLflow's run of a row, which is made where there is none; a run's arm first."""
@@ -130,10 +136,7 @@ class MlflowRuns:
         if row.seed is not None:
             tags[PARENT] = self._ids[row.arm]
         began = None if row.began is None else _milliseconds(row.began)
-        run = self._client.create_run(self._experiment, began, tags, row.name[:LONGEST_NAME]).info.run_id
-        params = [Param(_name(name), str(value)[:LONGEST_PARAM]) for name, value in row.params.items()]
-        for start in range(0, len(params), OTHERS):
-            self._client.log_batch(run, params=params[start : start + OTHERS])
+        run = str(self._client.create_run(self._experiment, began, tags, row.name[:LONGEST_NAME]).info.run_id)
         self._ids[row.name], self._tags[row.name] = run, tags
         if row.seed is None:  # an arm whose run was deleted there gets its runs back
             for name, own in self._ids.items():

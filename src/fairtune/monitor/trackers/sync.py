@@ -180,7 +180,9 @@ class TrackerSync:
             self._readers.pop(name)  # how far it came, the destination knows
             raise
         self._stamps[name] = stamp
-        if row.status in ENDED or not self.tracker.live:  # what is over needs no memory; what is sent whole, none either
+        if (
+            row.status in ENDED or not self.tracker.live
+        ):  # what is over needs no memory; what is sent whole, none either
             self._readers.pop(name)
             self._sent.pop(name)
         return len(points)

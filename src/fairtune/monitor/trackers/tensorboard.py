@@ -97,11 +97,10 @@ class TensorboardFiles:
             if not path.name.endswith(_ending(row)):
                 path.unlink()  # of a run that was made anew with other settings
                 continue
-            end = 0
-            for event, end in _read(path):
+            records = list(_read(path))
+            for event, _ in records:
                 held.note(event)
-            if end < path.stat().st_size:
-                os.truncate(path, end)
+            os.truncate(path, records[-1][1] if records else 0)
         return held.steps
 
     def send(self, row: TrackedRow, points: Sequence[TrackedPoint], mark: str) -> None:

@@ -1,4 +1,4 @@
-"""trackio: a run per run, grouped by arm, and one more per arm with its figures, in the database that trackio keeps on this machine.
+"""trackio: a run per run, grouped by arm, and one more per arm with its figures, in trackio's database on this machine.
 
 trackio's own log goes through a server and has the time of now; its store takes times, and an id for each entry, of which a second
 one is left out: so what is sent twice is there once.
@@ -41,7 +41,7 @@ class TrackioRuns:
         there = {record["id"] for record in SQLiteStorage.get_run_records(self._project)}
         return {name: mark for name, mark in self._marks.marks().items() if self._marks.rows[name].get("id") in there}
 
-    def sent(self, row: TrackedRow) -> Mapping[str, int]:
+    def sent(self, row: TrackedRow) -> Mapping[str, int]:  # noqa: ARG002 - no need to ask
         """Entries that are there are left out by their ids."""
         return {}
 

@@ -42,7 +42,9 @@ class WandbRuns:
         self._offline = settings.offline or mode in ("offline", "dryrun")
         self.live = not self._offline
         if self.live and not wandb.login(prompt=False):
-            raise TrackerError("wandb is not logged in; call `wandb login`, or write files with --offline (offline: true).")
+            raise TrackerError(
+                "wandb is not logged in; call `wandb login`, or write files with --offline (offline: true)."
+            )
         self._project = re.sub(r"[/\\#?%:]", "_", settings.project or study)[:LONGEST]
         self._entity = settings.entity
         self._folder = Path(settings.folder or os.environ.get("WANDB_DIR") or ".")
@@ -78,7 +80,8 @@ class WandbRuns:
             for point in points:
                 run.log({**point.values, "_timestamp": point.time}, step=point.step)
         run.config.update(row.params | row.tags, allow_val_change=True)
-        run.summary.update({**row.figures, **{name: row.tags[name] for name in ("verdict", "reason") if name in row.tags}})
+        said = {name: row.tags[name] for name in ("verdict", "reason") if name in row.tags}
+        run.summary.update({**row.figures, **said})
         folder = Path(run.dir).parent.name
         if self._offline or row.state != "running":
             self._open.pop(row.name).finish(exit_code=0 if row.state in ("finished", "running") else 1)
