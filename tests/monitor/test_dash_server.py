@@ -211,7 +211,7 @@ def test_what_cannot_be_served_is_told_before_anything_listens(tmp_path: Path, r
         serve_dashboard(tmp_path / "file")
     with pytest.raises(LedgerError, match="no study 'other'"):
         serve_dashboard(runs, "other")
-    with pytest.raises(FairtuneError, match="^--host 203"):
+    with pytest.raises(FairtuneError, match="--host 203"):
         serve_dashboard(runs, host="203.0.113.7", token=TOKEN)
     with socket.create_server((HOST, 0)) as taken, pytest.raises(FairtuneError, match="in use already"):
         serve_dashboard(runs, port=taken.getsockname()[1])
