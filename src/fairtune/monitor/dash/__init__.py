@@ -1,1 +1,1 @@
-"""The live view in the browser: read from the ledger, served on this machine alone unless asked."""
+"""The live view in the browser: a small server that reads the ledger, and nothing else."""
