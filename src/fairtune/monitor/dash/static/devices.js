@@ -81,7 +81,7 @@ export function drawMaps() {
     return make("figure", "", picture, make("figcaption", "", makeButton(`${clip(map.arm, 40)} seed ${map.seed}`, "link", () => openRun(base, map.arm, map.seed, placeOf(map.arm))), make("small")));
   }, (figure, map) => {
     const parts = [map.arm, map.seed, map.layer].map((part) => encodeURIComponent(part)).join("/");
-    setAttribute(figure.firstChild, "src", `${base}map/${parts}.svg?v=${encodeURIComponent(map.version ?? "")}`);
+    setAttribute(figure.firstChild, "src", `${base}map/${parts}.png?v=${encodeURIComponent(map.version ?? "")}`);
     setText(figure.lastChild.lastChild, ` layer ${map.layer}${map.when ? `, ${map.when}` : ""}`);
   });
 }
