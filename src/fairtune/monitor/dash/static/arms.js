@@ -59,6 +59,7 @@ export function drawArms(view) {
   last = view;
   const arms = view.arms ?? [], shown = arms.filter((arm) => choice.isShown(arm.arm)), peeking = Boolean(view.verdict?.peeking);
   byId("arm-tools").hidden = arms.length < 2;
+  setText(byId("arms-heading"), arms.length > 1 ? `${arms.length} arms` : "Arms");
   const by = formats.factor, scaled = (at, low, high) => ({ at: isNumber(at) ? by * at : null, low: isNumber(low) ? by * low : null, high: isNumber(high) ? by * high : null });
   const means = new Map(shown.map((arm) => [arm, scaled(arm.mean, arm.low, arm.high)]));
   const gaps = new Map(shown.map((arm) => [arm, scaled(arm.difference, arm.difference_low, arm.difference_high)]));
@@ -86,7 +87,7 @@ function makeRow(arm) {
   head.scope = "row";
   against.append("to ", control, make("span"));
   const meanText = make("td", "figures", mean, " ", meanSpan, counted), gapText = make("td", "figures", gap, " ", gapSpan, against);
-  meanText.dataset.label = formats.title;
+  meanText.dataset.label = formats.heading;
   gapText.dataset.label = "Difference";
   row.append(head, make("td", "runs-cell", runs, pips, trouble), meanText, make("td", "plot", meanStrip), gapText, make("td", "plot zero", gapStrip), make("td", "word", word));
   row.parts = { swatch, name, against, control, runs, pips, trouble, mean, meanSpan, counted, gap, gapSpan, meanStrip, gapStrip, word };
@@ -114,6 +115,7 @@ function drawRow(row, arm, mean, meanAxis, gap, gapAxis, peeking) {
   setText(parts.gap, arm.against === null ? "" : signed(arm.difference, arm.mean));
   setText(parts.gapSpan, interval(arm.difference_low, arm.difference_high, (end) => signed(end, arm.mean)));
   parts.against.hidden = arm.against === null;
+  row.classList.toggle("reference", arm.against === null);
   setName(parts.control, arm.against ?? "", 40);
   setText(parts.against.lastChild, `, ${arm.pairs} ${arm.pairs === 1 ? "seed" : "seeds"}`);
   setText(parts.word, arm.word ?? (arm.against === null ? "reference" : DASH));

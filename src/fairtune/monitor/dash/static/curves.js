@@ -3,9 +3,10 @@ import { byId, make, patchList, setHidden, setText } from "./dom.js";
 import * as choice from "./choice.js";
 import { colourOf, dashOf, formats, loss, tick, value } from "./numbers.js";
 
-const BANDS = 8, LOSSES = 4, DOTS = 14, TOLD = 8, HEIGHT = 260, LOW = 210;
+const BANDS = 8, LOSSES = 4, DOTS = 14, TOLD = 8, MANY = 24, HEIGHT = 260, LOW = 210;
 const plots = new Map();
 let last = null;
+const small = (text) => (/^[A-Z][a-z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text);
 const hasPoints = (arm) => arm.steps.length > 0 || (arm.single ?? []).some(([, points]) => points.length > 0);
 
 export function beginCurves() {
@@ -21,7 +22,7 @@ function redraw() {
 export function drawCurves(curves) {
   last = curves;
   const losses = curves?.losses ?? [], panels = [];
-  if (curves?.scores?.length) panels.push({ key: "scores", heading: `Validation ${formats.heading}${formats.lower_is_better ? ", lower is better" : ""}`, arms: curves.scores, factor: formats.factor, write: (at) => value(at / formats.factor) });
+  if (curves?.scores?.length) panels.push({ key: "scores", heading: `Validation ${small(formats.heading)}${formats.lower_is_better ? ", lower is better" : ""}`, arms: curves.scores, factor: formats.factor, write: (at) => value(at / formats.factor) });
   losses.slice(0, LOSSES).forEach(([name, arms]) => panels.push({ key: `loss ${name}`, heading: `Training loss ${name.trim()}`.trim(), arms, factor: 1, write: loss }));
   const drawn = panels.filter((panel) => panel.arms.some(hasPoints));
   setHidden(byId("curves"), !drawn.length);
@@ -37,7 +38,7 @@ export function drawCurves(curves) {
   for (const panel of drawn) plots.get(panel.key).draw(panel);
   const bands = drawn.some((panel) => panel.arms.filter((arm) => choice.isShown(arm.arm)).length > BANDS) ? ` Bands are drawn for ${BANDS} arms or fewer: hide or filter some.` : "";
   const more = losses.length > LOSSES ? ` ${losses.length - LOSSES} further kinds of loss are left out.` : "";
-  setText(byId("curves-key"), `Thick: the mean over an arm\u2019s finished runs, or over those under way where none has finished, as far as all of them have come; the band is from lowest to highest. Thin: other runs, each for itself.${bands}${more}`);
+  setText(byId("curves-key"), `Over optimizer steps. Thick: the mean over an arm\u2019s finished runs, or over those under way where none has finished, as far as all of them have come; the band is from lowest to highest. Thin: other runs, each for itself.${bands}${more}`);
 }
 
 class Plot {
@@ -70,7 +71,7 @@ class Plot {
 
   draw(panel) {
     this.panel = panel;
-    this.arms = panel.arms.filter((arm) => (panel.own || choice.isShown(arm.arm)) && hasPoints(arm));
+    this.arms = panel.arms.filter((arm) => (panel.own || choice.isShown(arm.arm)) && hasPoints(arm)).sort((a, b) => b.place - a.place); // the reference on top
     const banded = this.arms.length <= BANDS;
     this.thin = this.arms.map((arm) => (banded || this.arms.length === 1 ? arm.single ?? [] : (arm.single ?? []).slice(0, 1)));
     const kind = this.arms.map((arm, at) => [arm.arm, banded && arm.n > 1, arm.steps.length <= DOTS, this.thin[at].map(([seed]) => seed)].join("\u0000")).join("\u0001");
@@ -106,10 +107,12 @@ class Plot {
     const style = getComputedStyle(document.documentElement), soft = style.getPropertyValue("--soft").trim(), line = style.getPropertyValue("--line").trim();
     const series = [{}], bands = [];
     this.at = new Map();
+    const crowd = this.arms.length > MANY;
     this.arms.forEach((arm, index) => {
       const stroke = colourOf(arm.place), dash = dashOf(arm.place);
       this.at.set(arm.arm, series.length);
-      series.push({ stroke, dash, width: 2, points: { show: arm.steps.length <= DOTS, size: 5, fill: stroke } });
+      const faint = crowd && arm.place > 0; // of very many, each is a shade; the one that is pointed at comes out
+      series.push({ stroke: faint ? `${stroke}70` : stroke, dash, width: faint ? 1 : 2, points: { show: !crowd && arm.steps.length <= DOTS, size: 5, fill: stroke } });
       if (banded && arm.n > 1) {
         const edge = { stroke: "transparent", width: 0, points: { show: false } };
         series.push(edge, { ...edge });
