@@ -112,12 +112,12 @@ function drawRow(row, arm, mean, meanAxis, gap, gapAxis, peeking) {
   setText(parts.mean, value(arm.mean));
   setText(parts.meanSpan, interval(arm.low, arm.high, value) || (isNumber(arm.mean) ? "no interval yet" : ""));
   setText(parts.counted, isNumber(arm.mean) && arm.counted < arm.n ? `of ${arm.counted} runs; ${arm.n - arm.counted} more to be counted` : "");
-  setText(parts.gap, arm.against === null ? "" : signed(arm.difference, arm.mean));
+  setText(parts.gap, arm.against === null || !arm.pairs ? "" : signed(arm.difference, arm.mean));
   setText(parts.gapSpan, interval(arm.difference_low, arm.difference_high, (end) => signed(end, arm.mean)));
   parts.against.hidden = arm.against === null;
   row.classList.toggle("reference", arm.against === null);
   setName(parts.control, arm.against ?? "", 40);
-  setText(parts.against.lastChild, `, ${arm.pairs} ${arm.pairs === 1 ? "seed" : "seeds"}`);
+  setText(parts.against.lastChild, !arm.pairs ? ": no seed in common yet" : `, ${arm.pairs} ${arm.pairs === 1 ? "seed" : "seeds"}`);
   setText(parts.word, arm.word ?? (arm.against === null ? "reference" : DASH));
   const sort = arm.word ? arm.word.replaceAll(" ", "-") : "none";
   setClass(parts.word, `${arm.word ? "verdict" : "soft"} ${sort}${peeking && arm.word ? " so-far" : ""}`);

@@ -5,7 +5,7 @@ import { colourOf, dashOf, formats, loss, tick, value } from "./numbers.js";
 
 const BANDS = 8, LOSSES = 4, DOTS = 14, TOLD = 8, MANY = 24, HEIGHT = 260, LOW = 210;
 const plots = new Map();
-let last = null;
+let last = null, until = 0;
 const small = (text) => (/^[A-Z][a-z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text);
 const hasPoints = (arm) => arm.steps.length > 0 || (arm.single ?? []).some(([, points]) => points.length > 0);
 
@@ -16,11 +16,12 @@ export function beginCurves() {
 
 function redraw() {
   for (const plot of plots.values()) plot.drop();
-  if (last) drawCurves(last);
+  if (last) drawCurves(last, until);
 }
 
-export function drawCurves(curves) {
-  last = curves;
+// Args: steps that the longest run has; the axis ends there from the start, so that curves grow into it.
+export function drawCurves(curves, steps) {
+  [last, until] = [curves, steps];
   const losses = curves?.losses ?? [], panels = [];
   if (curves?.scores?.length) panels.push({ key: "scores", heading: `Validation ${small(formats.heading)}${formats.lower_is_better ? ", lower is better" : ""}`, arms: curves.scores, factor: formats.factor, write: (at) => value(at / formats.factor) });
   losses.slice(0, LOSSES).forEach(([name, arms]) => panels.push({ key: `loss ${name}`, heading: `Training loss ${name.trim()}`.trim(), arms, factor: 1, write: loss }));
@@ -35,7 +36,7 @@ export function drawCurves(curves) {
     setText(made.firstChild, panel.heading);
   });
   for (const key of [...plots.keys()]) if (!drawn.some((panel) => panel.key === key)) { plots.get(key).end(); plots.delete(key); }
-  for (const panel of drawn) plots.get(panel.key).draw(panel);
+  for (const panel of drawn) plots.get(panel.key).draw({ ...panel, steps });
   const bands = drawn.some((panel) => panel.arms.filter((arm) => choice.isShown(arm.arm)).length > BANDS) ? ` Bands are drawn for ${BANDS} arms or fewer: hide or filter some.` : "";
   const more = losses.length > LOSSES ? ` ${losses.length - LOSSES} further kinds of loss are left out.` : "";
   setText(byId("curves-key"), `Over optimizer steps. Thick: the mean over an arm\u2019s finished runs, or over those under way where none has finished, as far as all of them have come; the band is from lowest to highest. Thin: other runs, each for itself.${bands}${more}`);
@@ -126,8 +127,8 @@ class Plot {
       ...size, series, bands,
       legend: { show: false },
       focus: { alpha: 0.15 },
-      cursor: { y: false, drag: { x: true, y: false }, points: { show: false } },
-      scales: { x: { time: false } },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: { x: { time: false, range: (_, low, high) => [0, Math.max(high ?? 0, this.panel.steps ?? 0, 1)] } },
       axes: [
         { ...axis, size: 30, gap: 3, values: (_, splits) => splits.map((at) => (at === null || !Number.isInteger(at) ? "" : tick(at))) },
         { ...axis, size: (_, values) => 14 + 7 * Math.max(2, ...(values ?? []).map((text) => text.length)), gap: 3, values: (_, splits) => splits.map((at) => (at === null ? "" : tick(at))) },
@@ -166,11 +167,11 @@ class Plot {
 }
 
 // A run's own curve, in its panel; what is given back ends it.
-export function drawOwn(box, heading, points, place, factor) {
+export function drawOwn(box, heading, points, place, factor, until) {
   const inner = make("div", "plot-box"), plot = new Plot(inner);
   box.append(make("figure", "panel", make("figcaption", "", heading), inner));
   const steps = points.map(([step]) => step), mean = points.map(([, at]) => at);
   const arm = { arm: "this run", place, steps, mean, low: mean, high: mean, n: 1, single: [] };
-  plot.draw({ own: true, arms: [arm], factor, write: factor === 1 ? loss : (at) => value(at / factor) });
+  plot.draw({ own: true, steps: until, arms: [arm], factor, write: factor === 1 ? loss : (at) => value(at / factor) });
   return () => plot.end();
 }

@@ -19,12 +19,14 @@ const DRAWN = [
   [["study", "state", "about", "problem", "counts", "total", "left", "reading"], drawHead],
   [["verdict"], drawVerdict],
   [["arms", "verdict"], () => drawArms(now)],
-  [["curves"], () => drawCurves(now.curves)],
+  [["curves"], () => drawCurves(now.curves, longest())],
   [["runs", "arms", "counts", "total"], () => drawRuns(now)],
   [["devices"], () => drawDevices(now.devices)],
   [["log"], () => drawLog(now.log)],
   [["reports"], () => drawReports(now.reports)],
 ];
+
+const longest = () => Math.max(0, ...(now.runs ?? []).map((run) => run.steps ?? 0));
 
 function take(parts) {
   Object.assign(now, parts);
@@ -77,7 +79,7 @@ function tell(state, text) {
 
 onChoice(() => {
   drawArms(now);
-  drawCurves(now.curves);
+  drawCurves(now.curves, longest());
   drawRuns(now);
   drawMaps();
 });
