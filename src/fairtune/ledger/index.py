@@ -4,8 +4,8 @@ A row is believed only while each file of its run has the size, times and place 
 while the row itself is what was written; else the run's folder is read again. So the answers are those of the folders, with an
 index or without. Only rows that changed are written.
 
-Who watches a ledger for hours looks at less each time (`LiveRuns`): at a row's `stamp`, which shows whatever fairtune does to a run,
-and only in turns at all the files of some runs.
+Who watches a ledger for hours looks at less each time (`LiveRuns`): at a row's `stamp`, which shows whatever fairtune does to a
+run, and only in turns at all the files of some runs.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ def refresh_index(runs: Path, study: str | None = None) -> list[IndexRow]:
     return [found[key] for key in sorted(found)]
 
 
-def is_indexed(path: Path) -> bool:
-    """Whether a folder is that of a run that an index can hold: `seed-7`, not `seed-07`."""
-    number = path.name.removeprefix("seed-")
-    return number.isdecimal() and path.name == f"seed-{int(number)}" and int(number) <= LARGEST
+def is_indexed(name: str) -> bool:
+    """Whether a folder is called as that of a run that an index can hold: `seed-7`, not `seed-07`."""
+    number = name.removeprefix("seed-")
+    return number.isdecimal() and number.isascii() and name == f"seed-{int(number)}" and int(number) <= LARGEST
 
 
 def make_row(study: str, folder: RunFolder) -> IndexRow:
@@ -138,20 +138,25 @@ def is_stamped(row: IndexRow, look: Stamp) -> bool:
 
 def look_at(path: str) -> Stamp:
     """What changes when a run begins, goes on or ends: the cheapest look at it; empty where it is not there."""
+    return *look_at_folder(path), *look_at_events(f"{path}/events.jsonl")
+
+
+def look_at_folder(path: str) -> Stamp:
+    """Times and place of a folder; empty where it is not there."""
     try:
-        folder = os.stat(path)  # noqa: PTH116 - thousands of them in each look
+        found = os.stat(path)  # noqa: PTH116 - thousands of them in each look
     except OSError:
         return ()
-    return folder.st_mtime_ns, folder.st_ctime_ns, folder.st_ino, *look_at_events(f"{path}/events.jsonl")
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def look_at_events(path: str) -> Stamp:
     """Size, times and place of a file; empty where it is not there."""
     try:
-        events = os.stat(path)  # noqa: PTH116
+        found = os.stat(path)  # noqa: PTH116
     except OSError:
         return ()
-    return events.st_size, events.st_mtime_ns, events.st_ctime_ns, events.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def list_files(folder: RunFolder) -> FileStats | None:
@@ -178,7 +183,7 @@ def _list_into(found: FileStats, path: str, prefix: str, without: tuple[str, str
 
 def _scan(runs: Path, study: str, known: Rows) -> Iterator[IndexRow]:
     for folder in run_folders(study_folder(runs, study)):
-        if not is_indexed(folder.path):
+        if not is_indexed(folder.path.name):
             continue
         look, files = look_at(str(folder.path)), list_files(folder)
         row = known.get((study, folder.arm, folder.seed))

@@ -76,7 +76,9 @@ def read_curves(path: Path, study: str) -> dict[tuple[str, int], Curve]:
     except (sqlite3.Error, OSError, UnicodeError):
         return {}
     return {
-        (arm, seed): (seal, curve) for arm, seed, seal, curve in found if isinstance(seal, str) and isinstance(curve, str)
+        (arm, seed): (seal, curve)
+        for arm, seed, seal, curve in found
+        if isinstance(seal, str) and isinstance(curve, str)
     }
 
 
@@ -95,7 +97,7 @@ def write_rows(
         anew: where nothing in the file could be read, so that it has to be made anew.
 
     Raises:
-        OSError, sqlite3.Error: it cannot be written, or another process writes it; what that leaves is brought up to date next time.
+        OSError, sqlite3.Error: it cannot be written, or another process writes it, and its rows are brought up to date next time.
     """
     listed, wait = list(rows), PATIENCE if patience is None else patience
     try:

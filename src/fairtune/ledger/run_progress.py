@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from fairtune.ledger.records import EVENT as RECORD
@@ -36,6 +37,16 @@ class _Step:
     seconds: float
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What was kept of a run that has ended."""
+
+    loss: float | None
+    speed: float | None
+    losses: Points
+    scores: dict[str, Points]
+
+
 class RunProgress:
     """What a run's events say so far.
 
@@ -64,7 +75,7 @@ class RunProgress:
         self._sums: dict[int, list[float]] = {}  # by the last step of a stretch: sum and count
         self._recent: deque[_Step] = deque(maxlen=REMEMBERED)
         self._scores: dict[str, _Thinned] = {}
-        self._kept: dict[str, Any] = {}
+        self._kept: _Kept | None = None
 
     def add(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Take note of events, in their order."""
@@ -89,19 +100,19 @@ class RunProgress:
 
     @property
     def loss(self) -> float | None:
-        if "loss" in self._kept:
-            return _number(self._kept["loss"])
+        if self._kept is not None:
+            return self._kept.loss
         latest = [one.loss for one in list(self._recent)[-LATEST:] if one.loss is not None]
         return sum(latest) / len(latest) if latest else None
 
     @property
     def speed(self) -> float | None:
         """Optimizer steps per second, lately; pauses such as evaluations do not count."""
-        if "speed" in self._kept:
-            return _number(self._kept["speed"])
+        if self._kept is not None:
+            return self._kept.speed
         latest = list(self._recent)[-LATEST - 1 :]
         times = [one.time for one in latest if one.time is not None]
-        gaps = [after - before for before, after in zip(times, times[1:], strict=False) if after >= before]
+        gaps = [after - before for before, after in pairwise(times) if after >= before]
         usual = sorted(gaps)[len(gaps) // 2] if gaps else 0.0
         taken = [gap for gap in gaps if gap <= SLOW * usual]
         if not sum(taken):  # the first step, or steps faster than the clock's digits
@@ -111,15 +122,15 @@ class RunProgress:
     @property
     def losses(self) -> Points:
         """Means over equal stretches of steps, each at its stretch's last step."""
-        if "losses" in self._kept:
-            return _points(self._kept["losses"])
+        if self._kept is not None:
+            return self._kept.losses
         return tuple((step, total / count) for step, (total, count) in sorted(self._sums.items()) if count)
 
     @property
     def scores(self) -> dict[str, Points]:
         """By metric, on validation."""
-        if "scores" in self._kept:
-            return {name: _points(found) for name, found in self._kept["scores"].items()}
+        if self._kept is not None:
+            return self._kept.scores
         return {name: thinned.points for name, thinned in self._scores.items()}
 
     def as_json(self) -> dict[str, Any]:
@@ -141,8 +152,8 @@ class RunProgress:
         found.step, found.epoch = int(kept["step"]), kept["epoch"]
         found.began, found.seen, found.failed = kept["began"], kept["seen"], kept["failed"]
         found.warnings = [str(text) for text in kept["warnings"]]
-        found._kept = {name: kept[name] for name in ("loss", "speed", "losses", "scores")}
-        _points(kept["losses"]), found.scores  # noqa: B018 - what is damaged shows now
+        scores = {str(name): _points(points) for name, points in kept["scores"].items()}
+        found._kept = _Kept(_number(kept["loss"]), _number(kept["speed"]), _points(kept["losses"]), scores)
         return found
 
     def _note_time(self, time: float | None) -> None:
@@ -236,7 +247,7 @@ class _Thinned:
 
 def _thin(points: Points) -> Points:
     every = math.ceil(len(points) / POINTS)
-    return points if every <= 1 else (*points[: -1 : every], points[-1])
+    return points if every <= 1 else (*points[:-1:every], points[-1])
 
 
 def _flat(points: Points) -> list[float | None]:
@@ -253,7 +264,9 @@ def _short(value: float | None) -> float | None:
 
 def _number(value: Any) -> float | None:
     """What is a number that can be shown."""
-    found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 else None
+    found = (
+        float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 else None
+    )
     return found if found is None or math.isfinite(found) else None
 
 

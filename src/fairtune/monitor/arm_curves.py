@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fairtune.ledger.index import IndexRow
 from fairtune.ledger.run_progress import RunProgress
@@ -26,21 +26,45 @@ class _Line:
     points: Points
 
 
-def curves_of(plan: Mapping[str, Any], runs: Sequence[tuple[IndexRow, RunProgress]]) -> CurvesView:
-    """The curves of a study, from what its runs' events say so far."""
-    from fairtune.report.sections.curves.content import loss_groups
+class KeptCurves:
+    """The curves of a study. Those of an arm in which nothing moves are worked out once."""
 
-    metric = plan["task"].get("metric")
-    places = {arm: place for place, arm in enumerate(plan["arms"])}
-    losses: dict[str, list[_Line]] = {}
-    scores: dict[str, list[_Line]] = {}
-    for row, progress in runs:
-        losses.setdefault(row.arm, []).append(_Line(row.seed, row.status, tuple(progress.losses)))
-        if isinstance(metric, str) and (found := progress.scores.get(metric)):
-            scores.setdefault(row.arm, []).append(_Line(row.seed, row.status, tuple(found)))
-    groups = loss_groups([ArmLoss.of(arm, plan) for arm in places])
-    drawn = [(title, _curves(arms, losses, places)) for title, arms in groups[:LOSSES]]
-    return CurvesView(tuple((title, curves) for title, curves in drawn if curves), _curves(places, scores, places))
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[tuple[tuple[int, str], ...], ArmCurve | None, ArmCurve | None]] = {}
+        self._plan: Any = None
+
+    def view(
+        self, plan: Mapping[str, Any], rows: Sequence[IndexRow], progress: Callable[[IndexRow], RunProgress]
+    ) -> CurvesView:
+        """The curves as they are now.
+
+        Args:
+            rows: runs that have begun.
+        """
+        from fairtune.report.sections.curves.content import loss_groups  # with all that a report takes
+
+        if plan is not self._plan:
+            self._kept, self._plan = {}, plan
+        metric = plan["task"].get("metric")
+        by_arm: dict[str, list[IndexRow]] = {arm: [] for arm in plan["arms"]}
+        for row in rows:
+            by_arm.setdefault(row.arm, []).append(row)
+        for place, (arm, own) in enumerate(by_arm.items()):
+            state = tuple((row.seed, row.status) for row in own)
+            if arm not in self._kept or self._kept[arm][0] != state or any(row.status == RUNNING for row in own):
+                known = [(row, progress(row)) for row in own]
+                losses = [_Line(row.seed, row.status, tuple(found.losses)) for row, found in known]
+                scores = [_Line(row.seed, row.status, tuple(found.scores.get(metric, ()))) for row, found in known]
+                self._kept[arm] = state, _curve(arm, place, losses), _curve(arm, place, scores)
+        groups = loss_groups([ArmLoss.of(arm, plan) for arm in by_arm])
+        drawn = [(title, tuple(self._drawn(arms, 1))) for title, arms in groups[:LOSSES]]
+        return CurvesView(tuple((title, curves) for title, curves in drawn if curves), tuple(self._drawn(by_arm, 2)))
+
+    def _drawn(self, arms: Iterable[str], which: Literal[1, 2]) -> Iterator[ArmCurve]:
+        for arm in arms:
+            curve = self._kept[arm][which]
+            if curve is not None:
+                yield curve
 
 
 @dataclass(frozen=True)
@@ -57,13 +81,6 @@ class ArmLoss:
         names = (str(name) for use in own.get("methods") or () if isinstance(use, dict) for name in use)
         learner = own.get("learner")
         return cls(arm, tuple(names), str(learner) if learner else None)
-
-
-def _curves(
-    arms: Sequence[str] | Mapping[str, int], lines: Mapping[str, list[_Line]], places: Mapping[str, int]
-) -> tuple[ArmCurve, ...]:
-    found = (_curve(arm, places.get(arm, 0), lines.get(arm, [])) for arm in arms)
-    return tuple(curve for curve in found if curve is not None)
 
 
 def _curve(arm: str, place: int, lines: Sequence[_Line]) -> ArmCurve | None:

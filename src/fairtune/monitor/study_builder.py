@@ -18,8 +18,8 @@ from fairtune.ledger.live_runs import LiveRuns
 from fairtune.ledger.run_progress import RunProgress
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
 from fairtune.ledger.studies import read_study, study_folder
-from fairtune.ledger.worker_signs import SeenSign, SignWatch, WorkerSign
-from fairtune.monitor.arm_curves import curves_of
+from fairtune.ledger.worker_signs import SeenSign, WorkerSign
+from fairtune.monitor.arm_curves import KeptCurves
 from fairtune.monitor.judgement import ENDED, ArmFigures, Judge, Judgement, peeking_text, whole_seeds
 from fairtune.monitor.log_lines import last_lines
 from fairtune.monitor.remaining_time import study_left, usual_seconds, with_left
@@ -30,6 +30,8 @@ from fairtune.settings.scales import scale_of
 SHOWN = 100
 """Runs of each kind that a view lists; its counts have them all."""
 LOG_LINES = 30
+REMEMBERED = 2000
+"""Runs that have ended whose views are kept."""
 UNCOUNTED = "A look at it is not counted, and it may change: verdicts are taken when all runs have ended."
 
 
@@ -70,17 +72,25 @@ class StudyBuilder:
     """The views of the studies in a runs folder.
 
     Args:
+        study: read this one alone.
+        thorough: look at every file of every run at first, for who looks only once.
         judged: whether verdicts are worked out: `beside`, in a thread; `now`, before a view is answered; or `never`.
     """
 
     def __init__(
-        self, runs: Path, study: str | None = None, judged: str = "beside", clock: Callable[[], float] = time.monotonic
+        self,
+        runs: Path,
+        study: str | None = None,
+        judged: str = "beside",
+        thorough: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.runs, self._clock = runs, clock
-        self.live = LiveRuns(runs, study)
+        self.runs = runs
+        self.live = LiveRuns(runs, study, thorough=thorough, clock=clock)
         self.judge = None if judged == "never" else Judge(runs, threaded=judged == "beside")
         self._plans: dict[str, _Plan] = {}
-        self._watches: dict[str, SignWatch] = {}
+        self._ended: dict[tuple[str, str, int], tuple[IndexRow, RunView]] = {}
+        self._curves: dict[str, KeptCurves] = {}
 
     def tick(self) -> set[str]:
         """Read what is new; the studies in which anything changed.
@@ -145,7 +155,7 @@ class StudyBuilder:
         """Raises:
         LedgerError: its plan cannot be read, or it is gone.
         """
-        plan, rows, signs = self._plan(study), self.live.rows(study), self._signs(study)
+        plan, rows, signs = self._plan(study), self.live.rows(study), self.live.signs(study)
         return _Moment(
             study,
             plan.content,
@@ -163,8 +173,11 @@ class StudyBuilder:
             plan = self._plan(study)
         except LedgerError:
             return CurvesView()
+        if study not in self._curves:
+            self._curves[study] = KeptCurves()
         rows = [row for row in self.live.rows(study) if row.status not in (WAITING, DAMAGED)]
-        return curves_of(plan.content, [(row, self.live.progress(study, row.arm, row.seed)) for row in rows])
+        ready = [row for row in rows if self.live.is_ready(study, row.arm, row.seed) or row.status == RUNNING]
+        return self._curves[study].view(plan.content, ready, lambda row: self.live.progress(study, row.arm, row.seed))
 
     def run_views(
         self, study: str, state: str = "", arm: str = "", start: int = 0, most: int = SHOWN
@@ -201,6 +214,19 @@ class StudyBuilder:
         return known
 
     def _run(self, now: _Moment, row: IndexRow, position: int) -> RunView:
+        """A run; of one that has ended, what was found before."""
+        key = (now.study, row.arm, row.seed)
+        kept = self._ended.get(key)
+        if kept is not None and kept[0] == row and kept[1].position == position:
+            return kept[1]
+        found = self._make_run(now, row, position)
+        if row.status in (FINISHED, FAILED):
+            if len(self._ended) >= REMEMBERED:
+                self._ended.clear()
+            self._ended[key] = row, found
+        return found
+
+    def _make_run(self, now: _Moment, row: IndexRow, position: int) -> RunView:
         planned, metric = now.planned.get((row.arm, row.seed), {}), _metric(now.plan)
         steps = planned.get("steps") or None
         begun = row.status not in (WAITING, DAMAGED)
@@ -270,11 +296,6 @@ class StudyBuilder:
             some = "1 run that has finished since is" if behind == 1 else f"{behind} runs that have finished since are"
             notes.insert(0, f"{some} not counted yet.")
         return VerdictView(judgement.opening, peeking, n, planned, " ".join(notes), judgement.problem, judgement.made)
-
-    def _signs(self, study: str) -> list[SeenSign]:
-        if study not in self._watches:
-            self._watches[study] = SignWatch(study_folder(self.runs, study), self._clock)
-        return self._watches[study].read()
 
     def _log(self, study: str, built: Sequence[RunView]) -> list[tuple[str, str]]:
         """What workers' libraries printed, then what runs under way and failed ones warned of."""
