@@ -30,6 +30,7 @@ from fairtune.settings.scales import scale_of
 SHOWN = 100
 """Runs of each kind that a view lists; its counts have them all."""
 LOG_LINES = 30
+READING = "reading"
 REMEMBERED = 2000
 """Runs that have ended whose views are kept."""
 UNCOUNTED = "A look at it is not counted, and it may change: verdicts are taken when all runs have ended."
@@ -112,13 +113,14 @@ class StudyBuilder:
             return StudyView(study, "unreadable", problem=str(error))
         states = {(row.arm, row.seed): row.status for row in now.rows}
         built = [self._run(now, row, position) for position, row in _listed(now.rows)]
-        judgement = self._judgement(study, now.rows, now.counts[RUNNING] > 0)
+        whole = self.live.reading_of(study) >= 1
+        judgement = self._judgement(study, now.rows, now.counts[RUNNING] > 0) if whole else None
         return replace(
             self._brief(now, built),
             arms=tuple(self._arms(now.plan, now.rows, judgement)),
             runs=tuple(built),
             devices=tuple(_device(seen) for seen in now.signs),
-            verdict=self._verdict(states, judgement),
+            verdict=self._verdict(states, judgement) if whole else VerdictView(),
             log=tuple(self._log(study, built)),
         )
 
@@ -141,14 +143,14 @@ class StudyBuilder:
     def _brief(self, now: _Moment, built: Sequence[RunView]) -> StudyView:
         return StudyView(
             now.study,
-            _state_of(now.counts, now.held or bool(now.at_work)),
+            _state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading_of(now.study) >= 1 else READING,
             about=_about(now.plan),
             metric=_metric(now.plan),
             problem=self.live.problems.get(now.study, ""),
             counts=dict(now.counts),
             total=len(now.rows),
             left=study_left(now.rows, built, now.planned, now.usual),
-            reading=self.live.reading,
+            reading=self.live.reading_of(now.study),
         )
 
     def _moment(self, study: str) -> _Moment:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -101,8 +102,6 @@ class Dashboard:
 
     async def studies(self, request: Request) -> Response:
         if self._study is not None and "all" not in request.query_params:
-            from urllib.parse import quote
-
             return RedirectResponse(f"/study/{quote(self._study, safe='')}", 303)
         return HTMLResponse(render_studies(await self._rows(), self._runs.name or str(self._runs)))
 
@@ -159,7 +158,7 @@ class Dashboard:
 
     async def maps_json(self, request: Request) -> Response:
         name = await self._known(request)
-        return _json({"maps": await self._ask(lambda builder: self._maps.list(builder, name))})
+        return _json({"maps": await self._ask(lambda builder: self._maps.listed(builder, name))})
 
     async def map_png(self, request: Request) -> Response:
         name = await self._known(request)
@@ -193,7 +192,10 @@ class Dashboard:
         return name
 
     async def _rows(self) -> list[dict[str, Any]]:
-        return await self._ask(lambda builder: [studies_row(builder.brief(name)) for name in builder.studies])
+        rows: list[dict[str, Any]] = await self._ask(
+            lambda builder: [studies_row(builder.brief(name)) for name in builder.studies]
+        )
+        return rows
 
     async def _ask(self, question: Any) -> Any:
         assert self.feed is not None

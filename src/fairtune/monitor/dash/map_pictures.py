@@ -24,7 +24,7 @@ class MapPictures:
         self._runs = runs
         self._kept: OrderedDict[tuple[str, str, int, str, int], bytes] = OrderedDict()
 
-    def list(self, builder: StudyBuilder, study: str) -> list[dict[str, Any]]:
+    def listed(self, builder: StudyBuilder, study: str) -> list[dict[str, Any]]:
         """The maps of runs under way, then of the others: one picture of each, and one of how it formed."""
         rows = [row for row in builder.live.rows(study) if row.status != WAITING]
         rows.sort(key=lambda row: row.status != RUNNING)
