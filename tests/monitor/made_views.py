@@ -20,8 +20,8 @@ def made_view(names: tuple[str, str] = ("oelm-freeze", "focal"), **changes: Any)
     """A study under way: three arms, two runs under way, one that failed, two devices."""
     frozen, focal = names
     arms = (
-        ArmView("baseline", 0, 4, 5, {"finished": 4, "waiting": 1}, 0.842, 0.831, 0.853),
-        ArmView(frozen, 1, 3, 5, {"finished": 3, "running": 1, "waiting": 1}, 0.641, 0.62, 0.66, "baseline", 3,
+        ArmView("baseline", 0, 4, 5, {"finished": 4, "waiting": 1}, 4, 0.842, 0.831, 0.853),
+        ArmView(frozen, 1, 3, 5, {"finished": 3, "running": 1, "waiting": 1}, 3, 0.641, 0.62, 0.66, "baseline", 3,
                 -0.201, -0.23, -0.172, "worse"),
         ArmView(focal, 2, 1, 5, {"finished": 1, "failed": 1, "running": 1, "waiting": 2}, against="baseline"),
     )  # fmt: skip

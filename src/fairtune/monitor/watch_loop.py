@@ -34,7 +34,7 @@ def frame(seen: Seen, width: int, height: int | None = None, ending: str = "") -
     return Group(*studies_frame(seen, width, height, ending))
 
 
-def watch(look: Callable[[], Seen], console: Console, every: float) -> None:
+def show_until_ended(look: Callable[[], Seen], console: Console, every: float) -> None:
     """Show what is seen until every run has ended; what was seen last stays.
 
     Args:

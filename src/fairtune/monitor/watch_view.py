@@ -150,16 +150,21 @@ def arm_section(view: StudyView, scale: Scale | None) -> Section:
 
 
 def _mean(arm: ArmView, scale: Scale | None) -> str:
-    """Never without its interval."""
+    """Never without its interval, nor without its n where that is not the one beside it."""
+    if arm.mean is None:
+        return DASH
     show = scale.value if scale else significant
-    return DASH if arm.mean is None else f"{show(arm.mean)} [{show(arm.low)}, {show(arm.high)}]"
+    interval = "1 run" if arm.low is None or arm.high is None else f"{show(arm.low)}, {show(arm.high)}"
+    return f"{show(arm.mean)} [{interval}]" + (f" of {arm.counted}" if arm.counted < arm.n else "")
 
 
 def _difference(arm: ArmView, scale: Scale | None) -> str:
     if arm.difference is None:
         return DASH if arm.against else ""
     show = scale.signed if scale else significant
-    text = f"{show(arm.difference)} [{show(arm.difference_low)}, {show(arm.difference_high)}]"
+    low, high = arm.difference_low, arm.difference_high
+    interval = "1 seed" if low is None or high is None else f"{show(low)}, {show(high)}"
+    text = f"{show(arm.difference)} [{interval}]"
     if scale and scale.plain and arm.mean is not None:
         text += f" {relative(arm.difference, arm.mean - arm.difference)}"
     return text
