@@ -34,7 +34,9 @@ def made_view(names: tuple[str, str] = ("oelm-freeze", "focal"), **changes: Any)
         RunView("baseline", 4, 12, "waiting", steps=400),
     )  # fmt: skip
     devices = (
-        DeviceView("cpu-0", "cpu, AMD EPYC", f"{frozen}/seed-3", load=0.97, memory_used=3_000_000_000, memory=8 * 10**9),
+        DeviceView(
+            "cpu-0", "cpu, AMD EPYC", f"{frozen}/seed-3", load=0.97, memory_used=3_000_000_000, memory=8 * 10**9
+        ),
         DeviceView("cuda-1", "cuda:1, A100", f"{focal}/seed-2", False, 300.0, 0.2, 10**9, 8 * 10**10, 67.0, 2),
     )
     view = StudyView(

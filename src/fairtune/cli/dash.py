@@ -16,9 +16,12 @@ ShownStudy = Annotated[
         metavar="[STUDY]", help="Name of the study to show first; a list of all, if absent.", show_default=False
     ),
 ]
-Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Where to listen; 0 takes a free one.")]
+Port = Annotated[
+    int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Where to listen; 0 takes a free one.")
+]
 Host = Annotated[
-    str, typer.Option("--host", metavar="ADDRESS", help="Who can ask: by default this machine only; 0.0.0.0 lets others.")
+    str,
+    typer.Option("--host", metavar="ADDRESS", help="Who can ask: by default this machine only; 0.0.0.0 lets others."),
 ]
 Token = Annotated[
     str | None,

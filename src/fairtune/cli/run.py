@@ -113,7 +113,9 @@ def run(
 def watch_hint(study: str, runs: Path) -> str:
     """How to see the study from another terminal, or after a connection broke."""
     where = "" if runs == Path("runs") else f" --runs {shlex.quote(str(runs))}"
-    return f"fairtune: to watch it from elsewhere: fairtune watch {study}{where}, or in the browser: fairtune dash{where}"
+    return (
+        f"fairtune: to watch it from elsewhere: fairtune watch {study}{where}, or in the browser: fairtune dash{where}"
+    )
 
 
 def _run_once(study: Study, runs: Path, chosen: list[str] | None, force: bool, reanalysed: bool) -> StudyOutcome:

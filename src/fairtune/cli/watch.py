@@ -20,10 +20,12 @@ from fairtune.cli.command import (
 from fairtune.core.errors import FairtuneError
 
 SOONEST, LATEST = 0.2, 3600.0
-WatchedStudy = Annotated[
+StudyToWatch = Annotated[
     str | None,
     typer.Argument(
-        metavar="[STUDY]", help="Name of a study, or its folder; the one that runs, or all, if absent.", show_default=False
+        metavar="[STUDY]",
+        help="Name of a study, or its folder; the one that runs, or all, if absent.",
+        show_default=False,
     ),
 ]
 Once = Annotated[bool, typer.Option("--once", help="Show how it is now, all of it, and end.")]
@@ -32,7 +34,7 @@ Every = Annotated[float, typer.Option("--every", metavar="SECONDS", help="How of
 
 @report_errors
 def watch(
-    study: WatchedStudy = None,
+    study: StudyToWatch = None,
     runs: Runs = Path("runs"),
     once: Once = False,
     every: Every = 2.0,
@@ -47,8 +49,8 @@ def watch(
     if not SOONEST <= every <= LATEST:
         raise FairtuneError(f"--every is {every:g}; it must be from {SOONEST:g} to {LATEST:g} seconds.")
     with leave_quietly(INTERRUPTED):
-        from fairtune.monitor.study_watch import make_watch
         from fairtune.monitor.watch_loop import frame, show_until_ended
+        from fairtune.monitor.watched_study import make_watch
 
         watched = make_watch(runs, study)
         if not (once or as_json):

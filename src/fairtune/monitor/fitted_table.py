@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
 from fairtune.core.numbers import DASH
@@ -18,7 +18,7 @@ MORE = "dim"
 
 
 @dataclass(frozen=True)
-class Column:
+class FittedColumn:
     """A column.
 
     Args:
@@ -39,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Section:
+class FittedTable:
     """A table, of which as many rows are shown as there is room for.
 
     Args:
@@ -50,7 +50,7 @@ class Section:
         counted: say how many rows are not shown.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[FittedColumn]
     count: int
     least: int
     ranks: Sequence[int] = ()
@@ -65,19 +65,23 @@ class Section:
         """Lines, if all is shown."""
         return 1 + self.given + (self.counted and self.count > self.given)
 
-    def lines(self, width: int, room: int) -> list[Text]:
-        """The heading, rows, and how many more there are, in so many lines."""
+    def lines(self, width: int, room: int, whole: bool = False) -> list[Text]:
+        """The heading, rows, and how many more there are, in so many lines.
+
+        Args:
+            whole: the last column may go on below, where it can be shortened, and takes more lines then.
+        """
         shown = self.given if room >= self.wanted else max(0, room - 1 - self.counted)
         ranks = self.ranks or range(self.given)
         rows = sorted(ranks[:shown])
-        lines = table_lines([_rows_of(column, rows) for column in self.columns], width)
+        lines = table_lines([_rows_of(column, rows) for column in self.columns], width, whole)
         if self.counted and shown < self.count:
             more = f"and {self.count - shown:,} more" if shown else f"{self.count:,}"
             lines.append(Text(shortened(f"  {more}", width), MORE, no_wrap=True))
         return lines
 
 
-def _rows_of(column: Column, rows: Iterable[int]) -> Column:
+def _rows_of(column: FittedColumn, rows: Iterable[int]) -> FittedColumn:
     rows = list(rows)
     styles = [column.styles[row] for row in rows] if column.styles else ()
     return replace(column, cells=[column.cells[row] for row in rows], styles=styles)
@@ -97,20 +101,27 @@ def share_lines(wanted: Sequence[int], least: Sequence[int], room: int) -> list[
     return given
 
 
-def table_lines(columns: Sequence[Column], width: int) -> list[Text]:
-    """A heading and a line for each row, none of them wider than there is room."""
+def table_lines(columns: Sequence[FittedColumn], width: int, whole: bool = False) -> list[Text]:
+    """A heading and a line for each row, none of them wider than there is room; with `whole`, more for its last column."""
     fitted = _fitted([_written(column) for column in columns], width)
-    heading = _line([(column.title, HEADING) for column, _ in fitted], fitted, width)
-    rows = range(len(columns[0].cells))
-    cells = [[(column.cells[row], column.styles[row] if column.styles else "") for column, _ in fitted] for row in rows]
-    return [heading, *(_line(row, fitted, width) for row in cells)]
+    lines = [_line([(column.title, HEADING) for column, _ in fitted], fitted, width)]
+    last, last_width = fitted[-1]
+    for row in range(len(columns[0].cells)):
+        cells = [(column.cells[row], column.styles[row] if column.styles else "") for column, _ in fitted]
+        below = wrapped(cells[-1][0], last_width) if whole and last.least and not last.middle else []
+        if len(below) > 1:
+            cells[-1] = (below[0], cells[-1][1])
+        lines.append(_line(cells, fitted, width))
+        indent = " " * (_total([wide for _, wide in fitted]) - last_width)
+        lines += [Text(f"{indent}{text}", cells[-1][1], no_wrap=True) for text in below[1:]]
+    return lines
 
 
-def _written(column: Column) -> Column:
+def _written(column: FittedColumn) -> FittedColumn:
     return replace(column, cells=[printable(cell) for cell in column.cells])
 
 
-def _fitted(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
+def _fitted(columns: Sequence[FittedColumn], width: int) -> list[tuple[FittedColumn, int]]:
     """The columns that there is room for, each with its width."""
     first, *others = columns
     kept = [first, *(column for column in others if any(cell not in ("", DASH) for cell in column.cells))]
@@ -127,7 +138,7 @@ def _fitted(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
     return list(zip(kept, wide, strict=True))
 
 
-def _smallest(columns: Sequence[Column]) -> list[int]:
+def _smallest(columns: Sequence[FittedColumn]) -> list[int]:
     widths = [max(map(cell_len, (column.title, *column.cells))) for column in columns]
     return [min(wide, column.least or wide) for wide, column in zip(widths, columns, strict=True)]
 
@@ -136,7 +147,7 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _line(cells: Sequence[tuple[str, str]], fitted: Sequence[tuple[Column, int]], width: int) -> Text:
+def _line(cells: Sequence[tuple[str, str]], fitted: Sequence[tuple[FittedColumn, int]], width: int) -> Text:
     line = Text(no_wrap=True, end="")
     for place, ((text, style), (column, cell_width)) in enumerate(zip(cells, fitted, strict=True)):
         short = shortened(text, cell_width, column.middle)
@@ -170,15 +181,15 @@ def shortened(text: str, width: int, middle: bool = False) -> str:
     return made if cell_len(made) <= width else set_cell_size(made, width).rstrip()
 
 
-def wrapped(text: str, width: int, most: int) -> list[str]:
+def wrapped(text: str, width: int, most: int = 1000) -> list[str]:
     """A text in lines of at most so many cells; what is beyond the last line is left out."""
     lines: list[str] = []
     for word in printable(text).split():
-        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
-            lines[-1] += f" {word}"
-        elif len(lines) == most:
-            lines[-1] = shortened(f"{lines[-1]} …", width)
-            break
-        else:
-            lines.append(shortened(word, width))
-    return lines
+        for piece in chop_cells(word, width) if cell_len(word) > width else [word]:
+            if lines and cell_len(lines[-1]) + 1 + cell_len(piece) <= width:
+                lines[-1] += f" {piece}"
+            else:
+                lines.append(piece)
+    if len(lines) > most:
+        lines[most - 1] = shortened(f"{lines[most - 1]} {lines[most]}…", width)
+    return lines[:most]

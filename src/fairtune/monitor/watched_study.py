@@ -15,7 +15,7 @@ PATIENCE = 20.0
 READING_SECONDS = 0.05
 
 
-class StudyWatch:
+class WatchedStudy:
     """One study, looked at again and again."""
 
     def __init__(self, runs: Path, study: str) -> None:
@@ -50,7 +50,7 @@ class StudyWatch:
         return view
 
 
-class FolderWatch:
+class WatchedFolder:
     """All studies of a runs folder, without verdicts."""
 
     study = None
@@ -72,12 +72,14 @@ class FolderWatch:
 
     def settled(self) -> list[StudyView]:
         """The studies, once the whole ledger has been read."""
-        while any(view.reading < 1 for view in (views := self.look())):
+        views = self.look()
+        while any(view.reading < 1 for view in views):
             time.sleep(READING_SECONDS)
+            views = self.look()
         return views
 
 
-def make_watch(runs: Path, study: str | None) -> StudyWatch | FolderWatch:
+def make_watch(runs: Path, study: str | None) -> WatchedStudy | WatchedFolder:
     """What to watch.
 
     Args:
@@ -87,15 +89,15 @@ def make_watch(runs: Path, study: str | None) -> StudyWatch | FolderWatch:
         LedgerError: there is none, or the folder cannot be read.
     """
     if study is not None:
-        return StudyWatch(*find_study(study, runs))
+        return WatchedStudy(*find_study(study, runs))
     names = study_names(runs)
     if not names:
         raise LedgerError(_none(runs))
     if len(names) == 1:
-        return StudyWatch(runs, names[0])
-    folder = FolderWatch(runs)
+        return WatchedStudy(runs, names[0])
+    folder = WatchedFolder(runs)
     running = [view.study for view in folder.settled() if view.state == "running"]
-    return StudyWatch(runs, running[0]) if len(running) == 1 else folder
+    return WatchedStudy(runs, running[0]) if len(running) == 1 else folder
 
 
 def require_there(runs: Path, study: str) -> None:
