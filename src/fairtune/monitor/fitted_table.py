@@ -13,6 +13,8 @@ from fairtune.core.printable import printable
 
 GAP = 2
 """Cells between columns."""
+READABLE = 20
+"""Cells that names keep where less important columns can give way."""
 HEADING = "bold"
 MORE = "dim"
 
@@ -76,7 +78,7 @@ class FittedTable:
         rows = sorted(ranks[:shown])
         lines = table_lines([_rows_of(column, rows) for column in self.columns], width, whole)
         if self.counted and shown < self.count:
-            more = f"and {self.count - shown:,} more" if shown else f"{self.count:,}"
+            more = f"and {self.count - shown:,} more" if shown else f"{self.count:,} in all"
             lines.append(Text(shortened(f"  {more}", width), MORE, no_wrap=True))
         return lines
 
@@ -125,8 +127,9 @@ def _fitted(columns: Sequence[FittedColumn], width: int) -> list[tuple[FittedCol
     """The columns that there is room for, each with its width."""
     first, *others = columns
     kept = [first, *(column for column in others if any(cell not in ("", DASH) for cell in column.cells))]
-    while _total(_smallest(kept)) > width and (last := max(kept, key=lambda column: column.order)).order:
-        kept.remove(last)
+    for most, readable in ((1, READABLE), (0, 0)):  # names are cut down only for what counts most
+        while _total(_smallest(kept, readable)) > width and (last := max(kept, key=_order)).order > most:
+            kept.remove(last)
     wide = [max(map(cell_len, (column.title, *column.cells))) for column in kept]
     small = _smallest(kept)
     while (over := _total(wide) - width) > 0:
@@ -138,9 +141,17 @@ def _fitted(columns: Sequence[FittedColumn], width: int) -> list[tuple[FittedCol
     return list(zip(kept, wide, strict=True))
 
 
-def _smallest(columns: Sequence[FittedColumn]) -> list[int]:
+def _order(column: FittedColumn) -> int:
+    return column.order
+
+
+def _smallest(columns: Sequence[FittedColumn], readable: int = 0) -> list[int]:
+    """The least width of each column; of names, no less than can be read well."""
     widths = [max(map(cell_len, (column.title, *column.cells))) for column in columns]
-    return [min(wide, column.least or wide) for wide, column in zip(widths, columns, strict=True)]
+    return [
+        wide if column.least is None else min(wide, max(column.least, readable * column.middle))
+        for wide, column in zip(widths, columns, strict=True)
+    ]
 
 
 def _total(widths: Sequence[int]) -> int:

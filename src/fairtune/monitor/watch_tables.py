@@ -31,17 +31,18 @@ def study_tables(view: StudyView) -> list[FittedTable]:
     problems = [run for run in view.runs if run.state in PROBLEMS]
     ended = [run for run in view.runs if run.state == "finished"]
     return [
-        arm_table(view, scale),
+        arm_table(view),
         run_table([run for run in view.runs if run.state == "running"], counts.get("running", 0), scale),
         _problem_table(problems, sum(counts.get(state, 0) for state in PROBLEMS)),
-        _device_table(view.devices),
-        _log_table(view.log),
+        device_table(view.devices),
+        log_table(view.log),
         _ended_table(ended, scale),
     ]
 
 
-def arm_table(view: StudyView, scale: Scale | None) -> FittedTable:
+def arm_table(view: StudyView) -> FittedTable:
     """Each arm with n, its mean and interval, and its difference to what it is compared with."""
+    scale = scale_of(view.metric) if view.metric else None
     arms, busy = view.arms, {run.arm for run in view.runs if run.state == "running"}
     ranks = sorted(range(len(arms)), key=lambda n: (arms[n].against is not None, arms[n].arm not in busy, n))
     compared = f"difference ({scale.difference})" if scale and not scale.plain else "difference"
@@ -103,6 +104,14 @@ def run_table(runs: Sequence[RunView], count: int, scale: Scale | None) -> Fitte
     return FittedTable(columns, max(count, len(runs)), 5)
 
 
+def progress_cells(run: RunView | None) -> tuple[str, str, str]:
+    """How far a run is, for a table of all runs: step, loss, time left; dashes unless it is under way."""
+    if run is None or run.state != "running":
+        return "-", "-", "-"
+    left = "-" if run.left is None else duration_text(run.left)
+    return _of(run.step, run.steps, ","), significant(run.loss), left
+
+
 def _of(value: float | None, planned: float | None, how: str) -> str:
     if value is None:
         return DASH
@@ -119,7 +128,7 @@ def _problem_table(runs: Sequence[RunView], count: int) -> FittedTable:
     return FittedTable(columns, max(count, len(runs)), 3)
 
 
-def _device_table(devices: Sequence[DeviceView]) -> FittedTable:
+def device_table(devices: Sequence[DeviceView]) -> FittedTable:
     columns = [
         FittedColumn("worker", [device.worker for device in devices], least=NAME, middle=True),
         FittedColumn("device", [device.device for device in devices], order=4, least=NAME),
@@ -157,7 +166,7 @@ def _silence(device: DeviceView) -> str:
     return "silent" if device.age is None else f"silent for {duration_text(device.age)}"
 
 
-def _log_table(log: Sequence[tuple[str, str]]) -> FittedTable:
+def log_table(log: Sequence[tuple[str, str]]) -> FittedTable:
     columns = [
         FittedColumn("log", [who for who, _ in log], least=NAME, middle=True),
         FittedColumn("", [text for _, text in log], least=NAME),

@@ -10,7 +10,7 @@ from fairtune.core.numbers import DASH, share
 from fairtune.monitor.fitted_table import FittedColumn, FittedTable, share_lines, shortened, wrapped
 from fairtune.monitor.study_view import StudyView
 from fairtune.monitor.time_left import duration_text
-from fairtune.monitor.watch_tables import NAME, STYLES, study_tables
+from fairtune.monitor.watch_tables import NAME, STYLES, arm_table, device_table, log_table, study_tables
 
 STATES = ("finished", "failed", "damaged", "running", "interrupted", "waiting")
 """In the order they are counted up."""
@@ -39,6 +39,14 @@ def study_frame(view: StudyView, width: int, height: int | None = None, ending: 
             lines += [Text("")] * gaps + table.lines(width, given, whole=height is None)
     lines += [Text("")] * (gaps and bool(below)) + below
     return lines[:height]
+
+
+def summary_lines(view: StudyView, width: int) -> list[Text]:
+    """A study without its runs, which are listed elsewhere."""
+    lines = [*headline(view, width), *_verdict_lines(view, width)]
+    for table in (arm_table(view), device_table(view.devices), log_table(view.log)):
+        lines += [Text(""), *table.lines(width, LONGEST, whole=True)] if table.count else []
+    return lines
 
 
 def headline(view: StudyView, width: int) -> list[Text]:

@@ -35,15 +35,18 @@ class WatchedStudy:
             require_there(self._runs, self.study)
         return view
 
-    def settled(self) -> StudyView:
+    def settled(self, patience: float = PATIENCE) -> StudyView:
         """The study with all that can be known of it now.
+
+        Args:
+            patience: seconds to wait for the verdict so far.
 
         Raises:
             LedgerError: it is gone, or cannot be read.
         """
         while (view := self.look()).reading < 1:
             time.sleep(READING_SECONDS)
-        if self._builder.judge is not None and self._builder.judge.wait(PATIENCE):
+        if self._builder.judge is not None and self._builder.judge.wait(patience):
             view = self.look()
         if view.state == "unreadable":
             raise LedgerError(view.problem)
