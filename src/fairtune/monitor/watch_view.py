@@ -27,7 +27,7 @@ def study_frame(view: StudyView, width: int, height: int | None = None, ending: 
         height: lines that there is room for; None shows all that the view has.
         ending: the last line.
     """
-    above = [*headline(view, width), *_verdict_lines(view, width)]
+    above = [*headline(view, width), *_verdict_lines(view, width, LONGEST if height is None else 4)]
     below = [Text(shortened(line, width), "dim", no_wrap=True) for line in (_queue_line(view), ending) if line]
     tables = [table for table in study_tables(view) if table.count]
     room = (LONGEST if height is None else height) - len(above) - len(below)
@@ -43,7 +43,7 @@ def study_frame(view: StudyView, width: int, height: int | None = None, ending: 
 
 def summary_lines(view: StudyView, width: int) -> list[Text]:
     """A study without its runs, which are listed elsewhere."""
-    lines = [*headline(view, width), *_verdict_lines(view, width)]
+    lines = [*headline(view, width), *_verdict_lines(view, width, LONGEST)]
     for table in (arm_table(view), device_table(view.devices), log_table(view.log)):
         lines += [Text(""), *table.lines(width, LONGEST, whole=True)] if table.count else []
     return lines
@@ -92,15 +92,16 @@ def counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts[state]:,} {state}" for state in STATES if counts.get(state)) or "none has begun"
 
 
-def _verdict_lines(view: StudyView, width: int) -> list[Text]:
+def _verdict_lines(view: StudyView, width: int, most: int) -> list[Text]:
     """What the evidence supports once all runs have ended; before, only that this is a peek."""
     verdict = view.verdict
     if verdict.problem:
-        return [Text(line, "yellow", no_wrap=True) for line in wrapped(verdict.problem, width, 2)]
-    if verdict.peeking:
-        text = f"{verdict.peeking}. {verdict.note}" if verdict.note else verdict.peeking
-        return [Text(line, "yellow", no_wrap=True) for line in wrapped(text, width, 2)]
-    return [Text(line, no_wrap=True) for line in wrapped(verdict.opening, width, 4)]
+        text, style = verdict.problem, "yellow"
+    elif verdict.peeking:
+        text, style = f"{verdict.peeking}. {verdict.note}" if verdict.note else verdict.peeking, "yellow"
+    else:
+        text, style = verdict.opening or verdict.note, ""
+    return [Text(line, style, no_wrap=True) for line in wrapped(text, width, most if not style else min(most, 2))]
 
 
 def _queue_line(view: StudyView) -> str:
