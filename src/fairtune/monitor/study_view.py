@@ -168,8 +168,8 @@ class StudyView:
     """A study as it is now.
 
     Args:
-        state: planned, running, finished (every run has ended), stopped (runs are to come and nobody works on them), or
-            unreadable, with the problem.
+        state: planned, running, finished (every run has ended), stopped (runs are to come and nobody works on them),
+            reading (the ledger is large, and was not read to its end yet), or unreadable, with the problem.
         about: task, model and metric, in words.
         counts: of runs by state.
         left: seconds until the last run ends, roughly; None where that cannot be said.
