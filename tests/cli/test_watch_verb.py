@@ -160,5 +160,5 @@ def test_status_shows_the_same_facts(unfinished: Path) -> None:
 
 
 def test_a_run_says_how_to_watch_it() -> None:
-    assert watch_hint("s", Path("runs")).endswith("fairtune watch s, or in the browser: fairtune dash")
+    assert watch_hint("s", Path("runs")).endswith("fairtune watch s (in the browser: fairtune dash)")
     assert "fairtune watch s --runs 'my runs'" in watch_hint("s", Path("my runs"))

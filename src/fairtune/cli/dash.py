@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.command import Runs, leave_quietly, report_errors
+from fairtune.cli.command import Runs, leave_quietly, print_text, report_errors
 
 PORT = 8321
 ShownStudy = Annotated[
@@ -33,6 +33,12 @@ Token = Annotated[
         show_default=False,
     ),
 ]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name", metavar="NAME", help="A name that browsers call this machine by, beyond its own; may be repeated."
+    ),
+]
 Open = Annotated[bool, typer.Option("--open/--no-open", help="Open it in this machine's browser.")]
 
 
@@ -43,6 +49,7 @@ def dash(
     port: Port = PORT,
     host: Host = "127.0.0.1",
     token: Token = None,
+    names: Names = None,
     open_browser: Open = False,
 ) -> None:
     """Show studies in the browser while they run, and after.
@@ -56,4 +63,4 @@ def dash(
 
         if study is not None:
             runs, study = find_study(study, runs)
-        serve_dashboard(runs, study, host, port, token, open_browser)
+        serve_dashboard(runs, study, host, port, token, open_browser, tuple(names or ()), print_text)

@@ -49,6 +49,7 @@ def watch(
     if not SOONEST <= every <= LATEST:
         raise FairtuneError(f"--every is {every:g}; it must be from {SOONEST:g} to {LATEST:g} seconds.")
     with leave_quietly(INTERRUPTED):
+        from fairtune.monitor.study_view import StudyView
         from fairtune.monitor.watch_loop import frame, show_until_ended
         from fairtune.monitor.watched_study import make_watch
 
@@ -58,7 +59,7 @@ def watch(
             return
         seen = watched.settled()
         if as_json:
-            print_json(asdict(seen) if watched.study else {"studies": [asdict(view) for view in seen]})
+            print_json(asdict(seen) if isinstance(seen, StudyView) else {"studies": [asdict(view) for view in seen]})
         else:
             shown = console()
             shown.print(frame(seen, shown.width))

@@ -56,8 +56,6 @@ class WatchedStudy:
 class WatchedFolder:
     """All studies of a runs folder, without verdicts."""
 
-    study = None
-
     def __init__(self, runs: Path) -> None:
         self._runs = runs
         self._builder = StudyBuilder(runs, judged="never")
