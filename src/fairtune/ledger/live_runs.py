@@ -15,7 +15,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
@@ -47,6 +47,7 @@ class LiveRuns:
 
     Attributes:
         problems: by study, why it cannot be read.
+        first: the study that is read before others, since somebody looks at it.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LiveRuns:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.runs, self.problems = Path(runs), dict[str, str]()
+        self.first: str | None = None
         self._only, self._thorough, self._clock = study, thorough, clock
         self._studies: dict[str, LiveStudy] = {}
         self._known: dict[Key, IndexRow] | None = None
@@ -76,10 +78,20 @@ class LiveRuns:
     @property
     def reading(self) -> float:
         """Share of the runs that have been read, 0 to 1."""
-        known = sum(len(study.runs) for study in self._studies.values())
-        waiting = (study.runs[place] for study in self._studies.values() for place in study.unread)
-        unread = sum(run.row is None for run in waiting)
-        return 1.0 if not unread else 1.0 - unread / known
+        return self._share_read(self._studies.values())
+
+    def reading_of(self, study: str) -> float:
+        """The same of one study."""
+        return self._share_read([self._studies[study]] if study in self._studies else [])
+
+    def _share_read(self, studies: Collection[LiveStudy]) -> float:
+        unread = sum(study.runs[place].row is None for study in studies for place in study.unread)
+        return 1.0 if not unread else 1.0 - unread / sum(len(study.runs) for study in studies)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether runs or curves are still to be read that were there before: the next looks do that, a slice each."""
+        return self.reading < 1 or any(self._curveless.values())
 
     def tick(self) -> set[str]:
         """Look at everything once; gives the names of studies in which anything changed.
@@ -172,7 +184,7 @@ class LiveRuns:
 
     def _read_unread(self, until: float) -> set[str]:
         changed = set()
-        for name, study in self._studies.items():
+        for name, study in sorted(self._studies.items(), key=lambda one: one[0] != self.first):
             if not study.unread:
                 continue
             for place in study.read_some(until):

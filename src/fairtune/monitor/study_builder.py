@@ -113,7 +113,7 @@ class StudyBuilder:
             return StudyView(study, "unreadable", problem=str(error))
         states = {(row.arm, row.seed): row.status for row in now.rows}
         built = [self._run(now, row, position) for position, row in _listed(now.rows)]
-        whole = self.live.reading >= 1
+        whole = self.live.reading_of(study) >= 1
         judgement = self._judgement(study, now.rows, now.counts[RUNNING] > 0) if whole else None
         return replace(
             self._brief(now, built),
@@ -143,14 +143,14 @@ class StudyBuilder:
     def _brief(self, now: _Moment, built: Sequence[RunView]) -> StudyView:
         return StudyView(
             now.study,
-            _state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading >= 1 else READING,
+            _state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading_of(now.study) >= 1 else READING,
             about=_about(now.plan),
             metric=_metric(now.plan),
             problem=self.live.problems.get(now.study, ""),
             counts=dict(now.counts),
             total=len(now.rows),
             left=study_left(now.rows, built, now.planned, now.usual),
-            reading=self.live.reading,
+            reading=self.live.reading_of(now.study),
         )
 
     def _moment(self, study: str) -> _Moment:

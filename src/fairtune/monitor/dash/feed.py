@@ -123,10 +123,12 @@ class Feed:
     def _look(self, study: str) -> Parts:
         began = self._clock()
         try:
+            self._builder.live.first = study
             found: Parts = self._answer(lambda builder: view_parts(builder, study))
         except LedgerError as error:
             found = {"state": json.dumps("unreadable"), "problem": json.dumps(str(error))}
-        self._wait = min(LONGEST, max(EVERY, (self._clock() - began) / SHARE))
+        behind = self._builder.live.is_behind  # then looks are long, but few
+        self._wait = EVERY if behind else min(LONGEST, max(EVERY, (self._clock() - began) / SHARE))
         return found
 
     def _tick(self) -> None:
