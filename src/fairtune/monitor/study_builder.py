@@ -328,7 +328,7 @@ def _listed(rows: Sequence[IndexRow]) -> list[tuple[int, IndexRow]]:
     return [
         *by_state.get(RUNNING, [])[:SHOWN],
         *sorted(trouble, key=lambda one: one[0])[:SHOWN],
-        *by_state.get(FINISHED, [])[-SHOWN:],
+        *by_state.get(FINISHED, [])[-SHOWN:][::-1],
         *by_state.get(WAITING, [])[:SHOWN],
     ]
 
