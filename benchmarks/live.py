@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from growth import STUDY, LedgerSize, make_ledger
 
 from fairtune.core.files import read_json
 from fairtune.ledger.events import EventLog
@@ -30,7 +29,8 @@ from fairtune.ledger.folders import RunFolder, lock
 from fairtune.ledger.index import NAME, refresh_index
 from fairtune.ledger.live_runs import LiveRuns
 from fairtune.ledger.seals import RACY, close_run
-from fairtune.ledger.studies import run_folder, run_folders
+from fairtune.ledger.studies import run_folders
+from growth import STUDY, LedgerSize, make_ledger
 
 ARMS, MOVING, LOOK_SECONDS = 10, 4, 2.0
 LENGTH = 500
@@ -101,7 +101,9 @@ def show_looks(runs: Path, count: int, rounds: int) -> None:
     middle, every = statistics.median(looks), statistics.median(full)
     print(f"\na look, {MOVING} of {count:,} runs move: {1e3 * middle:.0f} ms of the processor (at most {1e3 * max(looks):.0f}; "
           f"by the clock on the wall {1e3 * statistics.median(walls):.0f})")  # fmt: skip
-    print(f"a look at every file (`refresh_index`): {1e3 * every:.0f} ms, {every / middle:.0f} times as long", flush=True)
+    print(
+        f"a look at every file (`refresh_index`): {1e3 * every:.0f} ms, {every / middle:.0f} times as long", flush=True
+    )
 
 
 def show_day(runs: Path, looks: int) -> None:
@@ -119,7 +121,9 @@ def show_day(runs: Path, looks: int) -> None:
                 gc.collect()
                 resident = process.memory_info().rss / 1e6
                 each = 1e3 * spent / max(1, look)
-                print(f"{look:>8,}{look * LOOK_SECONDS / 3600:>7.1f}{steps:>9,}{resident:>13.1f}{each:>11.2f}", flush=True)
+                print(
+                    f"{look:>8,}{look * LOOK_SECONDS / 3600:>7.1f}{steps:>9,}{resident:>13.1f}{each:>11.2f}", flush=True
+                )
             for place, run in enumerate(moving):
                 run.step()
                 steps += 1

@@ -67,7 +67,7 @@ class LiveRuns:
         self._new_rows: dict[Key, IndexRow] = {}
         self._new_curves: dict[Key, Curve] = {}
         self._gone: set[Key] = set()
-        self._write_at = 0.0
+        self._write_at, self._first = 0.0, -1
 
     @property
     def studies(self) -> list[str]:
@@ -171,13 +171,17 @@ class LiveRuns:
         return changed
 
     def _read_unread(self, until: float) -> set[str]:
-        changed = set()
-        for name, study in self._studies.items():
-            if not study.unread:
-                continue
+        """Read for a while, another study first each time, so that none waits for a large one."""
+        changed, names = set(), [name for name, study in self._studies.items() if study.unread]
+        self._first += 1
+        for name in names[self._first % len(names) :] + names[: self._first % len(names)] if names else []:
+            study = self._studies[name]
             for place in study.read_some(until):
                 changed.add(name)
                 self._note(study, study.runs[place])
+            if self._clock() >= until:
+                break
+        for name, study in self._studies.items():
             self._gone |= {(name, *place) for place in study.gone}
             study.gone.clear()
         return changed
