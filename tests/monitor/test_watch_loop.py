@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from tests.monitor.made_views import made_view
+from tests.monitor.terminal_views import made_view
 
 from fairtune.core.console import Console
 from fairtune.core.errors import LedgerError

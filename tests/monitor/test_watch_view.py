@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Group
 from rich.text import Text
 from tests.hostile import ALL, NAME, raw_codes
-from tests.monitor.made_views import made_view
+from tests.monitor.terminal_views import made_view
 
 from fairtune.core.console import Console
 from fairtune.monitor.fitted_table import share_lines, shortened, wrapped
