@@ -13,7 +13,7 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
 from fairtune.core.printable import printable
-from fairtune.ledger.index import IndexRow
+from fairtune.ledger.index import CLOSED, IndexRow
 from fairtune.ledger.live_runs import LiveRuns
 from fairtune.ledger.run_progress import RunProgress
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
@@ -178,7 +178,8 @@ class StudyBuilder:
         if study not in self._curves:
             self._curves[study] = KeptCurves()
         rows = [row for row in self.live.rows(study) if row.status not in (WAITING, DAMAGED)]
-        ready = [row for row in rows if self.live.is_ready(study, row.arm, row.seed) or row.status == RUNNING]
+        # events of ended runs are read in later looks, some at a time
+        ready = [r for r in rows if r.status not in CLOSED or self.live.is_ready(study, r.arm, r.seed)]
         return self._curves[study].view(plan.content, ready, lambda row: self.live.progress(study, row.arm, row.seed))
 
     def run_views(
@@ -222,7 +223,7 @@ class StudyBuilder:
         if kept is not None and kept[0] == row and kept[1].position == position:
             return kept[1]
         found = self._make_run(now, row, position)
-        if row.status in (FINISHED, FAILED):
+        if row.status in CLOSED:
             if len(self._ended) >= REMEMBERED:
                 self._ended.clear()
             self._ended[key] = row, found
@@ -328,7 +329,7 @@ def _listed(rows: Sequence[IndexRow]) -> list[tuple[int, IndexRow]]:
     return [
         *by_state.get(RUNNING, [])[:SHOWN],
         *sorted(trouble, key=lambda one: one[0])[:SHOWN],
-        *by_state.get(FINISHED, [])[-SHOWN:],
+        *by_state.get(FINISHED, [])[-SHOWN:][::-1],
         *by_state.get(WAITING, [])[:SHOWN],
     ]
 
