@@ -97,6 +97,7 @@ def test_what_cannot_be_watched_is_told_in_a_sentence(copied: Path, tmp_path: Pa
         (["--runs", tmp_path / "file"], "cannot be read (Not a directory)"),
         (["mad", "--runs", copied], "Did you mean 'made'?"),
         (["torn", "--once", "--runs", copied], "run the study again to rewrite it"),
+        (["torn", "--runs", copied], "run the study again to rewrite it"),
         (["--every", "0"], "--every is 0; it must be from 0.2 to 3600 seconds."),
         (["--every", "nan"], "--every is nan"),
         (["\x1b[2J", "--runs", copied], r"no study '\x1b[2J'"),

@@ -114,7 +114,7 @@ def watch_hint(study: str, runs: Path) -> str:
     """How to see the study from another terminal, or after a connection broke."""
     where = "" if runs == Path("runs") else f" --runs {shlex.quote(str(runs))}"
     return (
-        f"fairtune: to watch it from elsewhere: fairtune watch {study}{where}, or in the browser: fairtune dash{where}"
+        f"fairtune: from elsewhere, watch it with: fairtune watch {study}{where} (in the browser: fairtune dash{where})"
     )
 
 

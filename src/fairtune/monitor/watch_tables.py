@@ -171,7 +171,7 @@ def log_table(log: Sequence[tuple[str, str]]) -> FittedTable:
         FittedColumn("log", [who for who, _ in log], least=NAME, middle=True),
         FittedColumn("", [text for _, text in log], least=NAME),
     ]
-    return FittedTable(columns, len(log), 3, _latest(log), counted=False)
+    return FittedTable(columns, len(log), 3, list(reversed(range(len(log)))), counted=False)
 
 
 def _ended_table(runs: Sequence[RunView], scale: Scale | None) -> FittedTable:
@@ -180,11 +180,7 @@ def _ended_table(runs: Sequence[RunView], scale: Scale | None) -> FittedTable:
         FittedColumn("score" if scale is None else scale.heading, [_score(run, scale) for run in runs], right=True),
         FittedColumn("took", [DASH if run.seconds is None else f"{run.seconds:,.0f} s" for run in runs], right=True),
     ]
-    return FittedTable(columns, len(runs), 3, _latest(runs), counted=False)
-
-
-def _latest(rows: Sequence[object]) -> list[int]:
-    return list(reversed(range(len(rows))))
+    return FittedTable(columns, len(runs), 3, counted=False)
 
 
 def _score(run: RunView, scale: Scale | None) -> str:

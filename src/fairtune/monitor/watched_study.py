@@ -22,16 +22,21 @@ class WatchedStudy:
         self.study = study
         self._runs = runs
         self._builder = StudyBuilder(runs, study)
+        self._was_read = False
 
     def look(self) -> StudyView:
-        """The study as it is now.
+        """The study as it is now; one that could be read before is taken to be written anew if it cannot be for a while.
 
         Raises:
-            LedgerError: it is gone.
+            LedgerError: it is gone, or could never be read.
         """
         self._builder.tick()
         view = self._builder.view(self.study)
-        if view.state == "unreadable":
+        if view.state != "unreadable":
+            self._was_read = True
+        elif not self._was_read:
+            raise LedgerError(view.problem)
+        else:
             require_there(self._runs, self.study)
         return view
 
@@ -42,14 +47,12 @@ class WatchedStudy:
             patience: seconds to wait for the verdict so far.
 
         Raises:
-            LedgerError: it is gone, or cannot be read.
+            LedgerError: it is gone, or could never be read.
         """
         while (view := self.look()).reading < 1:
             time.sleep(READING_SECONDS)
         if self._builder.judge is not None and self._builder.judge.wait(patience):
             view = self.look()
-        if view.state == "unreadable":
-            raise LedgerError(view.problem)
         return view
 
 
