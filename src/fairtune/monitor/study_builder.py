@@ -157,14 +157,16 @@ class StudyBuilder:
         """Raises:
         LedgerError: its plan cannot be read, or it is gone.
         """
-        plan, rows, signs = self._plan(study), self.live.rows(study), self.live.signs(study)
+        plan, signs = self._plan(study), self.live.signs(study)
+        at_work = {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh}
+        rows = [_begun(row, at_work) for row in self.live.rows(study)]
         return _Moment(
             study,
             plan.content,
             rows,
             {(run["arm"], run["seed"]): run for run in plan.content["runs"]},
             signs,
-            {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh},
+            at_work,
             is_locked(study_folder(self.runs, study) / ".lock"),
             usual_seconds(rows),
         )
@@ -305,6 +307,12 @@ class StudyBuilder:
         found = last_lines(study_folder(self.runs, study) / "logs", LOG_LINES)
         said = [(f"{run.arm}/seed-{run.seed}", printable(text)) for run in built for text in run.warnings]
         return [*found, *said][-LOG_LINES:]
+
+
+def _begun(row: IndexRow, at_work: Mapping[str | None, WorkerSign]) -> IndexRow:
+    """A run that a worker has been given is under way, also before it has left anything on record."""
+    given = row.status == WAITING and f"{row.arm}/seed-{row.seed}" in at_work
+    return replace(row, status=RUNNING) if given else row
 
 
 def _device(seen: SeenSign) -> DeviceView:
