@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +86,8 @@ def run(
             from fairtune.api import LOOKS_TAKE_ALL
 
             raise FairtuneError(LOOKS_TAKE_ALL)
+        if sys.stderr.isatty():
+            print_note(watch_hint(study.study, runs))
         with _trackers(study, runs):
             if until_decided:
                 require_writable(runs)
@@ -115,6 +119,14 @@ def _trackers(study: Study, runs: Path) -> AbstractContextManager[None]:
     from fairtune.monitor.trackers.background import track_study
 
     return track_study(study.track, runs, study.study, print_note)
+
+
+def watch_hint(study: str, runs: Path) -> str:
+    """How to see the study from another terminal, or after a connection broke."""
+    where = "" if runs == Path("runs") else f" --runs {shlex.quote(str(runs))}"
+    return (
+        f"fairtune: from elsewhere, watch it with: fairtune watch {study}{where} (in the browser: fairtune dash{where})"
+    )
 
 
 def _run_once(study: Study, runs: Path, chosen: list[str] | None, force: bool, reanalysed: bool) -> StudyOutcome:

@@ -29,7 +29,7 @@ def make_formats(metric: str | None) -> dict[str, Any]:
     scale = scale_of(metric or "")
     return {
         "title": scale.title if metric else "score",
-        "heading": scale.heading if metric else "score",
+        "heading": scale.heading[:1].upper() + scale.heading[1:] if metric else "Score",
         "unit": scale.unit,
         "factor": scale.factor,
         "plain": scale.plain,

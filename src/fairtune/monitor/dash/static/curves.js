@@ -1,11 +1,13 @@
-// Curves by arm: the mean over an arm's runs, thin where some of them have yet to come, and the band from lowest to highest.
+// Curves by arm: the mean over an arm's finished runs with the band from lowest to highest, and thin lines for runs under way.
 import { byId, make, patchList, setHidden, setText } from "./dom.js";
 import * as choice from "./choice.js";
 import { colourOf, dashOf, formats, loss, tick, value } from "./numbers.js";
 
-const BANDS = 8, LOSSES = 4, DOTS = 14, TOLD = 8, HEIGHT = 260, LOW = 210;
+const BANDS = 8, LOSSES = 4, DOTS = 14, TOLD = 8, MANY = 24, HEIGHT = 260, LOW = 210;
 const plots = new Map();
-let last = null;
+let last = null, until = 0;
+const small = (text) => (/^[A-Z][a-z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text);
+const hasPoints = (arm) => arm.steps.length > 0 || (arm.single ?? []).some(([, points]) => points.length > 0);
 
 export function beginCurves() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -14,15 +16,16 @@ export function beginCurves() {
 
 function redraw() {
   for (const plot of plots.values()) plot.drop();
-  if (last) drawCurves(last);
+  if (last) drawCurves(last, until);
 }
 
-export function drawCurves(curves) {
-  last = curves;
+// Args: steps that the longest run has; the axis ends there from the start, so that curves grow into it.
+export function drawCurves(curves, steps) {
+  [last, until] = [curves, steps];
   const losses = curves?.losses ?? [], panels = [];
-  if (curves?.scores?.length) panels.push({ key: "scores", heading: `Validation ${formats.heading}${formats.lower_is_better ? ", lower is better" : ""}`, arms: curves.scores, factor: formats.factor, write: (at) => value(at / formats.factor) });
+  if (curves?.scores?.length) panels.push({ key: "scores", heading: `Validation ${small(formats.heading)}${formats.lower_is_better ? ", lower is better" : ""}`, arms: curves.scores, factor: formats.factor, write: (at) => value(at / formats.factor) });
   losses.slice(0, LOSSES).forEach(([name, arms]) => panels.push({ key: `loss ${name}`, heading: `Training loss ${name.trim()}`.trim(), arms, factor: 1, write: loss }));
-  const drawn = panels.filter((panel) => panel.arms.some((arm) => arm.steps.length));
+  const drawn = panels.filter((panel) => panel.arms.some(hasPoints));
   setHidden(byId("curves"), !drawn.length);
   patchList(byId("panels"), drawn, (panel) => panel.key, (panel) => {
     const box = make("div", "plot-box"), made = make("figure", "panel", make("figcaption"), box);
@@ -33,10 +36,10 @@ export function drawCurves(curves) {
     setText(made.firstChild, panel.heading);
   });
   for (const key of [...plots.keys()]) if (!drawn.some((panel) => panel.key === key)) { plots.get(key).end(); plots.delete(key); }
-  for (const panel of drawn) plots.get(panel.key).draw(panel);
+  for (const panel of drawn) plots.get(panel.key).draw({ ...panel, steps });
   const bands = drawn.some((panel) => panel.arms.filter((arm) => choice.isShown(arm.arm)).length > BANDS) ? ` Bands are drawn for ${BANDS} arms or fewer: hide or filter some.` : "";
   const more = losses.length > LOSSES ? ` ${losses.length - LOSSES} further kinds of loss are left out.` : "";
-  setText(byId("curves-key"), `Mean over an arm\u2019s runs, with the band from lowest to highest; thin where some runs have yet to come, so that a turn there may come from which runs are in it.${bands}${more}`);
+  setText(byId("curves-key"), `Over optimizer steps. Thick: the mean over an arm\u2019s finished runs, or over those under way where none has finished, as far as all of them have come; the band is from lowest to highest. Thin: other runs, each for itself.${bands}${more}`);
 }
 
 class Plot {
@@ -69,9 +72,10 @@ class Plot {
 
   draw(panel) {
     this.panel = panel;
-    this.arms = panel.arms.filter((arm) => (panel.own || choice.isShown(arm.arm)) && arm.steps.length);
+    this.arms = panel.arms.filter((arm) => (panel.own || choice.isShown(arm.arm)) && hasPoints(arm)).sort((a, b) => b.place - a.place); // the reference on top
     const banded = this.arms.length <= BANDS;
-    const kind = this.arms.map((arm) => `${arm.arm}\u0000${banded && Math.max(...arm.n) > 1}\u0000${arm.steps.length <= DOTS}`).join("\u0001");
+    this.thin = this.arms.map((arm) => (banded || this.arms.length === 1 ? arm.single ?? [] : (arm.single ?? []).slice(0, 1)));
+    const kind = this.arms.map((arm, at) => [arm.arm, banded && arm.n > 1, arm.steps.length <= DOTS, this.thin[at].map(([seed]) => seed)].join("\u0000")).join("\u0001");
     const data = this.data(banded);
     if (this.plot && kind === this.kind) this.plot.setData(data);
     else {
@@ -83,21 +87,20 @@ class Plot {
   }
 
   data(banded) {
-    const steps = [...new Set(this.arms.flatMap((arm) => arm.steps))].sort((a, b) => a - b), place = new Map(steps.map((step, at) => [step, at]));
+    const own = this.thin.flat().flatMap(([, points]) => points.map(([step]) => step));
+    const steps = [...new Set([...this.arms.flatMap((arm) => arm.steps), ...own])].sort((a, b) => a - b), place = new Map(steps.map((step, at) => [step, at]));
     const { factor } = this.panel, data = [steps];
     // What an arm has no step for is left open (undefined), and lines pass over it; a value that is no number (null) is a gap.
-    const spread = (arm, values, from = 0, to = values.length) => {
+    const spread = (at, values) => {
       const row = new Array(steps.length);
-      for (let at = from; at < to; at += 1) row[place.get(arm.steps[at])] = values[at] === null ? null : factor * values[at];
+      values.forEach((one, index) => { row[place.get(at[index])] = one === null ? null : factor * one; });
       return row;
     };
-    for (const arm of this.arms) {
-      const most = Math.max(...arm.n);
-      let full = arm.n.findIndex((n) => n < most);
-      if (full < 0) full = arm.n.length;
-      data.push(spread(arm, arm.mean, 0, full), spread(arm, arm.mean, Math.max(0, full - 1)));
-      if (banded && most > 1) data.push(spread(arm, arm.low), spread(arm, arm.high));
-    }
+    this.arms.forEach((arm, index) => {
+      data.push(spread(arm.steps, arm.mean));
+      if (banded && arm.n > 1) data.push(spread(arm.steps, arm.low), spread(arm.steps, arm.high));
+      for (const [, points] of this.thin[index]) data.push(spread(points.map(([step]) => step), points.map(([, one]) => one)));
+    });
     return data;
   }
 
@@ -105,25 +108,27 @@ class Plot {
     const style = getComputedStyle(document.documentElement), soft = style.getPropertyValue("--soft").trim(), line = style.getPropertyValue("--line").trim();
     const series = [{}], bands = [];
     this.at = new Map();
-    for (const arm of this.arms) {
+    const crowd = this.arms.length > MANY;
+    this.arms.forEach((arm, index) => {
       const stroke = colourOf(arm.place), dash = dashOf(arm.place);
       this.at.set(arm.arm, series.length);
-      series.push({ stroke, dash, width: 2, points: { show: arm.steps.length <= DOTS, size: 5, fill: stroke } });
-      series.push({ stroke: `${stroke}a0`, dash, width: 1, points: { show: arm.steps.length <= DOTS, size: 3, fill: `${stroke}a0` } });
-      if (banded && Math.max(...arm.n) > 1) {
+      const faint = crowd && arm.place > 0; // of very many, each is a shade; the one that is pointed at comes out
+      series.push({ stroke: faint ? `${stroke}70` : stroke, dash, width: faint ? 1 : 2, points: { show: !crowd && arm.steps.length <= DOTS, size: 5, fill: stroke } });
+      if (banded && arm.n > 1) {
         const edge = { stroke: "transparent", width: 0, points: { show: false } };
         series.push(edge, { ...edge });
         bands.push({ series: [series.length - 1, series.length - 2], fill: `${stroke}2b` });
       }
-    }
+      for (const [, points] of this.thin[index]) series.push({ stroke: `${stroke}b0`, dash, width: 1, points: { show: points.length <= DOTS, size: 3.5, fill: `${stroke}b0` } });
+    });
     const axis = { stroke: soft, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 } };
     const { size } = this;
     return {
       ...size, series, bands,
       legend: { show: false },
       focus: { alpha: 0.15 },
-      cursor: { y: false, drag: { x: true, y: false }, points: { show: false } },
-      scales: { x: { time: false } },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: { x: { time: false, range: (_, low, high) => [0, Math.max(high ?? 0, this.panel.steps ?? 0, 1)] } },
       axes: [
         { ...axis, size: 30, gap: 3, values: (_, splits) => splits.map((at) => (at === null || !Number.isInteger(at) ? "" : tick(at))) },
         { ...axis, size: (_, values) => 14 + 7 * Math.max(2, ...(values ?? []).map((text) => text.length)), gap: 3, values: (_, splits) => splits.map((at) => (at === null ? "" : tick(at))) },
@@ -150,7 +155,7 @@ class Plot {
     }
     const near = rows.sort((a, b) => a.far - b.far).slice(0, TOLD).sort((a, b) => b.mean - a.mean);
     this.tip.replaceChildren(make("b", "", `step ${tick(step)}`), ...near.map(({ arm, at, mean }) => {
-      const mark = make("i"), row = make("div", "", mark, make("bdi", "", arm.arm.length > 24 ? `${arm.arm.slice(0, 23)}\u2026` : arm.arm), make("span", "", ` ${write(mean)}`), make("small", "", ` n ${arm.n[at]}`));
+      const mark = make("i"), row = make("div", "", mark, make("bdi", "", arm.arm.length > 24 ? `${arm.arm.slice(0, 23)}\u2026` : arm.arm), make("span", "", ` ${write(mean)}`), make("small", "", ` n ${arm.n}`));
       mark.style.background = colourOf(arm.place);
       return row;
     }));
@@ -162,11 +167,11 @@ class Plot {
 }
 
 // A run's own curve, in its panel; what is given back ends it.
-export function drawOwn(box, heading, points, place, factor) {
+export function drawOwn(box, heading, points, place, factor, until) {
   const inner = make("div", "plot-box"), plot = new Plot(inner);
   box.append(make("figure", "panel", make("figcaption", "", heading), inner));
   const steps = points.map(([step]) => step), mean = points.map(([, at]) => at);
-  const arm = { arm: "this run", place, steps, mean, low: mean, high: mean, n: mean.map(() => 1) };
-  plot.draw({ own: true, arms: [arm], factor, write: factor === 1 ? loss : (at) => value(at / factor) });
+  const arm = { arm: "this run", place, steps, mean, low: mean, high: mean, n: 1, single: [] };
+  plot.draw({ own: true, steps: until, arms: [arm], factor, write: factor === 1 ? loss : (at) => value(at / factor) });
   return () => plot.end();
 }

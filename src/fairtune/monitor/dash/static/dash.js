@@ -1,5 +1,5 @@
 // A study's page: gets what changed, and puts it on the page once per frame.
-import { byId, clip, make, setAttribute, setClass, setHidden, setName, setText } from "./dom.js";
+import { byId, clip, make, setAttribute, setClass, setCoded, setHidden, setName, setText } from "./dom.js";
 import { beginArms, drawArms } from "./arms.js";
 import { onChoice } from "./choice.js";
 import { beginCurves, drawCurves } from "./curves.js";
@@ -19,12 +19,14 @@ const DRAWN = [
   [["study", "state", "about", "problem", "counts", "total", "left", "reading"], drawHead],
   [["verdict"], drawVerdict],
   [["arms", "verdict"], () => drawArms(now)],
-  [["curves"], () => drawCurves(now.curves)],
+  [["curves"], () => drawCurves(now.curves, longest())],
   [["runs", "arms", "counts", "total"], () => drawRuns(now)],
   [["devices"], () => drawDevices(now.devices)],
   [["log"], () => drawLog(now.log)],
   [["reports"], () => drawReports(now.reports)],
 ];
+
+const longest = () => Math.max(0, ...(now.runs ?? []).map((run) => run.steps ?? 0));
 
 function take(parts) {
   Object.assign(now, parts);
@@ -46,7 +48,7 @@ function drawHead() {
   setClass(byId("state"), `state ${now.state ?? ""}`);
   setName(byId("about").firstElementChild, now.about ?? "", 400);
   setHidden(byId("problem"), !now.problem);
-  setText(byId("problem"), clip(now.problem, 2000));
+  setCoded(byId("problem"), now.problem);
   const written = STATES.filter((state) => counts[state]).map((state) => `${whole(counts[state])} ${state}`).join(", ") || "no runs yet";
   setText(byId("counts"), now.reading < 1 ? `${written}; reading the ledger: ${Math.floor(100 * now.reading)} %` : written);
   setText(byId("left"), isNumber(now.left) && ended < total ? `about ${duration(now.left)} left` : "");
@@ -63,10 +65,10 @@ function drawVerdict() {
   box.classList.toggle("peeking", Boolean(verdict.peeking));
   setText(byId("verdict-heading").firstChild, verdict.peeking ? "Verdict so far " : "Verdict ");
   setText(byId("peeking"), verdict.peeking ?? "");
-  setText(byId("opening"), clip(verdict.opening, 4000));
+  setCoded(byId("opening"), verdict.opening, 4000);
   setHidden(byId("verdict-problem"), !verdict.problem);
-  setText(byId("verdict-problem"), clip(verdict.problem, 2000));
-  setText(byId("note"), verdict.note ?? "");
+  setCoded(byId("verdict-problem"), verdict.problem);
+  setCoded(byId("note"), verdict.note);
 }
 
 function tell(state, text) {
@@ -77,7 +79,7 @@ function tell(state, text) {
 
 onChoice(() => {
   drawArms(now);
-  drawCurves(now.curves);
+  drawCurves(now.curves, longest());
   drawRuns(now);
   drawMaps();
 });

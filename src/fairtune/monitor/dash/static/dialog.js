@@ -69,8 +69,8 @@ function fillRun(body, found, place) {
   body.append(makeFacts(facts));
   const panels = make("div", "panels");
   body.append(panels);
-  if (found.scores?.length) ends.push(drawOwn(panels, `Validation ${formats.heading}`, found.scores, place, formats.factor));
-  if (found.losses?.length) ends.push(drawOwn(panels, "Training loss", found.losses, place, 1));
+  if (found.scores?.length) ends.push(drawOwn(panels, "Validation score", found.scores, place, formats.factor, run.steps));
+  if (found.losses?.length) ends.push(drawOwn(panels, "Training loss", found.losses, place, 1, run.steps));
   const warnings = found.warnings ?? run.warnings ?? [];
   if (warnings.length) body.append(make("h3", "", "Warnings"), make("ul", "", ...warnings.map((text) => make("li", "", make("bdi", "", clip(text, 2000))))));
   if (found.events?.length) {

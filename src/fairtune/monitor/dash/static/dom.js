@@ -1,6 +1,7 @@
 // Changes to the page: texts only as texts, and nothing is touched that is as it should be, so that focus, selection and scroll stay.
 export const SVG = "http://www.w3.org/2000/svg";
 export const DASH = "\u2013";
+const WHOLE = 28; // letters of a name that is not broken
 export const byId = (id) => document.getElementById(id);
 
 export function make(tag, className = "", ...children) {
@@ -41,15 +42,27 @@ export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }
 
+// What a reader would obey instead of seeing it: control codes, and what turns the direction of text around.
+const CODES = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
 // A name of 10,000 letters is cut; a title has more of it, and a run's own panel all.
 export function clip(text, longest = 80) {
-  const letters = String(text ?? "");
+  const letters = String(text ?? "").replace(CODES, (code) => `\\u${code.charCodeAt(0).toString(16).padStart(4, "0")}`);
   return letters.length <= longest ? letters : `${letters.slice(0, longest - 1)}\u2026`;
 }
 
 export function setName(node, name, longest = 80) {
   setText(node, clip(name, longest));
   setAttribute(node, "title", name.length > longest ? clip(name, 1000) : null);
+  if (node.classList.contains("arm")) node.classList.toggle("long", name.length > WHOLE);
+}
+
+// A text in which what stands between backticks is code.
+export function setCoded(node, text, longest = 2000) {
+  const shown = clip(text, longest);
+  if (node.told === shown) return;
+  node.told = shown;
+  node.replaceChildren(...shown.split(/`([^`]+)`/).map((part, at) => (at % 2 ? make("code", "", part) : part)));
 }
 
 const kept = new WeakMap();

@@ -1,11 +1,11 @@
 // Runs: those under way, the next, those that ended and failed, and on demand all of them.
-import { DASH, byId, clip, make, makeBar, makeButton, patchList, setBar, setHidden, setName, setText } from "./dom.js";
+import { DASH, byId, clip, make, makeBar, makeButton, patchList, setBar, setCoded, setHidden, setName, setText } from "./dom.js";
 import * as choice from "./choice.js";
 import { colourOf, dashOf, duration, elapsed, isNumber, loss, speed, value, whole } from "./numbers.js";
 import { openRun } from "./dialog.js";
 import { makeSwatch } from "./strips.js";
 
-const HEADS = ["Run", "Progress", "Loss", "Score", "Speed", "Left"];
+const HEADS = ["Run", "Progress", "Loss", "Score", "Speed"];
 const STATES = ["", "running", "finished", "failed", "interrupted", "damaged", "waiting"];
 const ENDED = new Set(["finished"]), FAILED = new Set(["failed", "damaged", "interrupted"]);
 const keyOf = (run) => `${run.arm}\u0000${run.seed}`;
@@ -22,8 +22,9 @@ function makeName(run) {
   return button;
 }
 
-function makeHeads(table) {
-  table.tHead.append(make("tr", "", ...HEADS.map((text, at) => {
+function makeHeads(table, time) {
+  table.dataset.time = time;
+  table.tHead.append(make("tr", "", ...[...HEADS, time].map((text, at) => {
     const head = make("th", at > 1 ? "number" : "", text);
     head.scope = "col";
     return head;
@@ -33,8 +34,8 @@ function makeHeads(table) {
 export function beginRuns(address) {
   base = address;
   const box = byId("all-runs");
-  makeHeads(byId("running").querySelector("table"));
-  makeHeads(box.querySelector("table"));
+  makeHeads(byId("running").querySelector("table"), "Left");
+  makeHeads(box.querySelector("table"), "Time");
   const select = make("select");
   select.setAttribute("aria-label", "Runs in which state");
   for (const state of STATES) {
@@ -89,20 +90,20 @@ export function drawRuns(view) {
 function drawEvents(section, runs, write, key = keyOf) {
   setHidden(section, !runs.length);
   patchList(section.querySelector("ul"), runs, key, (run) => make("li", "", makeName(run), make("bdi", "reason")), (item, run) => {
-    setName(item.lastChild, write(run), 600);
+    setCoded(item.lastChild, write(run), 600);
     item.classList.toggle("bad", FAILED.has(run.state));
   });
 }
 
 function drawTable(table, runs) {
-  patchList(table.tBodies[0], runs, keyOf, makeRow, drawRow);
+  patchList(table.tBodies[0], runs, keyOf, (run) => makeRow(run, table.dataset.time), drawRow);
 }
 
-function makeRow(run) {
+function makeRow(run, time) {
   const head = make("th", "", makeName(run), make("small", "line"));
   head.scope = "row";
   const bar = makeBar(`${clip(run.arm)}, seed ${run.seed}`), row = make("tr", "", head, make("td", "wide-cell", bar, make("small", "line")));
-  for (const label of HEADS.slice(2)) {
+  for (const label of [...HEADS.slice(2), time]) {
     const cell = make("td", "number");
     cell.dataset.label = label;
     row.append(cell);

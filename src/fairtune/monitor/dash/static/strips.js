@@ -2,16 +2,24 @@
 import { makeSvg, setAttribute } from "./dom.js";
 import { evenTicks, isNumber } from "./numbers.js";
 
-const ROOM = 0.05, ORDINARY = 5;
+const ROOM = 0.05, ORDINARY = 5, ENOUGH = 5, FAR = 3;
 
-// An axis that holds every estimate, and every interval but those that would dwarf the others: with two seeds an interval may be forty
-// times wider than with five. Those run out of the picture, with an arrow.
+// Estimates but those far from the others (Tukey's outer fences), such as of an arm that did not learn.
+function nearOnes(values) {
+  const inOrder = [...values].sort((a, b) => a - b), at = (share) => inOrder[Math.round(share * (inOrder.length - 1))];
+  if (inOrder.length < ENOUGH) return values;
+  const reach = FAR * (at(0.75) - at(0.25));
+  return reach > 0 ? values.filter((value) => value >= at(0.25) - reach && value <= at(0.75) + reach) : values;
+}
+
+// An axis on which the arms can be told apart: an interval that would dwarf the others, as with two seeds it may be forty times wider
+// than with five, runs out of the picture, and so does an estimate far from all others; both with an arrow.
 export function makeAxis(rows, { zero = false, bounds = [-Infinity, Infinity] } = {}) {
   const known = rows.filter((row) => isNumber(row.at)), spans = known.filter((row) => isNumber(row.low) && isNumber(row.high));
   const widths = spans.map((row) => row.high - row.low).sort((a, b) => a - b);
   const most = widths.length ? ORDINARY * (widths[Math.floor((widths.length - 1) / 2)] || Infinity) : Infinity;
-  const shown = known.map((row) => row.at);
-  for (const row of spans) if (row.high - row.low <= most) shown.push(row.low, row.high);
+  const shown = nearOnes(known.map((row) => row.at)), [least, largest] = [Math.min(...shown), Math.max(...shown)];
+  for (const row of spans) if (row.high - row.low <= most && row.at >= least && row.at <= largest) shown.push(row.low, row.high);
   if (zero) shown.push(0);
   if (!shown.length) return null;
   let low = Math.min(...shown), high = Math.max(...shown);
@@ -38,10 +46,11 @@ const show = (part, on) => setAttribute(part, "display", on ? null : "none");
 export function drawStrip(strip, axis, row, hollow) {
   const { line, left, right, mark } = strip.parts;
   const known = Boolean(axis) && isNumber(row.at), spans = known && isNumber(row.low) && isNumber(row.high);
-  show(mark, known);
-  show(line, spans);
-  show(left, spans && row.low < axis.low);
-  show(right, spans && row.high > axis.high);
+  const below = known && Math.min(row.at, spans ? row.low : row.at) < axis.low, above = known && Math.max(row.at, spans ? row.high : row.at) > axis.high;
+  show(mark, known && row.at >= axis.low && row.at <= axis.high);
+  show(line, spans && row.high >= axis.low && row.low <= axis.high);
+  show(left, below);
+  show(right, above);
   if (known) {
     setAttribute(mark, "x", `${axis.at(row.at)}%`);
     setAttribute(mark.firstChild, "class", hollow ? "hollow" : "solid");
