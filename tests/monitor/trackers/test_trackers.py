@@ -360,3 +360,22 @@ def test_hostile_names_stay_names(place: Place, tmp_path: Path) -> None:
     tracker.flush()
     assert [path.name for path in tmp_path.iterdir()] == ["inside"], "nothing is written outside"
     assert [path.name for path in (tmp_path / "inside").iterdir()] == ["root"]
+
+
+def test_trackio_has_every_row_once(ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    storage = pytest.importorskip("trackio.sqlite_storage").SQLiteStorage
+    for expected in (12, 0, 12):
+        source = StudySource(ledger, STUDY)
+        tracker = make_tracker("trackio", Track.model_validate({"trackio": {}}), STUDY)
+        assert TrackerSync(source, tracker).sync(source.read()).runs == expected
+        tracker.close()
+        if not expected:
+            next((tmp_path / "trackio").glob("fairtune-*.json")).unlink()
+    assert len(storage.get_runs(STUDY)) == 17
+    losses = [(log["step"], log["train/loss"]) for log in storage.get_logs(STUDY, "baseline/seed-0") if "train/loss" in log]
+    assert losses == [(step, pytest.approx(0.7 - 0.02 * step)) for step in range(1, 21)]
+    (arm,) = storage.get_logs(STUDY, "focal")
+    assert arm["n"] == 2
+    failed = storage.get_run_config(STUDY, "focal/seed-1")
+    assert (failed["reason"], failed["_Group"]) == (REASON, "focal")

@@ -48,8 +48,9 @@ class TrackioRuns:
     def send(self, row: TrackedRow, points: Sequence[TrackedPoint], mark: str) -> None:
         own = digest([self._identity, row.name, row.key])[:16]
         entries = [(point, f"{own}-{point.step}-{'-'.join(sorted(point.values))}") for point in points]
-        told = {"failed": float(row.state in ("failed", "damaged")), **({} if row.seed is None else row.figures)}
-        entries.append((TrackedPoint(row.step, row.ended or row.began or 0.0, told), f"{own}-{mark}"))
+        told = row.figures if row.seed is None else {"failed": float(row.state in ("failed", "damaged")), **row.figures}
+        if row.seed is not None or not points:
+            entries.append((TrackedPoint(row.step, row.ended or row.began or 0.0, told), f"{own}-{mark}"))
         for start in range(0, len(entries), AT_ONCE):
             some = entries[start : start + AT_ONCE]
             SQLiteStorage.bulk_log(
