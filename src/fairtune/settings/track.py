@@ -72,6 +72,13 @@ class Track(Section):
         """The trackers that are wanted."""
         return [name for name in TRACKERS if getattr(self, name) is not None]
 
+    def options(self, name: str) -> list[str]:
+        """What `fairtune track` takes to send to a tracker as is wanted here."""
+        found = ["--to", name]
+        for option, value in getattr(self, name).model_dump(exclude_defaults=True).items():
+            found += [f"--{option}"] if value is True else [f"--{option}", str(value)]
+        return found
+
 
 Tracked = Annotated[Track, BeforeValidator(_as_sections)]
 

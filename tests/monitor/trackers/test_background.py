@@ -13,7 +13,7 @@ from fairtune.cli.track import read_trackers, track
 from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import EventLog
 from fairtune.monitor.trackers import background
-from fairtune.monitor.trackers.background import BackgroundSync, track_study
+from fairtune.monitor.trackers.background import BackgroundSync, problem_text, track_study
 from fairtune.monitor.trackers.curve_points import MOST, CurveReader
 from fairtune.monitor.trackers.rows import TrackedPoint, TrackedRow, TrackedStudy
 from fairtune.settings.track import Track
@@ -94,6 +94,17 @@ def test_a_tracker_that_fails_is_told_and_the_way_out_is_told_at_the_end(
     assert last.endswith(f"send it with: fairtune track {STUDY} --to tensorboard --runs {runs}")
 
 
+def test_a_password_in_an_address_is_told_to_nobody(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    uri = "https://me:secret@server.example"
+    problem = {"mlflow": problem_text(ConnectionError(f"{uri}/api is away"))}
+    monkeypatch.setattr(background, "missing_packages", lambda _: problem)
+    with track_study(Track.model_validate({"mlflow": {"uri": uri, "project": "a b"}}), runs, STUDY, told.append):
+        pass
+    assert "secret" not in str(told)
+    assert f"--to mlflow --uri https://me:...@server.example --project 'a b' --runs {runs}" in told[-1]
+
+
 def test_a_tracker_that_recovers_has_everything_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     tracker = MemoryTracker(failures=1)
@@ -144,7 +155,11 @@ def test_what_was_lost_is_not_given_and_what_is_done_again_not_twice(tmp_path: P
     path = tmp_path / "events.jsonl"
     write(path, [step(1), step(2), step(3, 0.1), {"event": "resumed", "unit": 3, "step": 2}, step(3, 0.2), step(4)])
     reader = CurveReader(path, 10)
-    assert [(point.step, point.values["train/loss"]) for point in reader.read(ended=False)] == [(1, 0.5), (2, 0.5), (3, 0.2)]
+    assert [(point.step, point.values["train/loss"]) for point in reader.read(ended=False)] == [
+        (1, 0.5),
+        (2, 0.5),
+        (3, 0.2),
+    ]
     write(path, [{"event": "resumed", "unit": 2, "step": 1}, step(2), step(3), step(4), step(5)])
     assert [point.step for point in reader.read(ended=True)] == [4, 5]
 

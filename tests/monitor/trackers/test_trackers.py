@@ -373,7 +373,9 @@ def test_trackio_has_every_row_once(ledger: Path, tmp_path: Path, monkeypatch: p
         if not expected:
             next((tmp_path / "trackio").glob("fairtune-*.json")).unlink()
     assert len(storage.get_runs(STUDY)) == 17
-    losses = [(log["step"], log["train/loss"]) for log in storage.get_logs(STUDY, "baseline/seed-0") if "train/loss" in log]
+    losses = [
+        (log["step"], log["train/loss"]) for log in storage.get_logs(STUDY, "baseline/seed-0") if "train/loss" in log
+    ]
     assert losses == [(step, pytest.approx(0.7 - 0.02 * step)) for step in range(1, 21)]
     (arm,) = storage.get_logs(STUDY, "focal")
     assert arm["n"] == 2

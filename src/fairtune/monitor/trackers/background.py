@@ -7,6 +7,7 @@ in between, ever more seldom.
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.core.printable import printable
 from fairtune.ledger.studies import study_names
-from fairtune.monitor.trackers.base import make_tracker, missing_packages
+from fairtune.monitor.trackers.base import make_tracker, missing_packages, without_password
 from fairtune.monitor.trackers.sync import StudySource, TrackerSync
 from fairtune.settings.track import Track
 
@@ -28,6 +29,7 @@ LONGEST_WAIT = 600.0
 LAST = 60.0
 """Seconds that the last sync may take, after which the study's own end is not held up any longer."""
 NICE = 10
+LONGEST_TEXT = 200
 
 
 class BackgroundSync:
@@ -66,9 +68,10 @@ class BackgroundSync:
             if self._thread.is_alive():
                 self._tell(f"fairtune: trackers took more than {LAST:.0f} s at the end and were left alone.")
         for name, problem in self.problems.items():
+            options = [*self._wanted.options(name), "--runs", str(self._runs)]
+            command = without_password(shlex.join(["fairtune", "track", self._study, *options]))
             self._tell(
-                f"fairtune: {name} does not have all of it ({problem}). The ledger does; send it with: fairtune track "
-                f"{self._study} --to {name} --runs {self._runs}"
+                f"fairtune: {name} does not have all of it ({problem}). The ledger does; send it with: {command}"
             )
 
     def _note(self, name: str, problem: str) -> None:
@@ -117,7 +120,8 @@ class BackgroundSync:
 def problem_text(error: Exception) -> str:
     """What went wrong with a tracker, in a line."""
     text = next((line for line in str(error).splitlines() if line.strip()), "").strip().rstrip(".")
-    text = printable(text if len(text) <= 300 else f"{text[:297]}...")
+    text = without_password(printable(text))
+    text = text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
     return text if isinstance(error, FairtuneError) else f"{type(error).__name__}: {text}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -85,6 +86,11 @@ def make_tracker(name: str, track: Track, study: str) -> Tracker:
         raise TrackerError(f"{name} cannot be imported ({error}); pip install -U 'fairtune[{name}]'") from None
     found: Tracker = getattr(module, CLASSES[name])(getattr(track, name), study)
     return found
+
+
+def without_password(text: str) -> str:
+    """A text in which addresses have no passwords."""
+    return re.sub(r"(://[^/@:\s]*):[^/@\s]+@", r"\1:...@", text)
 
 
 class MarkFile:

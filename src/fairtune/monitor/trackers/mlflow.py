@@ -19,7 +19,7 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.tracking import MlflowClient
 
 from fairtune.core.markdown import plain
-from fairtune.monitor.trackers.base import TrackerError
+from fairtune.monitor.trackers.base import TrackerError, without_password
 from fairtune.monitor.trackers.rows import TrackedPoint, TrackedRow, TrackedStudy
 from fairtune.settings.track import MlflowTracker
 
@@ -43,12 +43,10 @@ class MlflowRuns:
             logging.getLogger(noisy).setLevel(logging.WARNING)
         self._client = MlflowClient(tracking_uri=settings.uri)
         self._experiment_name = (settings.project or study)[:LONGEST_NAME]
-        uri = self._client.tracking_uri
-        how = f"mlflow ui --backend-store-uri {uri}" if "://" in uri and not uri.startswith("http") else uri
-        self.place = f"experiment {self._experiment_name}; look at it with: {how}"
-        if uri.startswith("http"):
-            self.place = f"experiment {self._experiment_name} at {uri}"
-        self._study, self._experiment = study, ""
+        uri = without_password(self._client.tracking_uri)
+        where = f" at {uri}" if uri.startswith("http") else f"; look at it with: mlflow ui --backend-store-uri {uri}"
+        self.place = f"experiment {self._experiment_name}{where}"
+        self._experiment = ""
         self._noted = False
         self._ledger = ""
         self._ids: dict[str, str] = {}

@@ -91,7 +91,7 @@ class StudySource:
             rows,
             {(run["arm"], run["seed"]): run for run in plan["runs"]},
             tracked_study(view, plan, identity),
-            tuple(self._with_times(tracked_arm(view, arm, plan, identity, ended), rows) for arm in view.arms),
+            tuple(tracked_arm(view, arm, plan, identity, ended) for arm in view.arms),
         )
 
     def _newest_plan(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class StudySource:
             self._plan = stamp, read_study(study_folder(self.runs, self.study))
         return self._plan[1]
 
-    def _with_times(self, arm: TrackedRow, rows: Sequence[IndexRow]) -> TrackedRow:
+    def with_times(self, arm: TrackedRow, rows: Sequence[IndexRow]) -> TrackedRow:
         """An arm's row, with when its first run began and its last one ended."""
         own = [row for row in rows if row.arm == arm.arm and row.status not in (WAITING, DAMAGED)]
         found = [self.builder.live.progress(self.study, row.arm, row.seed) for row in own]
@@ -135,7 +135,7 @@ class TrackerSync:
             self.tracker.send_study(now.study)
             self._study = now.study.mark
         for arm in now.arms:
-            if not stopped() and self._send_arm(arm):
+            if not stopped() and self._send_arm(arm, now.rows):
                 count.arms += 1
         for row in now.rows:
             if row.status == WAITING or (row.status == RUNNING and not self.tracker.live) or stopped():
@@ -147,10 +147,11 @@ class TrackerSync:
         self.tracker.flush()
         return count
 
-    def _send_arm(self, arm: TrackedRow) -> bool:
+    def _send_arm(self, arm: TrackedRow, rows: Sequence[IndexRow]) -> bool:
         known = self._marks.get(arm.name)
         if known == arm.mark:
             return False
+        arm = self._source.with_times(arm, rows)
         points = [TrackedPoint(arm.step, arm.ended or 0.0, arm.figures)]
         if known is None:  # perhaps a sync was killed after it was sent
             points = list(_newer(points, self.tracker.sent(arm)))

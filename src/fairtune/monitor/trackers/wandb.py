@@ -80,8 +80,8 @@ class WandbRuns:
             for point in points:
                 run.log({**point.values, "_timestamp": point.time}, step=point.step)
         run.config.update(row.params | row.tags, allow_val_change=True)
-        said = {name: row.tags[name] for name in ("verdict", "reason") if name in row.tags}
-        run.summary.update({**row.figures, **said})
+        said: dict[str, float | str] = {name: row.tags[name] for name in ("verdict", "reason") if name in row.tags}
+        run.summary.update(said | row.figures)
         folder = Path(run.dir).parent.name
         if self._offline or row.state != "running":
             self._open.pop(row.name).finish(exit_code=0 if row.state in ("finished", "running") else 1)
