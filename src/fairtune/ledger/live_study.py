@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from fairtune.ledger.index import (
     list_files,
     look_at_events,
     look_at_folder,
+    names_in,
 )
 from fairtune.ledger.index_file import IndexRow, Rows
 from fairtune.ledger.seals import INTERRUPTED, RACY, RUNNING, WAITING
@@ -81,9 +81,10 @@ class LiveStudy:
 
     def look(self) -> bool:
         """Notice what changed, and say whether anything did; what has to be read is put down as unread."""
-        now, changed = self._clock(), self._look_at_plan()
+        now, changed, first = self._clock(), self._look_at_plan(), not self.runs
         self._look_at_arms(now)
-        changed = self._look_at_runs(now) or changed
+        if not first:  # else they were looked at just now
+            changed = self._look_at_runs(now) or changed
         for place in [place for place, until in self._unsettled.items() if now >= until]:
             del self._unsettled[place]
             self.unread[place] = None
@@ -108,7 +109,7 @@ class LiveStudy:
         for _ in places:
             self._place = (self._place + 1) % len(places)
             run = self.runs[places[self._place]]
-            if run.row is not None and run.closed and not is_believed(run.row, list_files(run.run_folder)):
+            if run.row is not None and run.closed and not is_believed(run.row, list_files(run.path)):
                 self.unread[run.arm, run.seed] = None
             if self._clock() >= until:
                 return
@@ -147,7 +148,7 @@ class LiveStudy:
     def _look_at_arms(self, now: float) -> None:
         """New arms and seeds show in the times of the folders that they are in."""
         if self._has_moved("", now):
-            arms = {name for name in _folders_in(str(self.home)) if name}
+            arms = set(names_in(str(self.home)))
             for arm in self._folders.keys() - arms - {""}:
                 del self._folders[arm]
                 self._forget({place for place in self.runs if place[0] == arm})
@@ -168,7 +169,7 @@ class LiveStudy:
 
     def _list_seeds(self, arm: str) -> None:
         found = set()
-        for name in _folders_in(f"{self.home}/{arm}"):
+        for name in names_in(f"{self.home}/{arm}"):
             if name.startswith("seed-") and is_indexed(name):
                 place = arm, int(name.removeprefix("seed-"))
                 found.add(place)
@@ -181,7 +182,7 @@ class LiveStudy:
         row = self._known.pop((self.name, *place), None)
         if row is not None:
             looks = look_at_folder(path), look_at_events(run.events)
-            files = list_files(run.run_folder) if self._thorough else None
+            files = list_files(run.path) if self._thorough else None
             if is_believed(row, files) if self._thorough else is_stamped(row, (*looks[0], *looks[1])):
                 run.take(row, *looks)
                 self._rows = None
@@ -269,11 +270,3 @@ def _steps(run: Mapping[str, Any]) -> int | None:
 def _place(run: str) -> Place | None:
     arm, _, seed = run.rpartition("/")
     return (arm, int(seed.removeprefix("seed-"))) if is_indexed(seed) else None
-
-
-def _folders_in(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir()]
-    except OSError:
-        return []
