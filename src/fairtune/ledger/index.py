@@ -199,18 +199,20 @@ def _scan(runs: Path, study: str, known: Rows) -> Iterator[IndexRow]:
 
 def _places(home: str) -> Iterator[tuple[str, str]]:
     """Arms and names of a study's run folders; `run_folders` takes four times as long for them."""
-    for arm in names_in(home):
-        for name in names_in(f"{home}/{arm}"):
+    for arm in names_in(home) or ():
+        for name in names_in(f"{home}/{arm}") or ():
             if name.startswith("seed-") and is_indexed(name):
                 yield arm, name
 
 
-def names_in(path: str) -> list[str]:
-    """What is in a folder; nothing where it cannot be looked into."""
+def names_in(path: str) -> list[str] | None:
+    """What is in a folder; None where it cannot be looked into just now."""
     try:
         return sorted(os.listdir(path))  # noqa: PTH208
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError:
+        return None
 
 
 def _make_row(study: str, folder: RunFolder, look: Stamp, files: FileStats | None) -> IndexRow:

@@ -147,13 +147,12 @@ class LiveStudy:
 
     def _look_at_arms(self, now: float) -> None:
         """New arms and seeds show in the times of the folders that they are in."""
-        if self._has_moved("", now):
-            arms = set(names_in(str(self.home)))
-            for arm in self._folders.keys() - arms - {""}:
+        if self._has_moved("", now) and (names := names_in(str(self.home))) is not None:
+            for arm in self._folders.keys() - {*names, ""}:
                 del self._folders[arm]
                 self._forget({place for place in self.runs if place[0] == arm})
-            for arm in sorted(arms - self._folders.keys()):
-                self._folders[arm] = (), 0.0
+            for arm in names:
+                self._folders.setdefault(arm, ((), 0.0))
         for arm in [name for name in self._folders if name]:
             if self._has_moved(arm, now):
                 self._list_seeds(arm)
@@ -168,14 +167,14 @@ class LiveStudy:
         return True
 
     def _list_seeds(self, arm: str) -> None:
-        found = set()
-        for name in names_in(f"{self.home}/{arm}"):
-            if name.startswith("seed-") and is_indexed(name):
-                place = arm, int(name.removeprefix("seed-"))
-                found.add(place)
-                if place not in self.runs:
-                    self._meet(place, f"{self.home}/{arm}/{name}")
-        self._forget({place for place in self.runs if place[0] == arm} - found)
+        names = names_in(f"{self.home}/{arm}")
+        if names is None:  # a disk that is away for a moment; what was known is shown still
+            return
+        found = {(arm, int(name[5:])): name for name in names if name.startswith("seed-") and is_indexed(name)}
+        for place, name in found.items():
+            if place not in self.runs:
+                self._meet(place, f"{self.home}/{arm}/{name}")
+        self._forget({place for place in self.runs if place[0] == arm} - found.keys())
 
     def _meet(self, place: Place, path: str) -> None:
         run = self.runs[place] = WatchedRun(*place, path)
@@ -255,7 +254,9 @@ class LiveStudy:
     def _row(self, place: Place, key: str) -> IndexRow:
         run = self.runs.get(place)
         row = None if run is None else run.row
-        if row is None or row.key not in (None, key):  # a run of another plan is none of this one
+        if (
+            row is None or row.status == WAITING or row.key not in (None, key)
+        ):  # a run of another plan is none of this one
             return IndexRow(self.name, *place, key, WAITING)
         if row.status == INTERRUPTED and place in self._assumed:
             return replace(row, status=RUNNING)
