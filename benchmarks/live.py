@@ -108,13 +108,13 @@ def show_looks(runs: Path, count: int, rounds: int) -> None:
 
 def show_day(runs: Path, looks: int) -> None:
     """Memory while a ledger is watched."""
-    now = [0.0]
+    ahead = [0.0]
     process = psutil.Process()
     print(f"\n{'looks':>8}{'hours':>7}{'steps':>9}{'resident MB':>13}{'ms a look':>11}")
     with ExitStack() as held:
         waiting = run_folders(runs / STUDY)
         moving = [Moving(waiting.pop(), held) for _ in range(MOVING)]
-        live = LiveRuns(runs, clock=lambda: now[0])
+        live = LiveRuns(runs, clock=lambda: time.monotonic() + ahead[0])
         steps, spent = 0, 0.0
         for look in range(looks + 1):
             if look % max(1, looks // 8) == 0:
@@ -131,7 +131,7 @@ def show_day(runs: Path, looks: int) -> None:
                     run.end()
                     waiting.insert(0, run.folder)
                     moving[place] = Moving(waiting.pop(), held)
-            now[0] += LOOK_SECONDS
+            ahead[0] += LOOK_SECONDS
             spent += taken(lambda: _look_as_a_view(live))[0]
 
 
