@@ -15,7 +15,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
@@ -47,6 +47,7 @@ class LiveRuns:
 
     Attributes:
         problems: by study, why it cannot be read.
+        first: the study that is read before others, since somebody looks at it.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LiveRuns:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.runs, self.problems = Path(runs), dict[str, str]()
+        self.first: str | None = None
         self._only, self._thorough, self._clock = study, thorough, clock
         self._studies: dict[str, LiveStudy] = {}
         self._known: dict[Key, IndexRow] | None = None
@@ -67,7 +69,7 @@ class LiveRuns:
         self._new_rows: dict[Key, IndexRow] = {}
         self._new_curves: dict[Key, Curve] = {}
         self._gone: set[Key] = set()
-        self._write_at, self._first = 0.0, -1
+        self._write_at, self._turn = 0.0, -1
 
     @property
     def studies(self) -> list[str]:
@@ -76,10 +78,20 @@ class LiveRuns:
     @property
     def reading(self) -> float:
         """Share of the runs that have been read, 0 to 1."""
-        known = sum(len(study.runs) for study in self._studies.values())
-        waiting = (study.runs[place] for study in self._studies.values() for place in study.unread)
-        unread = sum(run.row is None for run in waiting)
-        return 1.0 if not unread else 1.0 - unread / known
+        return self._share_read(self._studies.values())
+
+    def reading_of(self, study: str) -> float:
+        """The same of one study."""
+        return self._share_read([self._studies[study]] if study in self._studies else [])
+
+    def _share_read(self, studies: Collection[LiveStudy]) -> float:
+        unread = sum(study.runs[place].row is None for study in studies for place in study.unread)
+        return 1.0 if not unread else 1.0 - unread / sum(len(study.runs) for study in studies)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether runs or curves are still to be read that were there before: the next looks do that, a slice each."""
+        return self.reading < 1 or any(self._curveless.values())
 
     def tick(self) -> set[str]:
         """Look at everything once; gives the names of studies in which anything changed.
@@ -171,10 +183,11 @@ class LiveRuns:
         return changed
 
     def _read_unread(self, until: float) -> set[str]:
-        """Read for a while, another study first each time, so that none waits for a large one."""
+        """Read for a while: the study that somebody looks at, then others, another first each time."""
         changed, names = set(), [name for name, study in self._studies.items() if study.unread]
-        self._first += 1
-        for name in names[self._first % len(names) :] + names[: self._first % len(names)] if names else []:
+        self._turn += 1
+        turned = names[self._turn % len(names) :] + names[: self._turn % len(names)] if names else []
+        for name in sorted(turned, key=lambda one: one != self.first):
             study = self._studies[name]
             for place in study.read_some(until):
                 changed.add(name)
