@@ -19,11 +19,12 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.index import Stamp
 from fairtune.ledger.index_file import NAME, Curve, IndexRow, Key, read_curves, read_rows, write_rows
 from fairtune.ledger.live_study import LiveStudy, Place
 from fairtune.ledger.run_progress import RunProgress
 from fairtune.ledger.studies import study_names
-from fairtune.ledger.watched_run import WatchedRun, make_curve, read_curve
+from fairtune.ledger.watched_run import WatchedRun, curve_seal, make_curve, read_curve
 from fairtune.ledger.worker_signs import SeenSign
 
 SLICE = 0.25
@@ -65,6 +66,7 @@ class LiveRuns:
         self._known: dict[Key, IndexRow] | None = None
         self._anew = False
         self._curves: dict[str, dict[Place, Curve]] = {}
+        self._fitting: dict[Key, Stamp] = {}  # how events looked whose curves were found to be theirs
         self._curveless: dict[str, dict[Place, None]] = {}
         self._new_rows: dict[Key, IndexRow] = {}
         self._new_curves: dict[Key, Curve] = {}
@@ -130,7 +132,13 @@ class LiveRuns:
         run = self._run(study, arm, seed)
         if run is None or not run.closed:
             return run is None or run.tail is not None
-        return read_curve(self._curves_of(study).get((arm, seed)), run.events_look) is not None
+        if self._fitting.get((study, arm, seed)) == run.events_look:
+            return True
+        curve = self._curves_of(study).get((arm, seed))
+        if curve is None or curve[0] != curve_seal(curve[1], run.events_look):
+            return False
+        self._fitting[study, arm, seed] = run.events_look
+        return True
 
     def progress(self, study: str, arm: str, seed: int, *, whole: bool = False) -> RunProgress:
         """How far a run is; of one that has not begun, nothing.
@@ -170,6 +178,7 @@ class LiveRuns:
         for name in self._studies.keys() - there:
             study = self._studies.pop(name)
             self._gone |= {(name, *place) for place in study.runs}
+            self._fitting = {key: look for key, look in self._fitting.items() if key[0] != name}
             self._curves.pop(name, None)
             self._curveless.pop(name, None)
             self.problems[name] = f"{study.home} is gone: it was moved or deleted while it was watched."
@@ -195,7 +204,9 @@ class LiveRuns:
             if self._clock() >= until:
                 break
         for name, study in self._studies.items():
-            self._gone |= {(name, *place) for place in study.gone}
+            for place in study.gone:
+                self._gone.add((name, *place))
+                self._fitting.pop((name, *place), None)
             study.gone.clear()
         return changed
 

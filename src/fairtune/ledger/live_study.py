@@ -30,6 +30,8 @@ GROWING = 30.0
 """Seconds for which a run whose lock nobody holds here counts as running after its events grew: another machine may hold it."""
 EVENTS_TURN = 8
 """Looks after which the events of every run that has ended were looked at once."""
+CHECK_TURN = 64
+"""Looks in which all files of every run that has ended are looked at, at best."""
 FOLLOWED = 256
 """Runs that have not ended whose events are followed at a time."""
 
@@ -106,7 +108,7 @@ class LiveStudy:
     def check_some(self, until: float) -> None:
         """Look at every file of some runs that have ended, the next ones each time; a changed one is put down as unread."""
         places = list(self.runs)
-        for _ in places:
+        for _ in places[: max(8, len(places) // CHECK_TURN)]:
             self._place = (self._place + 1) % len(places)
             run = self.runs[places[self._place]]
             if run.row is not None and run.closed and not is_believed(run.row, list_files(run.path)):
