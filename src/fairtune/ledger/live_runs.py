@@ -29,6 +29,8 @@ from fairtune.ledger.worker_signs import SeenSign
 
 SLICE = 0.25
 """Seconds of a look that may go into reading runs that were not read yet."""
+PAUSE = 1.0
+"""Seconds between two looks at what was read already, while there is more to read."""
 SPARE = 0.05
 """Seconds of a look that go into curves of ended runs that nobody has kept, while there are any."""
 CHECK = 0.005
@@ -71,7 +73,7 @@ class LiveRuns:
         self._new_rows: dict[Key, IndexRow] = {}
         self._new_curves: dict[Key, Curve] = {}
         self._gone: set[Key] = set()
-        self._write_at, self._turn = 0.0, -1
+        self._write_at, self._look_at, self._turn = 0.0, 0.0, -1
 
     @property
     def studies(self) -> list[str]:
@@ -101,17 +103,11 @@ class LiveRuns:
         Raises:
             LedgerError: the runs folder is missing, or cannot be read.
         """
-        began = self._clock()
         changed = self._look_for_studies()
-        for name, study in self._studies.items():
-            if study.look():
-                changed.add(name)
-            if study.problem:
-                self.problems[name] = study.problem
-            else:
-                self.problems.pop(name, None)
+        if self.reading == 1.0 or self._clock() >= self._look_at:
+            changed |= self._look()
         idle = not any(study.unread for study in self._studies.values())
-        changed |= self._read_unread(began + SLICE)
+        changed |= self._read_unread(self._clock() + SLICE)
         if idle:
             changed |= self._keep_curves()
             for study in self._studies.values():
@@ -161,6 +157,18 @@ class LiveRuns:
         return found
 
     # -- looks ---------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> set[str]:
+        changed = set()
+        for name, study in self._studies.items():
+            if study.look():
+                changed.add(name)
+            if study.problem:
+                self.problems[name] = study.problem
+            else:
+                self.problems.pop(name, None)
+        self._look_at = self._clock() + PAUSE
+        return changed
 
     def _look_for_studies(self) -> set[str]:
         try:
