@@ -251,7 +251,7 @@ class StudyBuilder:
             row.status,
             step=progress.step if begun and steps else None,
             steps=steps,
-            epoch=progress.epoch if begun and steps else None,
+            epoch=_epoch(progress, steps, train.get("epochs")) if begun else None,
             epochs=train.get("epochs"),
             loss=progress.loss,
             score=score,
@@ -307,6 +307,13 @@ class StudyBuilder:
         found = last_lines(study_folder(self.runs, study) / "logs", LOG_LINES)
         said = [(f"{run.arm}/seed-{run.seed}", printable(text)) for run in built for text in run.warnings]
         return [*found, *said][-LOG_LINES:]
+
+
+def _epoch(progress: RunProgress, steps: int | None, epochs: Any) -> float | None:
+    """Passes over the training examples so far; whole ones where the plan does not say how many there will be."""
+    if not steps:
+        return None
+    return epochs * progress.step / steps if isinstance(epochs, int | float) else progress.epoch
 
 
 def _begun(row: IndexRow, at_work: Mapping[str | None, WorkerSign]) -> IndexRow:
