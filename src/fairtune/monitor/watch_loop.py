@@ -24,7 +24,7 @@ RESIZE_SECONDS = 0.25
 """How soon a window that was resized is drawn anew."""
 PROMPT_LINES = 2
 """What a shell needs below the last frame."""
-LEAVE = "Ctrl-C leaves this view; the study goes on."
+LEAVE = "Ctrl-C leaves this view"
 Seen = StudyView | Sequence[StudyView]
 """One study, or several as a table."""
 
@@ -75,7 +75,9 @@ def _watch_live(look: Callable[[], Seen], settle: Callable[[], Seen], console: C
 
 def _draw(live: Live, seen: Seen) -> Any:
     size = live.console.size
-    live.update(frame(seen, size.width, size.height, LEAVE), refresh=True)
+    running = any(view.state == "running" for view in ([seen] if isinstance(seen, StudyView) else seen))
+    ending = f"{LEAVE}; what runs goes on." if running else f"{LEAVE}."
+    live.update(frame(seen, size.width, size.height, ending), refresh=True)
     return size
 
 
