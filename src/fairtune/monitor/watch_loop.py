@@ -75,8 +75,9 @@ def _watch_live(look: Callable[[], Seen], settle: Callable[[], Seen], console: C
 
 def _draw(live: Live, seen: Seen) -> Any:
     size = live.console.size
-    running = any(view.state == "running" for view in ([seen] if isinstance(seen, StudyView) else seen))
-    ending = f"{LEAVE}; what runs goes on." if running else f"{LEAVE}."
+    views = [seen] if isinstance(seen, StudyView) else seen
+    goes_on = "; the study goes on" if len(views) == 1 else "; studies go on"
+    ending = f"{LEAVE}{goes_on if any(view.state == 'running' for view in views) else ''}."
     live.update(frame(seen, size.width, size.height, ending), refresh=True)
     return size
 
