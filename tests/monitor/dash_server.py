@@ -52,9 +52,11 @@ class RunningDash:
 
 
 @contextmanager
-def running_dash(runs: Path, guard: Guard | None = None, study: str | None = None) -> Iterator[RunningDash]:
-    """A server of a runs folder, at a port of its own."""
-    listening = _listen(HOST, 0)
+def running_dash(
+    runs: Path, guard: Guard | None = None, study: str | None = None, port: int = 0
+) -> Iterator[RunningDash]:
+    """A server of a runs folder, at a port of its own unless one is given."""
+    listening = _listen(HOST, port)
     config = uvicorn.Config(
         make_app(runs, guard or Guard.of(HOST, None), study), log_level="error", lifespan="on", timeout_graceful_shutdown=1
     )

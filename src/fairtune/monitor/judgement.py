@@ -45,6 +45,7 @@ class ArmFigures:
     difference_low: float | None = None
     difference_high: float | None = None
     word: str | None = None
+    about: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def judge(runs: Path, study: str, key: Key) -> Judgement:
                 low, high = found.family
                 figures = ArmFigures(
                     summary.n, figures.mean, summary.low, summary.high, found.reference, found.found.n,
-                    found.difference, low, high, found.verdict.word if found.found.n > 1 else None,
+                    found.difference, low, high, found.verdict.word if found.found.n > 1 else None, found.about,
                 )  # fmt: skip
             arms[arm] = figures
         return Judgement(key, arms, results.verdict().opening, made=made)
