@@ -19,8 +19,8 @@ export class Feed {
     source.addEventListener("parts", (event) => {
       if (source !== this.source) return;
       [this.wait, this.seen] = [FIRST_WAIT, new Date()];
-      this.told("live", "live");
       this.parts(JSON.parse(event.data));
+      this.told("live", "live");
     });
     source.addEventListener("beat", () => this.heard());
     source.addEventListener("error", () => source === this.source && this.again());
