@@ -10,11 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import uvicorn
-
-from fairtune.monitor.dash.app import make_app
 from fairtune.monitor.dash.guard import Guard
-from fairtune.monitor.dash.server import _listen
+from fairtune.monitor.dash.server import DashServer, _listen
 
 HOST = "127.0.0.1"
 
@@ -46,7 +43,9 @@ class RunningDash:
                 connection.putheader(name, value)
             connection.endheaders()
             found = connection.getresponse()
-            return Answer(found.status, found.read().decode("utf-8", "replace"), {k.lower(): v for k, v in found.getheaders()})
+            return Answer(
+                found.status, found.read().decode("utf-8", "replace"), {k.lower(): v for k, v in found.getheaders()}
+            )
         finally:
             connection.close()
 
@@ -57,10 +56,7 @@ def running_dash(
 ) -> Iterator[RunningDash]:
     """A server of a runs folder, at a port of its own unless one is given."""
     listening = _listen(HOST, port)
-    config = uvicorn.Config(
-        make_app(runs, guard or Guard.of(HOST, None), study), log_level="error", lifespan="on", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
+    server = DashServer(runs, guard or Guard.of(HOST, None), study)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     until = time.monotonic() + 20

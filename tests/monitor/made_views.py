@@ -15,7 +15,15 @@ from fairtune.monitor.study_view import ArmCurve, ArmView, CurvesView, DeviceVie
 STEPS, EVERY = 600, 12
 HOSTILE = '<img src=x onerror="alert(1)">'
 LONG = "ten-thousand-" * 770
-NAMES = (HOSTILE, "../../etc/passwd", LONG, "تجربة-النموذج", "🧪-emoji-👩‍🔬", "</script><script>alert(2)</script>", "\u202eevil")
+NAMES = (
+    HOSTILE,
+    "../../etc/passwd",
+    LONG,
+    "تجربة-النموذج",
+    "🧪-emoji-👩‍🔬",
+    "</script><script>alert(2)</script>",
+    "\u202eevil",
+)
 
 
 class MadeBuilder:
@@ -97,7 +105,8 @@ def made_study(
         scores.append(_curve(arm, place, own_scores, ended))
         losses.setdefault(" of focal" if arm == "focal" else "", []).append(_curve(arm, place, own, ended))
         runs += [
-            _run(arm, place, seed, state, step[state], tests[seed], own.get(seed, ()), text) for seed, state in states.items()
+            _run(arm, place, seed, state, step[state], tests[seed], own.get(seed, ()), text)
+            for seed, state in states.items()
         ]
     order = ["running", "failed", "finished", "waiting"]
     runs.sort(key=lambda run: (order.index(run.state), run.seed))
@@ -115,27 +124,30 @@ def made_study(
         runs=tuple(run for state in order for run in [run for run in runs if run.state == state][:40]),
         devices=_devices(text),
         verdict=VerdictView(
-            opening=text or "orthogonal-qk is not separable from baseline so far: −0.41 points, 95 % interval −2.90 to +2.08.",
+            opening=text
+            or "orthogonal-qk is not separable from baseline so far: −0.41 points, 95 % interval −2.90 to +2.08.",
             peeking="" if ended else f"peeking: {whole} of {seeds} seeds",
             n=whole,
             planned=seeds,
-            note="" if ended else "A look at it is not counted, and it may change: verdicts are taken when all runs have ended.",
+            note=""
+            if ended
+            else "A look at it is not counted, and it may change: verdicts are taken when all runs have ended.",
         ),
         log=tuple((f"cpu-{place % 2}", text or f"evaluated at step {12 * place}") for place in range(14)),
     )
     return view, CurvesView(tuple((name, tuple(found)) for name, found in losses.items()), tuple(scores))
 
 
-def _arm(
-    arm: str, place: int, reference: str, states: dict[int, str], counted: list[float], random: Random
-) -> ArmView:
+def _arm(arm: str, place: int, reference: str, states: dict[int, str], counted: list[float], random: Random) -> ArmView:
     n, enough = len(counted), len(counted) > 1
     mean = sum(counted) / n if n else None
     half = (0.08 if n == 2 else 0.012) * random.uniform(0.7, 1.3)
     against = None if place == 0 else reference
     gap = None if mean is None or not against else mean - 0.86
     size = half * 1.2
-    word = None if gap is None or not enough else "worse" if gap < -size else "better" if gap > size else "not separable"
+    word = (
+        None if gap is None or not enough else "worse" if gap < -size else "better" if gap > size else "not separable"
+    )
     compared = gap if enough else None
     return ArmView(
         arm, place, n, len(states), dict(Counter(states.values())), n, mean,
@@ -145,9 +157,7 @@ def _arm(
     )  # fmt: skip
 
 
-def _curve(
-    arm: str, place: int, own: dict[int, tuple[tuple[int, float], ...]], ended: list[int]
-) -> ArmCurve:
+def _curve(arm: str, place: int, own: dict[int, tuple[tuple[int, float], ...]], ended: list[int]) -> ArmCurve:
     inside = [own[seed] for seed in ended]
     columns = [[value for _, value in at] for at in zip(*inside, strict=True)]
     return ArmCurve(
@@ -158,7 +168,14 @@ def _curve(
 
 
 def _run(
-    arm: str, place: int, seed: int, state: str, step: int, score: float, losses: tuple[tuple[int, float], ...], text: str
+    arm: str,
+    place: int,
+    seed: int,
+    state: str,
+    step: int,
+    score: float,
+    losses: tuple[tuple[int, float], ...],
+    text: str,
 ) -> RunView:
     began = state != "waiting"
     reason = text or "the worker was killed (signal 9), perhaps for want of memory; `fairtune run` goes on with it"

@@ -14,11 +14,13 @@ TOKEN = "a-token-that-is-long-enough"
 OPEN, CLOSED = Guard.of("127.0.0.1", None), Guard.of("0.0.0.0", TOKEN, ["lab.example"])
 
 
-def ask(guard: Guard, path: str = "/", method: str = "GET", query: str = "", **headers: str) -> tuple[int, dict[str, str]]:
+def ask(
+    guard: Guard, path: str = "/", method: str = "GET", query: str = "", **headers: str
+) -> tuple[int, dict[str, str]]:
     """The status and headers of an answer; 200 is the application's own."""
     sent: list[dict[str, Any]] = []
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+    async def app(_: Any, __: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"seen"})
 

@@ -20,7 +20,7 @@ class Counting:
         self.keys: list[object] = []
         self.now = 0.0
 
-    def __call__(self, runs: Path, study: str, key: object) -> Judgement:
+    def __call__(self, _: Path, __: str, key: object) -> Judgement:
         self.keys.append(key)
         return Judgement(key)  # type: ignore[arg-type]
 
@@ -44,7 +44,9 @@ def test_while_runs_are_under_way_verdicts_wait_for_their_turn(monkeypatch: pyte
     asked = Judge(Path("runs"), threaded=False, judge=counting, clock=counting.clock)
     asked.latest("x", ONE, running=True)
     counting.now = 99.0
-    assert asked.latest("x", TWO, running=True) == Judgement(ONE), "a second of work is worth a hundred seconds of waiting"
+    assert asked.latest("x", TWO, running=True) == Judgement(ONE), (
+        "a second of work is worth a hundred seconds of waiting"
+    )
     counting.now = 101.0
     assert asked.latest("x", TWO, running=True) == Judgement(TWO)
     assert asked.latest("x", ONE, running=False) == Judgement(ONE), "nobody waits once all runs have ended"

@@ -69,7 +69,7 @@ class LiveRuns:
         self._new_rows: dict[Key, IndexRow] = {}
         self._new_curves: dict[Key, Curve] = {}
         self._gone: set[Key] = set()
-        self._write_at = 0.0
+        self._write_at, self._turn = 0.0, -1
 
     @property
     def studies(self) -> list[str]:
@@ -183,13 +183,18 @@ class LiveRuns:
         return changed
 
     def _read_unread(self, until: float) -> set[str]:
-        changed = set()
-        for name, study in sorted(self._studies.items(), key=lambda one: one[0] != self.first):
-            if not study.unread:
-                continue
+        """Read for a while: the study that somebody looks at, then others, another first each time."""
+        changed, names = set(), [name for name, study in self._studies.items() if study.unread]
+        self._turn += 1
+        turned = names[self._turn % len(names) :] + names[: self._turn % len(names)] if names else []
+        for name in sorted(turned, key=lambda one: one != self.first):
+            study = self._studies[name]
             for place in study.read_some(until):
                 changed.add(name)
                 self._note(study, study.runs[place])
+            if self._clock() >= until:
+                break
+        for name, study in self._studies.items():
             self._gone |= {(name, *place) for place in study.gone}
             study.gone.clear()
         return changed

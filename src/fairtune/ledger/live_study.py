@@ -93,15 +93,14 @@ class LiveStudy:
         return self._assume_running(now) or changed
 
     def read_some(self, until: float) -> list[Place]:
-        """Read runs that are unread, as many as there is time for and one at least; gives which."""
-        read = []
-        while self.unread:
-            place = next(iter(self.unread))
-            self._read(place)
-            read.append(place)
+        """Read unread runs, those that were known before first, for a while and one at least; gives those that changed."""
+        changed = []
+        for place in sorted(self.unread, key=lambda place: self.runs[place].row is None):
+            if self._read(place):
+                changed.append(place)
             if self._clock() >= until:
                 break
-        return read
+        return changed
 
     def check_some(self, until: float) -> None:
         """Look at every file of some runs that have ended, the next ones each time; a changed one is put down as unread."""
@@ -233,20 +232,24 @@ class LiveStudy:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    def _read(self, place: Place) -> None:
+    def _read(self, place: Place) -> bool:
+        """Read a run's folder; says whether there is anything new."""
         del self.unread[place]
-        run = self.runs[place]
+        run, now = self.runs[place], self._clock()
         before, seen = run.row, run.events_look
-        if run.read(self.name):
-            self._unsettled[place] = self._clock() + RACY
-        if before is not None and run.events_look != seen:
-            self._grown[place] = self._clock()
+        moved = run.read(self.name)
         assert run.row is not None
+        if moved and (before is not None or not run.row.seal):  # else its last change is long ago
+            self._unsettled[place] = now + RACY
+        grown = before is not None and run.events_look != seen
+        if grown:
+            self._grown[place] = now
         run.locked = run.locked or run.row.status == RUNNING
         if run.closed:
             self._followed.pop(place, None)
         if before != run.row:
             self._rows = None
+        return grown or before != run.row
 
     def _row(self, place: Place, key: str) -> IndexRow:
         run = self.runs.get(place)

@@ -131,7 +131,7 @@ class RunProgress:
         """By metric, on validation."""
         if self._kept is not None:
             return self._kept.scores
-        return {name: thinned.points for name, thinned in self._scores.items()}
+        return {name: points for name, thinned in self._scores.items() if (points := thinned.points)}
 
     def as_json(self) -> dict[str, Any]:
         """All but the records, as plain data, for a run that has ended."""
@@ -177,7 +177,7 @@ class RunProgress:
             self._widen()
 
     def _place(self, step: int) -> int:
-        return math.ceil(step / self._stretch) * self._stretch
+        return -(-step // self._stretch) * self._stretch
 
     def _widen(self) -> None:
         self._stretch *= 2
@@ -271,4 +271,5 @@ def _number(value: Any) -> float | None:
 
 
 def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """What can be a count."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None

@@ -92,6 +92,13 @@ def remove_sign(logs: Path, worker: str) -> None:
         sign_file(logs, worker).unlink(missing_ok=True)
 
 
+def remove_signs(logs: Path) -> None:
+    """Remove whatever signs there are."""
+    with contextlib.suppress(OSError):
+        for file in logs.glob("worker-*.json"):
+            file.unlink(missing_ok=True)
+
+
 def read_signs(home: Path) -> list[WorkerSign]:
     """The signs in a study's folder, in the order of their workers; what is no sign is left out."""
     return [sign for sign, _ in _read_all(home)]

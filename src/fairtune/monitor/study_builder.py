@@ -13,7 +13,7 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
 from fairtune.core.printable import printable
-from fairtune.ledger.index import IndexRow
+from fairtune.ledger.index import CLOSED, IndexRow
 from fairtune.ledger.live_runs import LiveRuns
 from fairtune.ledger.run_progress import RunProgress
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
@@ -157,14 +157,16 @@ class StudyBuilder:
         """Raises:
         LedgerError: its plan cannot be read, or it is gone.
         """
-        plan, rows, signs = self._plan(study), self.live.rows(study), self.live.signs(study)
+        plan, signs = self._plan(study), self.live.signs(study)
+        at_work = {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh}
+        rows = [_begun(row, at_work) for row in self.live.rows(study)]
         return _Moment(
             study,
             plan.content,
             rows,
             {(run["arm"], run["seed"]): run for run in plan.content["runs"]},
             signs,
-            {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh},
+            at_work,
             is_locked(study_folder(self.runs, study) / ".lock"),
             usual_seconds(rows),
         )
@@ -178,7 +180,8 @@ class StudyBuilder:
         if study not in self._curves:
             self._curves[study] = KeptCurves()
         rows = [row for row in self.live.rows(study) if row.status not in (WAITING, DAMAGED)]
-        ready = [row for row in rows if self.live.is_ready(study, row.arm, row.seed) or row.status == RUNNING]
+        # events of ended runs are read in later looks, some at a time
+        ready = [r for r in rows if r.status not in CLOSED or self.live.is_ready(study, r.arm, r.seed)]
         return self._curves[study].view(plan.content, ready, lambda row: self.live.progress(study, row.arm, row.seed))
 
     def run_views(
@@ -222,7 +225,7 @@ class StudyBuilder:
         if kept is not None and kept[0] == row and kept[1].position == position:
             return kept[1]
         found = self._make_run(now, row, position)
-        if row.status in (FINISHED, FAILED):
+        if row.status in CLOSED:
             if len(self._ended) >= REMEMBERED:
                 self._ended.clear()
             self._ended[key] = row, found
@@ -248,7 +251,7 @@ class StudyBuilder:
             row.status,
             step=progress.step if begun and steps else None,
             steps=steps,
-            epoch=progress.epoch if begun and steps else None,
+            epoch=_epoch(progress, steps, train.get("epochs")) if begun else None,
             epochs=train.get("epochs"),
             loss=progress.loss,
             score=score,
@@ -306,6 +309,19 @@ class StudyBuilder:
         return [*found, *said][-LOG_LINES:]
 
 
+def _epoch(progress: RunProgress, steps: int | None, epochs: Any) -> float | None:
+    """Passes over the training examples so far; whole ones where the plan does not say how many there will be."""
+    if not steps:
+        return None
+    return epochs * progress.step / steps if isinstance(epochs, int | float) else progress.epoch
+
+
+def _begun(row: IndexRow, at_work: Mapping[str | None, WorkerSign]) -> IndexRow:
+    """A run that a worker has been given is under way, also before it has left anything on record."""
+    given = row.status == WAITING and f"{row.arm}/seed-{row.seed}" in at_work
+    return replace(row, status=RUNNING) if given else row
+
+
 def _device(seen: SeenSign) -> DeviceView:
     """A worker's device; of one that has gone silent, what it last said is not repeated."""
     sign = seen.sign
@@ -328,7 +344,7 @@ def _listed(rows: Sequence[IndexRow]) -> list[tuple[int, IndexRow]]:
     return [
         *by_state.get(RUNNING, [])[:SHOWN],
         *sorted(trouble, key=lambda one: one[0])[:SHOWN],
-        *by_state.get(FINISHED, [])[-SHOWN:],
+        *by_state.get(FINISHED, [])[-SHOWN:][::-1],
         *by_state.get(WAITING, [])[:SHOWN],
     ]
 

@@ -44,26 +44,29 @@ STATIC = {
 LOG_LINES, PAGE = 200, 100
 
 
-def make_app(runs: Path, guard: Guard, study: str | None = None) -> ASGIApp:
-    """The application of one runs folder, behind its guard.
+class Dashboard:
+    """Answers requests about one runs folder. What reads the ledger does so in one thread, one question at a time.
 
     Args:
         study: where the first page leads; None lists all.
     """
-    dashboard = Dashboard(runs, study)
-    return GuardedApp(dashboard.starlette(), guard)
 
-
-class Dashboard:
-    """Answers requests. What reads the ledger does so in one thread, one question at a time."""
-
-    def __init__(self, runs: Path, study: str | None) -> None:
+    def __init__(self, runs: Path, study: str | None = None) -> None:
         self._runs, self._study = runs, study
         self._builder = StudyBuilder(runs)
         self._maps = MapPictures(runs)
         self.feed: Feed | None = None
 
-    def starlette(self) -> Starlette:
+    def app(self, guard: Guard) -> ASGIApp:
+        """The application, behind its guard."""
+        return GuardedApp(self._starlette(), guard)
+
+    def close(self) -> None:
+        """Let go of pages that are open, since the server stops."""
+        if self.feed is not None:
+            self.feed.close()
+
+    def _starlette(self) -> Starlette:
         study = "/study/{study:path}"
         routes = [
             Route("/", self.studies),

@@ -37,16 +37,21 @@ class Listener:
     """One open page: what it has not been sent. A slow one gets the newest of each part, not all of them in turn."""
 
     def __init__(self, parts: Parts) -> None:
-        self._waiting, self._news = dict(parts), asyncio.Event()
+        self._waiting, self._news, self._open = dict(parts), asyncio.Event(), True
         self._news.set()
 
     def tell(self, parts: Mapping[str, str]) -> None:
         self._waiting.update(parts)
         self._news.set()
 
+    def close(self) -> None:
+        """Say nothing more."""
+        self._open = False
+        self._news.set()
+
     async def messages(self) -> AsyncIterator[str]:
         """Server-sent events, for as long as somebody reads them."""
-        while True:
+        while self._open:
             try:
                 await asyncio.wait_for(self._news.wait(), BEAT)
             except TimeoutError:
@@ -54,6 +59,8 @@ class Listener:
                 continue
             self._news.clear()
             told, self._waiting = self._waiting, {}
+            if not told:
+                continue
             yield f"event: parts\ndata: {{{', '.join(f'{json.dumps(name)}: {text}' for name, text in told.items())}}}\n\n"
 
 
@@ -100,6 +107,12 @@ class Feed:
     def is_full(self) -> bool:
         """Whether as many pages are open as there may be."""
         return sum(map(len, self._listeners.values())) >= MOST_LISTENERS
+
+    def close(self) -> None:
+        """End every line, since the server stops."""
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.close()
 
     async def keep_telling(self) -> None:
         """Look again and again while pages are open, for as long as the server runs."""

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+import uvicorn
+
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.ledger.studies import require_study, study_names
+from fairtune.monitor.dash.app import Dashboard
 from fairtune.monitor.dash.guard import COOKIE, TOKEN, Guard, is_every, is_loopback
 
 __all__ = ["COOKIE", "serve_dashboard"]
@@ -70,14 +73,27 @@ def require_runs(runs: Path) -> None:
     study_names(runs)
 
 
+class DashServer(uvicorn.Server):
+    """The server of one runs folder."""
+
+    def __init__(self, runs: Path, guard: Guard, study: str | None = None) -> None:
+        self._dashboard = Dashboard(runs, study)
+        config = uvicorn.Config(
+            self._dashboard.app(guard), log_level="error", access_log=False, server_header=False, date_header=False,
+            timeout_graceful_shutdown=1, timeout_keep_alive=15, limit_concurrency=256, lifespan="on", ws="none",
+            proxy_headers=False,
+        )  # fmt: skip
+        super().__init__(config)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._dashboard.close()
+        await super().shutdown(sockets)
+
+
 def _serve(
     runs: Path, study: str | None, guard: Guard, listening: socket.socket, host: str, open_browser: bool,
     tell: Callable[[str], None],
 ) -> None:  # fmt: skip
-    import uvicorn
-
-    from fairtune.monitor.dash.app import make_app
-
     if hasattr(os, "nice"):
         os.nice(NICE)
     place = address(host, listening.getsockname()[1], study, guard.token)
@@ -89,12 +105,7 @@ def _serve(
     tell("Ctrl-C stops it; the runs go on.")
     if open_browser:
         threading.Timer(0.5, webbrowser.open, [place]).start()
-    config = uvicorn.Config(
-        make_app(runs, guard, study), log_level="error", access_log=False, server_header=False, date_header=False,
-        timeout_graceful_shutdown=1, timeout_keep_alive=15, limit_concurrency=256, lifespan="on", ws="none",
-        proxy_headers=False,
-    )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[listening])
+    DashServer(runs, guard, study).run(sockets=[listening])
 
 
 def address(host: str, port: int, study: str | None = None, token: str | None = None) -> str:
