@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: while a real study runs, with hostile names, 200 arms, on a phone, in the dark, without script."""
+"""The dashboard in a real browser: a real study as it runs, hostile names, 200 arms, a phone, the dark, no script."""
 
 from __future__ import annotations
 
@@ -173,7 +173,9 @@ def test_hostile_names_and_texts_are_only_ever_shown(look: Callable[..., Any], d
         page.wait_for_selector("#connection[data-state=live]")
         assert HOSTILE in page.inner_text("#studies")
         assert shown.beyond <= 0
-        said = [text for text in shown.said if "Failed to load resource" not in text]  # a run whose name no disk can hold
+        said = [
+            text for text in shown.said if "Failed to load resource" not in text
+        ]  # a run whose name no disk can hold
         assert said == []
         assert [address for address in shown.asked if not address.startswith(dash.address)] == []
     assert len(views) == 3
@@ -212,7 +214,9 @@ def test_200_arms_are_usable_and_news_leaves_focus_and_scroll_alone(look: Callab
     with look("many", viewport=DESK) as shown:
         page = shown.page
         assert len(page.evaluate(ROWS)) == 200
-        scrolled = page.evaluate("(() => { const s = document.querySelector('.scroll'); s.scrollTop = 900; return s.scrollTop; })()")
+        scrolled = page.evaluate(
+            "(() => { const s = document.querySelector('.scroll'); s.scrollTop = 900; return s.scrollTop; })()"
+        )
         assert scrolled == 900, "the table scrolls by itself"
         keep_picture(page, "200-arms")
         page.evaluate("document.querySelectorAll('#arm-table tbody tr')[20].same = true")
@@ -247,7 +251,8 @@ def test_nothing_is_wider_than_a_phone_and_the_dark_is_dark(look: Callable[..., 
 def test_the_line_rests_while_nobody_looks_and_a_lost_folder_is_told(look: Callable[..., Any], views: Views) -> None:
     with look("movie-reviews", viewport=DESK) as shown:
         page = shown.page
-        hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); }"
+        hide = """hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+            document.dispatchEvent(new Event('visibilitychange')); }"""
         page.evaluate(hide, True)
         assert page.inner_text("#connection") == "paused while hidden"
         asked = sum(address.endswith("/feed") for address in shown.asked)
