@@ -10,6 +10,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from fairtune.core.numbers import points
 from fairtune.monitor.study_view import ArmCurve, ArmView, CurvesView, DeviceView, RunView, StudyView, VerdictView
 
 STEPS, EVERY = 600, 12
@@ -124,8 +125,7 @@ def made_study(
         runs=tuple(run for state in order for run in [run for run in runs if run.state == state][:40]),
         devices=_devices(text),
         verdict=VerdictView(
-            opening=text
-            or "orthogonal-qk is not separable from baseline so far: −0.41 points, 95 % interval −2.90 to +2.08.",
+            opening=text or _opening(views),
             peeking="" if ended else f"peeking: {whole} of {seeds} seeds",
             n=whole,
             planned=seeds,
@@ -136,6 +136,16 @@ def made_study(
         log=tuple((f"cpu-{place % 2}", text or f"evaluated at step {12 * place}") for place in range(14)),
     )
     return view, CurvesView(tuple((name, tuple(found)) for name, found in losses.items()), tuple(scores))
+
+
+def _opening(arms: list[ArmView]) -> str:
+    found = next((arm for arm in arms if arm.difference is not None), None)
+    if found is None or found.difference_low is None or found.difference_high is None:
+        return "No two runs can be compared yet."
+    ends = points(found.difference_low), points(found.difference_high)
+    return (
+        f"{found.arm} is {found.word} from {found.against}: {points(found.difference)} points, {ends[0]} to {ends[1]}."
+    )
 
 
 def _arm(arm: str, place: int, reference: str, states: dict[int, str], counted: list[float], random: Random) -> ArmView:

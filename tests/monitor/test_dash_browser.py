@@ -92,7 +92,11 @@ def keep_picture(page: Any, name: str, **options: Any) -> None:
     """`FAIRTUNE_SCREENSHOTS=FOLDER` keeps pictures, to be looked at and for docs/live.md."""
     if folder := os.environ.get("FAIRTUNE_SCREENSHOTS"):
         page.mouse.move(0, 0)
-        page.screenshot(path=Path(folder) / f"dash-{name}.png", **options)
+        with Image.open(BytesIO(page.screenshot(**options))) as picture:
+            few = picture.convert("RGB").quantize(
+                96
+            )  # a page has few colours, and a picture of them a third of the size
+            few.save(Path(folder) / f"live-{name}.png", optimize=True)
 
 
 def brightness(page: Any) -> float:
@@ -239,7 +243,8 @@ def test_nothing_is_wider_than_a_phone_and_the_dark_is_dark(look: Callable[..., 
         with look("movie-reviews", viewport=size, color_scheme=scheme) as shown:
             assert shown.beyond <= 0
             shown.page.wait_for_function(PANELS + " === 3")
-            keep_picture(shown.page, name, full_page=size is DESK)
+            part = {"x": 0, "y": 0, "width": 1200, "height": 1330}
+            keep_picture(shown.page, name, **({"full_page": True, "clip": part} if size is DESK else {}))
             seen[scheme] = brightness(shown.page)
             assert shown.said == []
     assert seen["light"] > 200
