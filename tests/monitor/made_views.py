@@ -97,10 +97,20 @@ def made_study(
         views.append(_arm(arm, place, arms[0], states, counted, random))
         floor = 0.18 + 0.03 * math.sin(place)
         step = {"finished": STEPS, "running": int(rest * STEPS), "failed": 204, "waiting": 0}
-        own = {seed: made_losses(random, step[state], floor) for seed, state in states.items() if step[state]}
+        shift = [
+            Random(100 * place + seed).gauss(0, 1) for seed in range(seeds)
+        ]  # of a seed's whole curve, so that bands show
+        own = {
+            seed: made_losses(random, step[state], floor + 0.015 * shift[seed])
+            for seed, state in states.items()
+            if step[state]
+        }
         own_scores = {
-            seed: tuple((at, level - 0.25 * math.exp(-at / 150) + random.gauss(0, 0.004)) for at, _ in points[4::5])
-            for seed, points in own.items()
+            seed: tuple(
+                (at, level + 0.008 * shift[seed] - 0.25 * math.exp(-at / 150) + random.gauss(0, 0.004))
+                for at, _ in line[4::5]
+            )
+            for seed, line in own.items()
         }
         ended = [seed for seed, state in states.items() if state == "finished"]
         scores.append(_curve(arm, place, own_scores, ended))
