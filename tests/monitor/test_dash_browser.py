@@ -243,7 +243,7 @@ def test_nothing_is_wider_than_a_phone_and_the_dark_is_dark(look: Callable[..., 
         with look("movie-reviews", viewport=size, color_scheme=scheme) as shown:
             assert shown.beyond <= 0
             shown.page.wait_for_function(PANELS + " === 3")
-            part = {"x": 0, "y": 0, "width": 1200, "height": 1265}
+            part = {"x": 0, "y": 0, "width": 1200, "height": 1300}
             keep_picture(shown.page, name, **({"full_page": True, "clip": part} if size is DESK else {}))
             seen[scheme] = brightness(shown.page)
             assert shown.said == []
