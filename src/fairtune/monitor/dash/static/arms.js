@@ -13,7 +13,6 @@ const COLUMNS = [
   (arm) => arm.difference,
   (arm) => arm.word,
 ];
-const ABOUT = { settings: "by its settings", "methods and settings": "methods and settings differ", nothing: "same training: A/A", learning: "not fine-tuned" };
 let sorted = null, table, body, told, axes, last = null;
 
 export function beginArms() {
@@ -123,7 +122,7 @@ function drawRow(row, arm, mean, meanAxis, gap, gapAxis, peeking) {
   const sort = arm.word ? arm.word.replaceAll(" ", "-") : "none";
   setClass(parts.word, `${arm.word ? "verdict" : "soft"} ${sort}${peeking && arm.word ? " so-far" : ""}`);
   setAttribute(parts.word, "title", peeking && arm.word ? "so far; it may change, and does not count as a look" : null);
-  setText(parts.about, arm.word && arm.about && arm.about !== "methods" ? ABOUT[arm.about] ?? arm.about : "");
+  setText(parts.about, arm.word && arm.by ? `by ${arm.by}` : "");
   drawStrip(parts.meanStrip, meanAxis, mean, false);
   parts.meanStrip.style.color = colourOf(arm.place);
   drawStrip(parts.gapStrip, gapAxis, gap, peeking);
