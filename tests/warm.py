@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import psutil
 
 FOLDER = "FAIRTUNE_TEST_WARM"
 """The variable that names the folder of the sockets, whose name has the session's process; set by conftest.py before pytest's
@@ -187,23 +188,39 @@ def hub_run(args: list[str], **options: Any) -> subprocess.CompletedProcess[Any]
     return warm_run(args, popen=HubPopen, **options)
 
 
-def _connect(name: str, popen: Callable[..., subprocess.Popen[Any]]) -> socket.socket:
-    """A line to a process that has imported a module; it is started when it is first needed."""
+def begin(name: str, popen: Callable[..., subprocess.Popen[Any]] = _RealPopen) -> Path:
+    """Start the process that imports a module, unless that was done. Returns the address at which it will listen."""
     address = Path(os.environ[FOLDER]) / name
+    begun = Path(f"{address}.pid")
     with filelock.FileLock(f"{address}.lock"):
-        if not address.exists():
+        if not begun.exists():
             order = [sys.executable, "-c", f"from tests.warm import main; main({name!r})"]
             with Path(f"{address}.log").open("ab") as log:
                 quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
                 process = popen(order, cwd=ROOT, start_new_session=True, **quiet)
-            until = time.monotonic() + 200
-            while not address.exists():
-                waiting = process.poll() is None and time.monotonic() < until
-                assert waiting or address.exists(), Path(f"{address}.log").read_text()
-                time.sleep(0.05)
+            begun.write_text(str(process.pid))
+    return address
+
+
+def _connect(name: str, popen: Callable[..., subprocess.Popen[Any]]) -> socket.socket:
+    """A line to a process that has imported a module; it is started when it is first needed."""
+    address = begin(name, popen)
+    process, until = int(Path(f"{address}.pid").read_text()), time.monotonic() + 200
+    while not address.exists():
+        waiting = _imports(process) and time.monotonic() < until
+        assert waiting or address.exists(), Path(f"{address}.log").read_text()
+        time.sleep(0.05)
     line = socket.socket(socket.AF_UNIX)
     line.connect(str(address))
     return line
+
+
+def _imports(process: int) -> bool:
+    """Whether it is still there, and did not end before it listened."""
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _send(line: socket.socket, order: dict[str, Any], streams: list[int]) -> None:
