@@ -156,7 +156,7 @@ def templates_compiled_once() -> Iterator[None]:
 def nothing_waits_for_the_disk() -> Iterator[None]:
     """What this process writes may reach the disk later: only a machine that loses its power could tell.
 
-    Tests of a disk that refuses replace `os.fsync` themselves; other processes still wait.
+    Tests of a disk that refuses replace `os.fsync` themselves; processes that are not warm still wait.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)

@@ -311,9 +311,13 @@ def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:
     return (WarmPopen if ours else _RealPopen)(args, *rest, **options)
 
 
+def _forget(_: Any) -> None: ...
+
+
 def main(name: str) -> None:
     """Import what the name says before any dash, and become each process that is ordered."""
     __import__(name.partition("-")[0])
+    os.fsync = _forget  # as in conftest.py: only a machine that loses its power could tell
     gc.collect()
     gc.freeze()  # what was imported is no garbage: neither a run's own collections nor its end need look through it
     how, what, *words = serve(name)["args"]
