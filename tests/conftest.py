@@ -33,6 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs 
 
 from fairtune.core import plugins  # noqa: E402
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task  # noqa: E402 - after the settings above
+from tests.browser import WHERE, skip_as_one  # noqa: E402
 
 gc.disable()  # while modules are imported and tests collected, which leaves no garbage
 
@@ -53,6 +54,18 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.forks import Forks
 
         config.pluginmanager.register(Forks(processes))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    skip_as_one(config, items)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was skipped for want of a browser is said, though `-q` says no reasons."""
+    for report in terminalreporter.getreports("skipped"):
+        if WHERE in str(report.longrepr):
+            terminalreporter.write_line(f"Skipped: {report.longrepr[2].removeprefix('Skipped: ')}")
 
 
 def pytest_collection_finish() -> None:

@@ -8,12 +8,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_run
 
 from fairtune.core import locks
 from fairtune.core.errors import Stopped
 from fairtune.core.locks import is_locked, try_lock, wait_for_lock
 from fairtune.ledger.folders import lock
-from tests.warm import warm_run
 
 ROOT = Path(__file__).parents[2]
 HOLDER = """

@@ -11,8 +11,8 @@ from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 from transformers.models.bert import modeling_bert  # noqa: F401
 
 import fairtune.cli.app
-import fairtune.cli.run
 import fairtune.cli.report
+import fairtune.cli.run
 import fairtune.execution.executors.worker
 import fairtune.execution.run
 import fairtune.execution.study_run
