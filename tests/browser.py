@@ -48,7 +48,7 @@ def install() -> str | None:
     apt, sudo = shutil.which("apt-get"), shutil.which("sudo")
     order = [] if os.geteuid() == 0 else [sudo] if sudo else None
     if apt is None or order is None:
-        return "there is no Chromium, and it cannot be installed from here; install it (Debian and Ubuntu: `apt-get install chromium`)."
+        return "there is no Chromium, and it cannot be installed from here; install it (Debian: `apt-get install chromium`)."
     for words in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
         if subprocess.run([*order, apt, *words], check=False).returncode:
             return f"`apt-get {' '.join(words)}` failed; install Chromium by hand."

@@ -18,6 +18,7 @@ import json
 import os
 import pickle
 import runpy
+import select
 import signal
 import socket
 import struct
@@ -242,16 +243,24 @@ def serve(imports: str) -> dict[str, Any]:
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(folder / f"{imports}.new"))
     server.listen(64)
-    server.settimeout(0.02)
+    ended, tell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(tell)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # written there: no need to ask again and again who has ended
     (folder / f"{imports}.new").rename(folder / imports)
     running: dict[int, socket.socket] = {}
     while (folder / imports).exists() and _alive(session):
-        with suppress(TimeoutError):
+        ready, _, _ = select.select([server, ended], [], [], 1)
+        if ended in ready:
+            os.read(ended, 4096)
+        if server in ready:
             line, _ = server.accept()
-            line.settimeout(None)
             order, streams = _receive(line)
             pid = os.fork()
             if not pid:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                os.close(ended)
+                os.close(tell)
                 server.close()
                 for other in (line, *running.values()):
                     other.close()
