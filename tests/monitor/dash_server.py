@@ -51,9 +51,11 @@ class RunningDash:
 
 
 @contextmanager
-def running_dash(runs: Path, guard: Guard | None = None, study: str | None = None) -> Iterator[RunningDash]:
-    """A server of a runs folder, at a port of its own."""
-    listening = _listen(HOST, 0)
+def running_dash(
+    runs: Path, guard: Guard | None = None, study: str | None = None, port: int = 0
+) -> Iterator[RunningDash]:
+    """A server of a runs folder, at a port of its own unless one is given."""
+    listening = _listen(HOST, port)
     server = DashServer(runs, guard or Guard.of(HOST, None), study)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -10,6 +10,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from fairtune.core.numbers import points
 from fairtune.monitor.study_view import ArmCurve, ArmView, CurvesView, DeviceView, RunView, StudyView, VerdictView
 
 STEPS, EVERY = 600, 12
@@ -31,7 +32,7 @@ class MadeBuilder:
 
     def __init__(self, runs: Path, views: dict[str, tuple[StudyView, CurvesView]]) -> None:
         self.runs, self.views = runs, views
-        self.live = SimpleNamespace(progress=self._progress, rows=lambda study: [])
+        self.live = SimpleNamespace(progress=self._progress, rows=lambda _: [], is_behind=False)
 
     def tick(self) -> set[str]:
         return set(self.views)
@@ -96,10 +97,20 @@ def made_study(
         views.append(_arm(arm, place, arms[0], states, counted, random))
         floor = 0.18 + 0.03 * math.sin(place)
         step = {"finished": STEPS, "running": int(rest * STEPS), "failed": 204, "waiting": 0}
-        own = {seed: made_losses(random, step[state], floor) for seed, state in states.items() if step[state]}
+        shift = [
+            Random(100 * place + seed).gauss(0, 1) for seed in range(seeds)
+        ]  # of a seed's whole curve, so that bands show
+        own = {
+            seed: made_losses(random, step[state], floor + 0.015 * shift[seed])
+            for seed, state in states.items()
+            if step[state]
+        }
         own_scores = {
-            seed: tuple((at, level - 0.25 * math.exp(-at / 150) + random.gauss(0, 0.004)) for at, _ in points[4::5])
-            for seed, points in own.items()
+            seed: tuple(
+                (at, level + 0.008 * shift[seed] - 0.25 * math.exp(-at / 150) + random.gauss(0, 0.004))
+                for at, _ in line[4::5]
+            )
+            for seed, line in own.items()
         }
         ended = [seed for seed, state in states.items() if state == "finished"]
         scores.append(_curve(arm, place, own_scores, ended))
@@ -124,8 +135,7 @@ def made_study(
         runs=tuple(run for state in order for run in [run for run in runs if run.state == state][:40]),
         devices=_devices(text),
         verdict=VerdictView(
-            opening=text
-            or "orthogonal-qk is not separable from baseline so far: −0.41 points, 95 % interval −2.90 to +2.08.",
+            opening=text or _opening(views),
             peeking="" if ended else f"peeking: {whole} of {seeds} seeds",
             n=whole,
             planned=seeds,
@@ -136,6 +146,16 @@ def made_study(
         log=tuple((f"cpu-{place % 2}", text or f"evaluated at step {12 * place}") for place in range(14)),
     )
     return view, CurvesView(tuple((name, tuple(found)) for name, found in losses.items()), tuple(scores))
+
+
+def _opening(arms: list[ArmView]) -> str:
+    found = next((arm for arm in arms if arm.difference is not None), None)
+    if found is None or found.difference_low is None or found.difference_high is None:
+        return "No two runs can be compared yet."
+    ends = points(found.difference_low), points(found.difference_high)
+    return (
+        f"{found.arm} is {found.word} from {found.against}: {points(found.difference)} points, {ends[0]} to {ends[1]}."
+    )
 
 
 def _arm(arm: str, place: int, reference: str, states: dict[int, str], counted: list[float], random: Random) -> ArmView:

@@ -17,10 +17,11 @@ from tests.monitor.terminal_views import made_view
 from fairtune.core.console import Console
 from fairtune.core.errors import LedgerError
 from fairtune.monitor import watch_loop
-from fairtune.monitor.study_view import StudyView
+from fairtune.monitor.study_view import StudyView, VerdictView
 from fairtune.monitor.watch_loop import Seen, has_ended, show_until_ended
 
 ENDED = made_view(state="finished")
+SETTLED = replace(ENDED, verdict=VerdictView("focal is better than baseline."))
 OTHER_SCREEN, FIRST_SCREEN, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
@@ -47,7 +48,7 @@ def looks(views: Sequence[Seen | BaseException]) -> Callable[[], Seen]:
 
 def plain(views: Sequence[Seen | BaseException], every: float = 2.0) -> str:
     out = io.StringIO()
-    show_until_ended(looks(views), Console(file=out, width=100), every)
+    show_until_ended(looks(views), lambda: SETTLED, Console(file=out, width=100), every)
     return out.getvalue()
 
 
@@ -57,7 +58,7 @@ def drawn(views: Sequence[Seen | BaseException]) -> str:
     with os.fdopen(slave, "w", encoding="utf-8") as terminal:
         console = Console(file=terminal, width=80, height=24, force_terminal=True, _environ={"TERM": "xterm"})
         with suppress(KeyboardInterrupt, LedgerError):
-            show_until_ended(looks(views), console, 2.0)
+            show_until_ended(looks(views), lambda: SETTLED, console, 2.0)
         os.set_blocking(master, False)
         sent = b""
         with suppress(BlockingIOError):
@@ -77,9 +78,9 @@ def test_elsewhere_a_frame_is_printed_when_something_changed_and_not_too_often()
     assert plain([*same, ENDED]).count("movie-reviews-demo:") == 2, "estimates alone are nothing new"
     shown = plain([moved(120 + n) for n in range(60)] + [ENDED])
     assert shown.count("movie-reviews-demo: running") == 4, "every 30 seconds of 120"
-    assert len(re.findall("^as of ", shown, re.MULTILINE)) == 5
+    assert len(re.findall("^as of ", shown, re.MULTILINE)) == 4
     assert "\x1b" not in shown
-    assert shown.rstrip().splitlines()[-1].startswith("as of ")
+    assert "focal is better than baseline." in shown.rpartition("as of ")[2], "the last frame has the verdict"
 
 
 def test_a_terminal_is_drawn_on_its_other_screen_and_the_last_frame_stays() -> None:
@@ -89,6 +90,7 @@ def test_a_terminal_is_drawn_on_its_other_screen_and_the_last_frame_stays() -> N
     assert live.index("121/400") < live.index("122/400")
     assert "Ctrl-C leaves" in live
     assert "every run has ended" in last
+    assert "focal is better than baseline." in last, "it waits for the verdict"
     assert "Ctrl-C" not in last
 
 
@@ -109,14 +111,14 @@ def test_being_ended_leaves_the_terminal_too(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_file_is_no_terminal_though_colours_are_forced() -> None:
     out = io.StringIO()
-    show_until_ended(looks([ENDED]), Console(file=out, width=100, force_terminal=True), 2.0)
+    show_until_ended(looks([ENDED]), lambda: SETTLED, Console(file=out, width=100, force_terminal=True), 2.0)
     assert OTHER_SCREEN not in out.getvalue()
 
 
 def test_several_studies_are_watched_until_all_have_ended() -> None:
     assert not has_ended([ENDED, made_view()])
-    shown = plain([[ENDED, made_view()], [ENDED, ENDED]])
-    assert shown.count("study ") == 2
+    assert has_ended([ENDED, ENDED])
+    assert plain([[ENDED, made_view()], [ENDED, ENDED]]).startswith("study ")
 
 
 @pytest.mark.parametrize("state", ["planned", "running", "stopped", "unreadable"])

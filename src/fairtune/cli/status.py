@@ -30,7 +30,7 @@ STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
 SHOWN_FIELDS = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")
 LIVE_FIELDS = ("step", "steps", "epoch", "epochs", "loss", "split", "speed", "left", "phase", "worker", "warnings")
 """What is known of runs under way, those that failed and the latest, besides."""
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds to wait for the verdict so far."""
 StudyName = Annotated[
     str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)

@@ -55,7 +55,7 @@ def watch(
 
         watched = make_watch(runs, study)
         if not (once or as_json):
-            show_until_ended(watched.look, console(), every)
+            show_until_ended(watched.look, watched.settled, console(), every)
             return
         seen = watched.settled()
         if as_json:

@@ -45,6 +45,7 @@ class ArmFigures:
     difference_low: float | None = None
     difference_high: float | None = None
     word: str | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Judgement:
 
 def judge(runs: Path, study: str, key: Key) -> Judgement:
     """Work it out now."""
+    from fairtune.analysis.arm_pairs import BOTH, SETTINGS
     from fairtune.analysis.results import load_results  # takes a second, which a page need not wait for
 
     made = time.time()
@@ -85,6 +87,7 @@ def judge(runs: Path, study: str, key: Key) -> Judgement:
                 figures = ArmFigures(
                     summary.n, figures.mean, summary.low, summary.high, found.reference, found.found.n,
                     found.difference, low, high, found.verdict.word if found.found.n > 1 else None,
+                    found.about if found.about in (SETTINGS, BOTH) else "",
                 )  # fmt: skip
             arms[arm] = figures
         return Judgement(key, arms, results.verdict().opening, made=made)

@@ -63,6 +63,7 @@ class ArmView:
         pairs: seeds that both have.
         difference, difference_low, difference_high: to that arm, over these seeds, corrected for the whole family.
         word: the verdict so far; None where none can be had yet.
+        by: what the word is about where that is not methods alone: `settings`, or `methods and settings`.
     """
 
     arm: str
@@ -80,6 +81,7 @@ class ArmView:
     difference_low: float | None = None
     difference_high: float | None = None
     word: str | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ PLAIN_LINES = 24
 """The most lines of such a frame."""
 RESIZE_SECONDS = 0.25
 """How soon a window that was resized is drawn anew."""
-LEAVE = "Ctrl-C leaves this view; the study goes on."
+PROMPT_LINES = 2
+"""What a shell needs below the last frame."""
+LEAVE = "Ctrl-C leaves this view"
 Seen = StudyView | Sequence[StudyView]
 """One study, or several as a table."""
 
@@ -34,16 +36,21 @@ def frame(seen: Seen, width: int, height: int | None = None, ending: str = "") -
     return Group(*studies_frame(seen, width, height, ending))
 
 
-def show_until_ended(look: Callable[[], Seen], console: Console, every: float) -> None:
-    """Show what is seen until every run has ended; what was seen last stays.
+def show_until_ended(look: Callable[[], Seen], settle: Callable[[], Seen], console: Console, every: float) -> None:
+    """Show what is seen until every run has ended, and at last how all of it ended.
 
     Args:
         look: at the studies as they are now; what it raises ends the watching.
+        settle: look for the last time, and wait for the verdict.
         every: seconds between two looks.
     """
-    seen = _watch_live(look, console, every) if _draws(console) else _watch_plain(look, console, every)
     if _draws(console):
-        console.print(frame(seen, console.width))
+        with _signals_leave():
+            seen = _watch_live(look, settle, console, every)
+        console.print(frame(seen, console.width, console.height - PROMPT_LINES))
+    else:
+        _watch_plain(look, console, every)
+        console.print(frame(settle(), console.width))
 
 
 def _draws(console: Console) -> bool:
@@ -51,14 +58,14 @@ def _draws(console: Console) -> bool:
     return console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
 
 
-def _watch_live(look: Callable[[], Seen], console: Console, every: float) -> Seen:
+def _watch_live(look: Callable[[], Seen], settle: Callable[[], Seen], console: Console, every: float) -> Seen:
     """On the other screen of the terminal, as editors do: nothing is left over when a window is resized, by ssh and tmux too."""
-    with _signals_leave(), Live(console=console, screen=True, auto_refresh=False) as live:
+    with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             seen = look()
             size = _draw(live, seen)
             if has_ended(seen):
-                return seen
+                return settle()
             until = time.monotonic() + every
             while (left := until - time.monotonic()) > 0:
                 time.sleep(min(left, RESIZE_SECONDS))
@@ -68,22 +75,22 @@ def _watch_live(look: Callable[[], Seen], console: Console, every: float) -> See
 
 def _draw(live: Live, seen: Seen) -> Any:
     size = live.console.size
-    live.update(frame(seen, size.width, size.height, LEAVE), refresh=True)
+    views = [seen] if isinstance(seen, StudyView) else seen
+    goes_on = "; the study goes on" if len(views) == 1 else "; studies go on"
+    ending = f"{LEAVE}{goes_on if any(view.state == 'running' for view in views) else ''}."
+    live.update(frame(seen, size.width, size.height, ending), refresh=True)
     return size
 
 
-def _watch_plain(look: Callable[[], Seen], console: Console, every: float) -> Seen:
+def _watch_plain(look: Callable[[], Seen], console: Console, every: float) -> None:
     """A frame when something has changed, now and then."""
     said: Any = None
     said_at = 0.0
-    while True:
-        seen = look()
+    while not has_ended(seen := look()):
         facts, now = changing_facts(seen), time.monotonic()
-        if has_ended(seen) or (facts != said and (said is None or now - said_at >= PLAIN_SECONDS)):
+        if facts != said and (said is None or now - said_at >= PLAIN_SECONDS):
             as_of = time.strftime("as of %Y-%m-%d %H:%M:%S", time.localtime())
             console.print(frame(seen, console.width, PLAIN_LINES, as_of))
-            if has_ended(seen):
-                return seen
             console.print()
             console.file.flush()
             said, said_at = facts, now

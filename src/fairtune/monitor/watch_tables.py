@@ -82,7 +82,9 @@ def _difference(arm: ArmView, scale: Scale | None) -> str:
 
 def _word(arm: ArmView, peeking: bool) -> str:
     """The verdict; while runs are to come, never as if it were the last word."""
-    return f"{arm.word} so far" if arm.word and peeking else arm.word or ""
+    if not arm.word:
+        return ""
+    return f"{arm.word}{f' by {arm.by}' if arm.by else ''}{' so far' if peeking else ''}"
 
 
 def run_table(runs: Sequence[RunView], count: int, scale: Scale | None) -> FittedTable:

@@ -88,6 +88,7 @@ class Dashboard:
             exception_handlers={
                 HTTPException: self._missing,
                 FairtuneError: self._problem,
+                OSError: self._broken,  # handled here, or the server would log it as its own
                 Exception: self._broken,
             },
         )

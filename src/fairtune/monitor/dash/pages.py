@@ -43,7 +43,7 @@ def make_formats(metric: str | None) -> dict[str, Any]:
 def render_study(view: StudyView) -> str:
     """The page of a study."""
     view = with_printable_texts(view)
-    return _template("study").render(view=view, scale=scale_of(view.metric or ""), formats=make_formats(view.metric))
+    return _render("study", view=view, scale=scale_of(view.metric or ""), formats=make_formats(view.metric))
 
 
 def render_studies(studies: Sequence[Mapping[str, Any]], runs: str) -> str:
@@ -53,12 +53,12 @@ def render_studies(studies: Sequence[Mapping[str, Any]], runs: str) -> str:
         studies: each with `study`, `state`, `about`, `counts`, `total`, `left`, `problem` and the number of its `arms`.
         runs: the folder that holds them, as it is shown.
     """
-    return _template("studies").render(studies=with_printable_texts(list(studies)), runs=with_printable_texts(runs))
+    return _render("studies", studies=with_printable_texts(list(studies)), runs=with_printable_texts(runs))
 
 
 def render_problem(text: str) -> str:
     """A page that says why there is no other."""
-    return _template("problem").render(text=with_printable_texts(text))
+    return _render("problem", text=with_printable_texts(text))
 
 
 def clip(text: str, longest: int = LONGEST_SHOWN) -> str:
@@ -86,5 +86,5 @@ def _environment() -> Environment:
     return made
 
 
-def _template(name: str) -> Any:
-    return _environment().get_template(f"{name}.html.j2")
+def _render(name: str, **given: Any) -> str:
+    return str(_environment().get_template(f"{name}.html.j2").render(**given))

@@ -82,15 +82,15 @@ function makeRow(arm) {
   swatch.title = "hide this arm everywhere";
   const name = make("bdi", "arm"), against = make("small", "line"), runs = make("span", "count"), pips = make("span", "pips"), trouble = make("small", "line trouble");
   const mean = make("span", "estimate"), meanSpan = make("small"), counted = make("small", "line"), gap = make("span", "estimate"), gapSpan = make("small");
-  const meanStrip = makeStrip(), gapStrip = makeStrip(), word = make("span"), control = make("bdi");
+  const meanStrip = makeStrip(), gapStrip = makeStrip(), word = make("span"), about = make("small", "line"), control = make("bdi");
   const head = make("th", "", swatch, name);
   head.scope = "row";
   against.append("to ", control, make("span"));
   const meanText = make("td", "figures", mean, " ", meanSpan, counted), gapText = make("td", "figures", gap, " ", gapSpan, against);
   meanText.dataset.label = formats.heading;
   gapText.dataset.label = "Difference";
-  row.append(head, make("td", "runs-cell", runs, pips, trouble), meanText, make("td", "plot", meanStrip), gapText, make("td", "plot zero", gapStrip), make("td", "word", word));
-  row.parts = { swatch, name, against, control, runs, pips, trouble, mean, meanSpan, counted, gap, gapSpan, meanStrip, gapStrip, word };
+  row.append(head, make("td", "runs-cell", runs, pips, trouble), meanText, make("td", "plot", meanStrip), gapText, make("td", "plot zero", gapStrip), make("td", "word", word, about));
+  row.parts = { swatch, name, against, control, runs, pips, trouble, mean, meanSpan, counted, gap, gapSpan, meanStrip, gapStrip, word, about };
   row.addEventListener("pointerenter", () => choice.point(arm.arm));
   row.addEventListener("pointerleave", () => choice.point(null));
   return row;
@@ -122,6 +122,7 @@ function drawRow(row, arm, mean, meanAxis, gap, gapAxis, peeking) {
   const sort = arm.word ? arm.word.replaceAll(" ", "-") : "none";
   setClass(parts.word, `${arm.word ? "verdict" : "soft"} ${sort}${peeking && arm.word ? " so-far" : ""}`);
   setAttribute(parts.word, "title", peeking && arm.word ? "so far; it may change, and does not count as a look" : null);
+  setText(parts.about, arm.word && arm.by ? `by ${arm.by}` : "");
   drawStrip(parts.meanStrip, meanAxis, mean, false);
   parts.meanStrip.style.color = colourOf(arm.place);
   drawStrip(parts.gapStrip, gapAxis, gap, peeking);

@@ -77,6 +77,7 @@ class Plot {
     this.thin = this.arms.map((arm) => (banded || this.arms.length === 1 ? arm.single ?? [] : (arm.single ?? []).slice(0, 1)));
     const kind = this.arms.map((arm, at) => [arm.arm, banded && arm.n > 1, arm.steps.length <= DOTS, this.thin[at].map(([seed]) => seed)].join("\u0000")).join("\u0001");
     const data = this.data(banded);
+    this.box.dataset.points = String(this.arms.reduce((sum, arm, at) => sum + arm.steps.length + this.thin[at].reduce((own, [, points]) => own + points.length, 0), 0));
     if (this.plot && kind === this.kind) this.plot.setData(data);
     else {
       this.drop();

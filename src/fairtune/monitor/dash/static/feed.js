@@ -18,16 +18,18 @@ export class Feed {
     const source = this.source;
     source.addEventListener("parts", (event) => {
       if (source !== this.source) return;
-      [this.wait, this.seen] = [FIRST_WAIT, new Date()];
-      this.told("live", "live");
+      this.wait = FIRST_WAIT;
+      this.heard();
       this.parts(JSON.parse(event.data));
+      this.told("live", "live");
     });
     source.addEventListener("beat", () => this.heard());
     source.addEventListener("error", () => source === this.source && this.again());
     return undefined;
   }
 
-  // A line that has beaten once and is then silent is dead, even where the browser has not noticed, as after a laptop's sleep.
+  // The server says something every 15 s. A line that is silent for longer is dead, even where the browser has not noticed, as after a
+  // laptop's sleep.
   heard() {
     this.seen = new Date();
     clearTimeout(this.watch);

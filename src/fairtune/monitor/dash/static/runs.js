@@ -113,12 +113,13 @@ function makeRow(run, time) {
 
 function drawRow(row, run) {
   const [head, progress, ...figures] = row.cells, share = run.state === "finished" ? 1 : run.steps ? (run.step ?? 0) / run.steps : 0;
-  const about = run.state === "running" ? [run.phase, run.worker && `on ${run.worker}`] : [run.state, run.reason];
-  setName(head.lastChild, about.filter(Boolean).join(" "), 200);
-  setHidden(progress.firstChild, !run.steps);
+  const about = run.state === "running" ? [run.phase, run.worker && `on ${run.worker}`] : [run.reason ? `${run.state}:` : run.state, run.reason];
+  setCoded(head.lastChild, about.filter(Boolean).join(" "), 300);
+  setHidden(progress.firstChild, !run.steps || run.state === "waiting");
   progress.firstChild.classList.toggle("bad", FAILED.has(run.state));
+  progress.firstChild.classList.toggle("done", run.state === "finished");
   setBar(progress.firstChild, share);
-  const steps = run.steps ? [`step ${whole(run.step ?? 0)} of ${whole(run.steps)}`] : [];
+  const steps = !run.steps ? [] : run.state === "waiting" ? [`${whole(run.steps)} steps`] : [`step ${whole(run.step ?? 0)} of ${whole(run.steps)}`];
   if (isNumber(run.epoch)) steps.push(`epoch ${run.epoch.toFixed(1)}${isNumber(run.epochs) ? ` of ${run.epochs}` : ""}`);
   setText(progress.lastChild, steps.join(" · "));
   const score = isNumber(run.score) ? `${value(run.score)}${run.split ? ` ${run.split === "validation" ? "val." : run.split}` : ""}` : DASH;
