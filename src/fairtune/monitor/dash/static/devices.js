@@ -77,11 +77,15 @@ export function drawMaps() {
   patchList(byId("maps").querySelector(".maps"), shown, (map) => `${map.arm}\u0000${map.seed}\u0000${map.layer}`, (map) => {
     const picture = make("img");
     picture.loading = "lazy";
-    picture.alt = `map of ${clip(map.arm)}, seed ${map.seed}, layer ${map.layer}`;
-    return make("figure", "", picture, make("figcaption", "", makeButton(`${clip(map.arm, 40)} seed ${map.seed}`, "link", () => openRun(base, map.arm, map.seed, placeOf(map.arm))), make("small")));
+    picture.alt = map.layer === "history" ? `how the map of ${clip(map.arm)}, seed ${map.seed}, has formed` : `the map of ${clip(map.arm)}, seed ${map.seed}`;
+    const link = make("a", "", picture);
+    link.target = "_blank";
+    return make("figure", "", link, make("figcaption", "", makeButton(`${clip(map.arm, 40)} seed ${map.seed}`, "link", () => openRun(base, map.arm, map.seed, placeOf(map.arm))), make("small")));
   }, (figure, map) => {
     const parts = [map.arm, map.seed, map.layer].map((part) => encodeURIComponent(part)).join("/");
-    setAttribute(figure.firstChild, "src", `${base}map/${parts}.png?v=${encodeURIComponent(map.version ?? "")}`);
-    setText(figure.lastChild.lastChild, ` layer ${map.layer}${map.when ? `, ${map.when}` : ""}`);
+    const address = `${base}map/${parts}.png?v=${encodeURIComponent(map.version ?? "")}`;
+    setAttribute(figure.firstChild, "href", address);
+    setAttribute(figure.firstChild.firstChild, "src", address);
+    setText(figure.lastChild.lastChild, [map.layer === "history" ? " how it formed" : "", map.when].filter(Boolean).join(", "));
   });
 }
