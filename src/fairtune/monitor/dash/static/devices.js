@@ -5,8 +5,8 @@ import { bytes, elapsed, isNumber } from "./numbers.js";
 import { openLog, openRun } from "./dialog.js";
 import { placeOf } from "./runs.js";
 
-const HOTTEST = 100, HOT = 85, MAPS_EVERY = 20000;
-let base = "", mapsAsked = 0;
+const HOTTEST = 100, HOT = 85, MAPS_EVERY = 20000, NONE_EVERY = 120000;
+let base = "", mapsAsked = 0, maps = [];
 
 export const beginDevices = (address) => { base = address; };
 
@@ -59,17 +59,15 @@ export function drawReports(reports = []) {
   }, () => {});
 }
 
-// Asked for now and then only, since a map is drawn anew for it.
+// Asked for now and then only, since a map is drawn anew for it; seldom where there are none, as in most studies.
 export async function loadMaps() {
-  if (Date.now() - mapsAsked < MAPS_EVERY) return;
+  if (Date.now() - mapsAsked < (maps.length ? MAPS_EVERY : NONE_EVERY)) return;
   mapsAsked = Date.now();
   const answer = await fetch(`${base}maps.json`).catch(() => null);
   if (!answer?.ok) return;
   maps = (await answer.json()).maps ?? [];
   drawMaps();
 }
-
-let maps = [];
 
 export function drawMaps() {
   const shown = maps.filter((map) => choice.isShown(map.arm));
@@ -86,6 +84,6 @@ export function drawMaps() {
     const address = `${base}map/${parts}.png?v=${encodeURIComponent(map.version ?? "")}`;
     setAttribute(figure.firstChild, "href", address);
     setAttribute(figure.firstChild.firstChild, "src", address);
-    setText(figure.lastChild.lastChild, [map.layer === "history" ? " how it formed" : "", map.when].filter(Boolean).join(", "));
+    setText(figure.lastChild.lastChild, ` ${[map.layer === "history" ? "how it formed" : "", map.when].filter(Boolean).join(", ")}`);
   });
 }
