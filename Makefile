@@ -7,20 +7,25 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
 
-.PHONY: demo test quick lint docs setup lock clean
+.PHONY: demo test quick browser-test lint docs setup lock clean
 
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
 
 # Three processes on two cores, as those whose tests start others wait for them; see tests/forks.py. What was compiled is kept,
 # whatever the shell says: many processes import it.
-test quick: export PYTHONDONTWRITEBYTECODE =
+test quick browser-test: export PYTHONDONTWRITEBYTECODE =
 test: setup
 	$(BIN)/python -m pytest --forks 3
 
 # Between two edits: what needs neither torch nor figures nor processes, see tests/quick.py.
 quick: setup
 	$(BIN)/python -m pytest --forks 2 --quick
+
+# The tests in a real browser alone; Debian's Chromium is installed if there is none.
+browser-test: setup
+	$(BIN)/python -m tests.browser
+	$(BIN)/python -m pytest -m browser $$(grep -rl --include='test_*.py' needs_browser tests)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -80,24 +80,23 @@ def show_opening(runs: Path, count: int) -> None:
 
 def show_looks(runs: Path, count: int, rounds: int) -> None:
     """A look when four runs move, against one at every file."""
-    with ExitStack() as held:
-        moving = [Moving(folder, held) for folder in run_folders(runs / STUDY)[:: count // MOVING][:MOVING]]
-        live = LiveRuns(runs)
-        live.tick()
+    moving = [Moving(folder) for folder in run_folders(runs / STUDY)[:: count // MOVING][:MOVING]]
+    live = LiveRuns(runs)
+    live.tick()
+    for run in moving:
+        live.progress(STUDY, run.folder.arm, run.folder.seed)
+    time.sleep(RACY + 0.5)
+    live.tick()
+    looks, walls = [], []
+    for _ in range(rounds):
         for run in moving:
-            live.progress(STUDY, run.folder.arm, run.folder.seed)
-        time.sleep(RACY + 0.5)
-        live.tick()
-        looks, walls = [], []
-        for _ in range(rounds):
-            for run in moving:
-                run.step()
-            began = time.perf_counter()
-            spent, changed = taken(live.tick)
-            walls.append(time.perf_counter() - began)
-            assert changed == {STUDY}, "four of them moved"
-            looks.append(spent)
-        full = [taken(lambda: refresh_index(runs))[0] for _ in range(3)]
+            run.step()
+        began = time.perf_counter()
+        spent, changed = taken(live.tick)
+        walls.append(time.perf_counter() - began)
+        assert changed == {STUDY}, "four of them moved"
+        looks.append(spent)
+    full = [taken(lambda: refresh_index(runs))[0] for _ in range(3)]
     middle, every = statistics.median(looks), statistics.median(full)
     print(f"\na look, {MOVING} of {count:,} runs move: {1e3 * middle:.0f} ms of the processor (at most {1e3 * max(looks):.0f}; "
           f"by the clock on the wall {1e3 * statistics.median(walls):.0f})")  # fmt: skip
@@ -108,31 +107,28 @@ def show_looks(runs: Path, count: int, rounds: int) -> None:
 
 def show_day(runs: Path, looks: int) -> None:
     """Memory while a ledger is watched."""
-    now = [0.0]
+    ahead = [0.0]
     process = psutil.Process()
     print(f"\n{'looks':>8}{'hours':>7}{'steps':>9}{'resident MB':>13}{'ms a look':>11}")
-    with ExitStack() as held:
-        waiting = run_folders(runs / STUDY)
-        moving = [Moving(waiting.pop(), held) for _ in range(MOVING)]
-        live = LiveRuns(runs, clock=lambda: now[0])
-        steps, spent = 0, 0.0
-        for look in range(looks + 1):
-            if look % max(1, looks // 8) == 0:
-                gc.collect()
-                resident = process.memory_info().rss / 1e6
-                each = 1e3 * spent / max(1, look)
-                print(
-                    f"{look:>8,}{look * LOOK_SECONDS / 3600:>7.1f}{steps:>9,}{resident:>13.1f}{each:>11.2f}", flush=True
-                )
-            for place, run in enumerate(moving):
-                run.step()
-                steps += 1
-                if run.steps == LENGTH + 37 * place:
-                    run.end()
-                    waiting.insert(0, run.folder)
-                    moving[place] = Moving(waiting.pop(), held)
-            now[0] += LOOK_SECONDS
-            spent += taken(lambda: _look_as_a_view(live))[0]
+    waiting = run_folders(runs / STUDY)
+    moving = [Moving(waiting.pop()) for _ in range(MOVING)]
+    live = LiveRuns(runs, clock=lambda: time.monotonic() + ahead[0])
+    steps, spent = 0, 0.0
+    for look in range(looks + 1):
+        if look % max(1, looks // 8) == 0:
+            gc.collect()
+            resident = process.memory_info().rss / 1e6
+            each = 1e3 * spent / max(1, look)
+            print(f"{look:>8,}{look * LOOK_SECONDS / 3600:>7.1f}{steps:>9,}{resident:>13.1f}{each:>11.2f}", flush=True)
+        for place, run in enumerate(moving):
+            run.step()
+            steps += 1
+            if run.steps == LENGTH + 37 * place:
+                run.end()
+                waiting.insert(0, run.folder)
+                moving[place] = Moving(waiting.pop())
+        ahead[0] += LOOK_SECONDS
+        spent += taken(lambda: _look_as_a_view(live))[0]
 
 
 def _look_as_a_view(live: LiveRuns) -> None:
@@ -145,10 +141,10 @@ def _look_as_a_view(live: LiveRuns) -> None:
 class Moving:
     """A run that is under way, by hand."""
 
-    def __init__(self, folder: RunFolder, held: ExitStack) -> None:
+    def __init__(self, folder: RunFolder) -> None:
         self.folder, self.steps = folder, 0
         self._plan, self._result = read_json(folder.plan) or {}, read_json(folder.result) or {}
-        self._held = held.enter_context(ExitStack())
+        self._held = ExitStack()
         self._held.enter_context(lock(folder.lock, "taken"))
         folder.begin({name: value for name, value in self._plan.items() if name != "seal"})
         self._log = EventLog(folder.events)

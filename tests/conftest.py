@@ -33,6 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs 
 
 from fairtune.core import plugins  # noqa: E402
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task  # noqa: E402 - after the settings above
+from tests.browser import WHERE, skip_as_one  # noqa: E402
 
 gc.disable()  # while modules are imported and tests collected, which leaves no garbage
 
@@ -53,6 +54,18 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.forks import Forks
 
         config.pluginmanager.register(Forks(processes))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    skip_as_one(config, items)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was skipped for want of a browser is said, though `-q` says no reasons."""
+    for report in terminalreporter.getreports("skipped"):
+        if WHERE in str(report.longrepr):
+            terminalreporter.write_line(f"Skipped: {report.longrepr[2].removeprefix('Skipped: ')}")
 
 
 def pytest_collection_finish() -> None:
@@ -156,7 +169,7 @@ def templates_compiled_once() -> Iterator[None]:
 def nothing_waits_for_the_disk() -> Iterator[None]:
     """What this process writes may reach the disk later: only a machine that loses its power could tell.
 
-    Tests of a disk that refuses replace `os.fsync` themselves; other processes still wait.
+    Tests of a disk that refuses replace `os.fsync` themselves; processes that are not warm still wait.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import pytest
 
 NUMBER = struct.Struct("i")
+WARM = ("tests.execution.warm", "tests.warm_light", "tests.warm_data")
 
 
 class Forks:
@@ -28,6 +29,14 @@ class Forks:
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Use the core that collecting leaves idle: many tests take a warm process, which takes as long to start."""
+        if _asks_for_all(session.config):
+            from tests.warm import begin
+
+            for imports in WARM:
+                begin(imports)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -59,6 +68,12 @@ class Forks:
                     os.kill(pid, 9)
                 os.waitpid(pid, 0)
         return True
+
+
+def _asks_for_all(config: pytest.Config) -> bool:
+    """Whether no files were named; `--quick` starts no process."""
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return not (named or config.option.collectonly or config.getoption("--quick"))
 
 
 def _by_file(items: list[pytest.Item]) -> list[list[pytest.Item]]:

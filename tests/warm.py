@@ -18,6 +18,7 @@ import json
 import os
 import pickle
 import runpy
+import select
 import signal
 import socket
 import struct
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import psutil
 
 FOLDER = "FAIRTUNE_TEST_WARM"
 """The variable that names the folder of the sockets, whose name has the session's process; set by conftest.py before pytest's
@@ -187,23 +189,39 @@ def hub_run(args: list[str], **options: Any) -> subprocess.CompletedProcess[Any]
     return warm_run(args, popen=HubPopen, **options)
 
 
-def _connect(name: str, popen: Callable[..., subprocess.Popen[Any]]) -> socket.socket:
-    """A line to a process that has imported a module; it is started when it is first needed."""
+def begin(name: str, popen: Callable[..., subprocess.Popen[Any]] = _RealPopen) -> Path:
+    """Start the process that imports a module, unless that was done. Returns the address at which it will listen."""
     address = Path(os.environ[FOLDER]) / name
+    begun = Path(f"{address}.pid")
     with filelock.FileLock(f"{address}.lock"):
-        if not address.exists():
+        if not begun.exists():
             order = [sys.executable, "-c", f"from tests.warm import main; main({name!r})"]
             with Path(f"{address}.log").open("ab") as log:
                 quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
                 process = popen(order, cwd=ROOT, start_new_session=True, **quiet)
-            until = time.monotonic() + 200
-            while not address.exists():
-                waiting = process.poll() is None and time.monotonic() < until
-                assert waiting or address.exists(), Path(f"{address}.log").read_text()
-                time.sleep(0.05)
+            begun.write_text(str(process.pid))
+    return address
+
+
+def _connect(name: str, popen: Callable[..., subprocess.Popen[Any]]) -> socket.socket:
+    """A line to a process that has imported a module; it is started when it is first needed."""
+    address = begin(name, popen)
+    process, until = int(Path(f"{address}.pid").read_text()), time.monotonic() + 200
+    while not address.exists():
+        waiting = _imports(process) and time.monotonic() < until
+        assert waiting or address.exists(), Path(f"{address}.log").read_text()
+        time.sleep(0.05)
     line = socket.socket(socket.AF_UNIX)
     line.connect(str(address))
     return line
+
+
+def _imports(process: int) -> bool:
+    """Whether it is still there, and did not end before it listened."""
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _send(line: socket.socket, order: dict[str, Any], streams: list[int]) -> None:
@@ -225,16 +243,24 @@ def serve(imports: str) -> dict[str, Any]:
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(folder / f"{imports}.new"))
     server.listen(64)
-    server.settimeout(0.02)
+    ended, tell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(tell)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # written there: no need to ask again and again who has ended
     (folder / f"{imports}.new").rename(folder / imports)
     running: dict[int, socket.socket] = {}
     while (folder / imports).exists() and _alive(session):
-        with suppress(TimeoutError):
+        ready, _, _ = select.select([server, ended], [], [], 1)
+        if ended in ready:
+            os.read(ended, 4096)
+        if server in ready:
             line, _ = server.accept()
-            line.settimeout(None)
             order, streams = _receive(line)
             pid = os.fork()
             if not pid:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                os.close(ended)
+                os.close(tell)
                 server.close()
                 for other in (line, *running.values()):
                     other.close()
@@ -294,9 +320,13 @@ def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:
     return (WarmPopen if ours else _RealPopen)(args, *rest, **options)
 
 
+def _forget(_: Any) -> None: ...
+
+
 def main(name: str) -> None:
     """Import what the name says before any dash, and become each process that is ordered."""
     __import__(name.partition("-")[0])
+    os.fsync = _forget  # as in conftest.py: only a machine that loses its power could tell
     gc.collect()
     gc.freeze()  # what was imported is no garbage: neither a run's own collections nor its end need look through it
     how, what, *words = serve(name)["args"]

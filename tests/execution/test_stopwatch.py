@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,22 @@ from fairtune.api import timed_arms
 from fairtune.cli.app import app
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.executors.memory_estimate import estimate_memory
+from fairtune.execution.stopwatch import session, worker
 from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import make_jobs
 from fairtune.execution.stopwatch.worker import TimedArm, prepare_arms, rounds
 from fairtune.ledger.timings import AGAIN, read_sessions
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
+from tests import warm
 from tests.execution.made_runs import study_of
 
+TURN = 0.02
+"""Seconds of a turn, for tests of all but how precise a ratio is."""
+BRIEF_WORKER = (
+    sys.executable, "-c",
+    f"from fairtune.execution.stopwatch import worker; worker.TURN_SECONDS = {TURN}; worker.main()",
+)  # fmt: skip
 QK = [{"orthogonal_qk": {"init": "keep"}}]
 
 
@@ -35,7 +45,8 @@ def plan(tiny_model: Path, tiny_task: Any) -> Plan:
 
 
 @pytest.fixture
-def arms(plan: Plan, tmp_path: Path) -> list[TimedArm]:
+def arms(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[TimedArm]:
+    monkeypatch.setattr(worker, "TURN_SECONDS", TURN)
     return prepare_arms(make_jobs(plan, ["baseline", "frozen"], tmp_path), "cpu")
 
 
@@ -100,12 +111,19 @@ def test_where_memory_is_short_arms_are_timed_in_groups_beside_those_they_are_co
     assert group_arms(plan, arms, room=a_run) == [["baseline", "frozen"], ["baseline", "other"]], "no fewer than a pair"
 
 
+def test_the_process_that_is_timed_is_started_as_a_module() -> None:
+    done = warm.warm_run([*session.WORKER, "cpu", "1"], input="{}\n", text=True)
+    assert json.loads(done.stdout.splitlines()[0]) == {"type": "ready", "arms": {}}, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("performed_here", "undrawn")
 def test_a_study_that_says_so_is_timed_once_its_runs_are_finished(
-    tmp_path: Path, tiny_model: Path, tiny_task: Any
+    tmp_path: Path, tiny_model: Path, tiny_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real process, timed; then everything that is made of it."""
+    monkeypatch.setattr(subprocess, "Popen", warm._dispatch)
+    monkeypatch.setattr(session, "WORKER", BRIEF_WORKER)
     study = study_of(tiny_model, tiny_task, {"baseline": [], "frozen": QK}) | {"time": {"minutes": 0.02}, "seeds": 2}
     runs = tmp_path / "runs"
     results = run_study(study, runs=runs, progress=False, force=True)
@@ -115,9 +133,9 @@ def test_a_study_that_says_so_is_timed_once_its_runs_are_finished(
     assert timing.rounds >= 12
     assert 0.2 < timing.ratios["frozen"].found.ratio < 5
     assert timing.again.n == timing.rounds
-    (session,), damaged = read_sessions(runs / "toy")
-    assert (damaged, session["warm_up"] >= 2) == ([], True)
-    assert {"data", "forward", "backward", "optimizer"} <= set(session["rounds"][0]["turns"]["baseline"][0])
+    (record,), damaged = read_sessions(runs / "toy")
+    assert (damaged, record["warm_up"] >= 2) == ([], True)
+    assert {"data", "forward", "backward", "optimizer"} <= set(record["rounds"][0]["turns"]["baseline"][0])
     run_study(study, runs=runs, progress=False, force=True)
     assert len(read_sessions(runs / "toy")[0]) == 1, "what was timed is not timed again"
     time_study(study, runs=runs, arms=["frozen"], minutes=0.01, progress=False, force=True)

@@ -13,7 +13,7 @@ import typer
 from fairtune.cli.command import AsJson, print_json, print_note, print_text, report_errors
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.files import read_json, write_atomically
-from fairtune.study.schema import study_json_schema
+from fairtune.study.fragments import schema_root
 from fairtune.study.starter import SCHEMA_FILE, study_name
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _write(file: Path, written: str) -> Path | None:
     """The study and, beside it, the schema by which an editor checks it; None where another file has that name."""
     schema = file.parent / SCHEMA_FILE
     known = read_json(schema) or {}
-    content = study_json_schema()
+    content = schema_root()
     try:
         write_atomically(file, written.encode())
         if schema.exists() and known.get("title") != content["title"]:

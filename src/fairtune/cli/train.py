@@ -188,7 +188,9 @@ def train(
              "--set": settings}
         )  # fmt: skip
     from fairtune.cli.options import read_methods
+    from fairtune.models.sources import check_model
 
+    check_model(model)  # before seconds of imports
     methods = [use.as_json() for use in read_methods([_as_yaml(option) for option in method or []])]
     fields = _fields(settings or [])
     if patience is not None:

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from fairtune.core.files import read_sealed
 from fairtune.core.version import __version__
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import LOCK, RunFolder
 from fairtune.ledger.index_file import COLUMNS, NAME, IndexRow, Rows, read_rows, write_rows
 from fairtune.ledger.seals import (
     CHECKED,
@@ -36,7 +36,6 @@ from fairtune.ledger.seals import (
 from fairtune.ledger.studies import (
     read_study,
     require_study,
-    run_folders,
     study_folder,
     study_names,
 )
@@ -46,7 +45,9 @@ LARGEST = 2**63 - 1
 """What SQLite can hold; a folder may be called by any number."""
 CLOSED = (FINISHED, FAILED)
 """States that files alone decide; whether a run is running is a matter of its lock."""
-SEALED = tuple(name for name in COLUMNS if name not in ("seal", "stamp"))
+UNCOUNTED = (CHECKED, LOCK)
+"""Files of a run that say nothing of it."""
+_VALUES = attrgetter(*(name for name in COLUMNS if name not in ("seal", "stamp")))
 
 FileStats = dict[str, list[int]]
 Stamp = tuple[int, ...]
@@ -122,7 +123,7 @@ def is_indexed(name: str) -> bool:
 
 def make_row(study: str, folder: RunFolder) -> IndexRow:
     """A run as its folder has it."""
-    look, files = look_at(str(folder.path)), list_files(folder)
+    look, files = look_at(str(folder.path)), list_files(str(folder.path))
     return _make_row(study, folder, look, files)  # looks come first, so that a change meanwhile is noticed next time
 
 
@@ -159,40 +160,59 @@ def look_at_events(path: str) -> Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def list_files(folder: RunFolder) -> FileStats | None:
+def list_files(path: str) -> FileStats | None:
     """Size, times and place of every file of a run; None where that would not show a change."""
     found: FileStats = {}
     try:
-        return found if _list_into(found, str(folder.path), "", (CHECKED, folder.lock.name)) else None
+        return found if _list_into(found, path, "") else None
     except OSError:
         return None
 
 
-def _list_into(found: FileStats, path: str, prefix: str, without: tuple[str, str]) -> bool:
+def _list_into(found: FileStats, path: str, prefix: str) -> bool:
     with os.scandir(path) as entries:
         for entry in entries:
             name = entry.name
             if entry.is_dir():
-                if entry.is_symlink() or not _list_into(found, entry.path, f"{prefix}{name}/", without):
+                if entry.is_symlink() or not _list_into(found, entry.path, f"{prefix}{name}/"):
                     return False
-            elif name not in without:
+            elif name not in UNCOUNTED:
                 stat = entry.stat()
                 found[prefix + name] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
     return True
 
 
 def _scan(runs: Path, study: str, known: Rows) -> Iterator[IndexRow]:
-    for folder in run_folders(study_folder(runs, study)):
-        if not is_indexed(folder.path.name):
-            continue
-        look, files = look_at(str(folder.path)), list_files(folder)
-        row = known.get((study, folder.arm, folder.seed))
+    home = study_folder(runs, study)
+    for arm, name in _places(str(home)):
+        folder = RunFolder(home / arm / name)
+        path = f"{home}/{arm}/{name}"
+        look, files = look_at(path), list_files(path)
+        row = known.get((study, arm, int(name.removeprefix("seed-"))))
         if row is None or not is_believed(row, files):
             row = _make_row(study, folder, look, files)
         elif not is_stamped(row, look):  # such as a folder in which sizes and times were noted since
             row = replace(row, stamp=_seal(row, look) if _settled(look, files) else "")
         if row.status != WAITING:
             yield row
+
+
+def _places(home: str) -> Iterator[tuple[str, str]]:
+    """Arms and names of a study's run folders; `run_folders` takes four times as long for them."""
+    for arm in names_in(home) or ():
+        for name in names_in(f"{home}/{arm}") or ():
+            if name.startswith("seed-") and is_indexed(name):
+                yield arm, name
+
+
+def names_in(path: str) -> list[str] | None:
+    """What is in a folder; None where it cannot be looked into just now."""
+    try:
+        return sorted(os.listdir(path))  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        return None
 
 
 def _make_row(study: str, folder: RunFolder, look: Stamp, files: FileStats | None) -> IndexRow:
@@ -218,9 +238,8 @@ def _key(folder: RunFolder) -> str | None:
 
 
 def _seal(row: IndexRow, seen: object) -> str:
-    values = [getattr(row, name) for name in SEALED]
-    try:
-        content = json.dumps([__version__, values, seen])
-    except (TypeError, ValueError):  # a damaged row may hold anything
-        return "unknown"
-    return hashlib.sha256(content.encode()).hexdigest()
+    """Of what a row holds, which may be anything in a damaged one, and of what was seen on the disk."""
+    content = repr(
+        (__version__, _VALUES(row), seen)
+    )  # in half the time that JSON takes, which counts with ten thousand rows
+    return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()

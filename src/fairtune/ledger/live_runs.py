@@ -19,15 +19,18 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.index import Stamp
 from fairtune.ledger.index_file import NAME, Curve, IndexRow, Key, read_curves, read_rows, write_rows
 from fairtune.ledger.live_study import LiveStudy, Place
 from fairtune.ledger.run_progress import RunProgress
 from fairtune.ledger.studies import study_names
-from fairtune.ledger.watched_run import WatchedRun, make_curve, read_curve
+from fairtune.ledger.watched_run import WatchedRun, curve_seal, make_curve, read_curve
 from fairtune.ledger.worker_signs import SeenSign
 
 SLICE = 0.25
 """Seconds of a look that may go into reading runs that were not read yet."""
+PAUSE = 1.0
+"""Seconds between two looks at what was read already, while there is more to read."""
 SPARE = 0.05
 """Seconds of a look that go into curves of ended runs that nobody has kept, while there are any."""
 CHECK = 0.005
@@ -65,11 +68,12 @@ class LiveRuns:
         self._known: dict[Key, IndexRow] | None = None
         self._anew = False
         self._curves: dict[str, dict[Place, Curve]] = {}
+        self._fitting: dict[Key, Stamp] = {}  # how events looked whose curves were found to be theirs
         self._curveless: dict[str, dict[Place, None]] = {}
         self._new_rows: dict[Key, IndexRow] = {}
         self._new_curves: dict[Key, Curve] = {}
         self._gone: set[Key] = set()
-        self._write_at, self._turn = 0.0, -1
+        self._write_at, self._look_at, self._turn = 0.0, 0.0, -1
 
     @property
     def studies(self) -> list[str]:
@@ -99,17 +103,11 @@ class LiveRuns:
         Raises:
             LedgerError: the runs folder is missing, or cannot be read.
         """
-        began = self._clock()
         changed = self._look_for_studies()
-        for name, study in self._studies.items():
-            if study.look():
-                changed.add(name)
-            if study.problem:
-                self.problems[name] = study.problem
-            else:
-                self.problems.pop(name, None)
+        if self.reading == 1.0 or self._clock() >= self._look_at:
+            changed |= self._look()
         idle = not any(study.unread for study in self._studies.values())
-        changed |= self._read_unread(began + SLICE)
+        changed |= self._read_unread(self._clock() + SLICE)
         if idle:
             changed |= self._keep_curves()
             for study in self._studies.values():
@@ -130,7 +128,13 @@ class LiveRuns:
         run = self._run(study, arm, seed)
         if run is None or not run.closed:
             return run is None or run.tail is not None
-        return read_curve(self._curves_of(study).get((arm, seed)), run.events_look) is not None
+        if self._fitting.get((study, arm, seed)) == run.events_look:
+            return True
+        curve = self._curves_of(study).get((arm, seed))
+        if curve is None or curve[0] != curve_seal(curve[1], run.events_look):
+            return False
+        self._fitting[study, arm, seed] = run.events_look
+        return True
 
     def progress(self, study: str, arm: str, seed: int, *, whole: bool = False) -> RunProgress:
         """How far a run is; of one that has not begun, nothing.
@@ -154,6 +158,18 @@ class LiveRuns:
 
     # -- looks ---------------------------------------------------------------------------------------------------------
 
+    def _look(self) -> set[str]:
+        changed = set()
+        for name, study in self._studies.items():
+            if study.look():
+                changed.add(name)
+            if study.problem:
+                self.problems[name] = study.problem
+            else:
+                self.problems.pop(name, None)
+        self._look_at = self._clock() + PAUSE
+        return changed
+
     def _look_for_studies(self) -> set[str]:
         try:
             os.scandir(self.runs).close()
@@ -170,6 +186,7 @@ class LiveRuns:
         for name in self._studies.keys() - there:
             study = self._studies.pop(name)
             self._gone |= {(name, *place) for place in study.runs}
+            self._fitting = {key: look for key, look in self._fitting.items() if key[0] != name}
             self._curves.pop(name, None)
             self._curveless.pop(name, None)
             self.problems[name] = f"{study.home} is gone: it was moved or deleted while it was watched."
@@ -195,7 +212,9 @@ class LiveRuns:
             if self._clock() >= until:
                 break
         for name, study in self._studies.items():
-            self._gone |= {(name, *place) for place in study.gone}
+            for place in study.gone:
+                self._gone.add((name, *place))
+                self._fitting.pop((name, *place), None)
             study.gone.clear()
         return changed
 

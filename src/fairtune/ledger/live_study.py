@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from fairtune.ledger.index import (
     list_files,
     look_at_events,
     look_at_folder,
+    names_in,
 )
 from fairtune.ledger.index_file import IndexRow, Rows
 from fairtune.ledger.seals import INTERRUPTED, RACY, RUNNING, WAITING
@@ -30,6 +30,8 @@ GROWING = 30.0
 """Seconds for which a run whose lock nobody holds here counts as running after its events grew: another machine may hold it."""
 EVENTS_TURN = 8
 """Looks after which the events of every run that has ended were looked at once."""
+CHECK_TURN = 64
+"""Looks in which all files of every run that has ended are looked at, at best."""
 FOLLOWED = 256
 """Runs that have not ended whose events are followed at a time."""
 
@@ -81,9 +83,10 @@ class LiveStudy:
 
     def look(self) -> bool:
         """Notice what changed, and say whether anything did; what has to be read is put down as unread."""
-        now, changed = self._clock(), self._look_at_plan()
+        now, changed, first = self._clock(), self._look_at_plan(), not self.runs
         self._look_at_arms(now)
-        changed = self._look_at_runs(now) or changed
+        if not first:  # else they were looked at just now
+            changed = self._look_at_runs(now) or changed
         for place in [place for place, until in self._unsettled.items() if now >= until]:
             del self._unsettled[place]
             self.unread[place] = None
@@ -105,10 +108,10 @@ class LiveStudy:
     def check_some(self, until: float) -> None:
         """Look at every file of some runs that have ended, the next ones each time; a changed one is put down as unread."""
         places = list(self.runs)
-        for _ in places:
+        for _ in places[: max(8, len(places) // CHECK_TURN)]:
             self._place = (self._place + 1) % len(places)
             run = self.runs[places[self._place]]
-            if run.row is not None and run.closed and not is_believed(run.row, list_files(run.run_folder)):
+            if run.row is not None and run.closed and not is_believed(run.row, list_files(run.path)):
                 self.unread[run.arm, run.seed] = None
             if self._clock() >= until:
                 return
@@ -146,13 +149,12 @@ class LiveStudy:
 
     def _look_at_arms(self, now: float) -> None:
         """New arms and seeds show in the times of the folders that they are in."""
-        if self._has_moved("", now):
-            arms = {name for name in _folders_in(str(self.home)) if name}
-            for arm in self._folders.keys() - arms - {""}:
+        if self._has_moved("", now) and (names := names_in(str(self.home))) is not None:
+            for arm in self._folders.keys() - {*names, ""}:
                 del self._folders[arm]
                 self._forget({place for place in self.runs if place[0] == arm})
-            for arm in sorted(arms - self._folders.keys()):
-                self._folders[arm] = (), 0.0
+            for arm in names:
+                self._folders.setdefault(arm, ((), 0.0))
         for arm in [name for name in self._folders if name]:
             if self._has_moved(arm, now):
                 self._list_seeds(arm)
@@ -167,21 +169,21 @@ class LiveStudy:
         return True
 
     def _list_seeds(self, arm: str) -> None:
-        found = set()
-        for name in _folders_in(f"{self.home}/{arm}"):
-            if name.startswith("seed-") and is_indexed(name):
-                place = arm, int(name.removeprefix("seed-"))
-                found.add(place)
-                if place not in self.runs:
-                    self._meet(place, f"{self.home}/{arm}/{name}")
-        self._forget({place for place in self.runs if place[0] == arm} - found)
+        names = names_in(f"{self.home}/{arm}")
+        if names is None:  # a disk that is away for a moment; what was known is shown still
+            return
+        found = {(arm, int(name[5:])): name for name in names if name.startswith("seed-") and is_indexed(name)}
+        for place, name in found.items():
+            if place not in self.runs:
+                self._meet(place, f"{self.home}/{arm}/{name}")
+        self._forget({place for place in self.runs if place[0] == arm} - found.keys())
 
     def _meet(self, place: Place, path: str) -> None:
         run = self.runs[place] = WatchedRun(*place, path)
         row = self._known.pop((self.name, *place), None)
         if row is not None:
             looks = look_at_folder(path), look_at_events(run.events)
-            files = list_files(run.run_folder) if self._thorough else None
+            files = list_files(run.path) if self._thorough else None
             if is_believed(row, files) if self._thorough else is_stamped(row, (*looks[0], *looks[1])):
                 run.take(row, *looks)
                 self._rows = None
@@ -254,7 +256,9 @@ class LiveStudy:
     def _row(self, place: Place, key: str) -> IndexRow:
         run = self.runs.get(place)
         row = None if run is None else run.row
-        if row is None or row.key not in (None, key):  # a run of another plan is none of this one
+        if (
+            row is None or row.status == WAITING or row.key not in (None, key)
+        ):  # a run of another plan is none of this one
             return IndexRow(self.name, *place, key, WAITING)
         if row.status == INTERRUPTED and place in self._assumed:
             return replace(row, status=RUNNING)
@@ -269,11 +273,3 @@ def _steps(run: Mapping[str, Any]) -> int | None:
 def _place(run: str) -> Place | None:
     arm, _, seed = run.rpartition("/")
     return (arm, int(seed.removeprefix("seed-"))) if is_indexed(seed) else None
-
-
-def _folders_in(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir()]
-    except OSError:
-        return []

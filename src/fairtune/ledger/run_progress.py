@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from fairtune.ledger.records import EVENT as RECORD
+from fairtune.ledger.curve_points import POINTS, Points, ThinnedPoints, flat_points, points_of, short, thin_points
 
-Points = tuple[tuple[int, float], ...]
-"""Pairs of an optimizer step and a value."""
-POINTS = 50
-"""Of a curve of losses; scores have at most twice as many."""
 LATEST = 20
 """Steps that make up the loss and the speed of now."""
 REMEMBERED = 512
@@ -28,7 +24,7 @@ ABOUT = ("event", "unit", "time", "split", "step", "epoch", "best", "seconds")
 """What an evaluation's line says besides its metrics."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Step:
     unit: int
     step: int
@@ -74,7 +70,7 @@ class RunProgress:
         self._planned = bool(steps)
         self._sums: dict[int, list[float]] = {}  # by the last step of a stretch: sum and count
         self._recent: deque[_Step] = deque(maxlen=REMEMBERED)
-        self._scores: dict[str, _Thinned] = {}
+        self._scores: dict[str, ThinnedPoints] = {}
         self._kept: _Kept | None = None
 
     def add(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -92,7 +88,9 @@ class RunProgress:
                 self.epoch = _whole(event.get("epoch"))
             elif kind == "warning":
                 self.warnings = [*self.warnings, str(event.get("text"))][-WARNINGS:]
-            elif kind == RECORD:
+            elif (
+                kind == "record"
+            ):  # `records.EVENT`, whose module needs numpy, and this is read before a first page shows
                 self.records.append(dict(event))
                 del self.records[:-MOST_RECORDS]
             elif kind == "failed":
@@ -137,8 +135,8 @@ class RunProgress:
         """All but the records, as plain data, for a run that has ended."""
         return {
             "step": self.step, "epoch": self.epoch, "began": self.began, "seen": self.seen, "warnings": self.warnings,
-            "failed": self.failed, "loss": _short(self.loss), "speed": _short(self.speed), "losses": _flat(self.losses),
-            "scores": {name: _flat(_thin(found)) for name, found in self.scores.items()},
+            "failed": self.failed, "loss": short(self.loss), "speed": short(self.speed), "losses": flat_points(self.losses),
+            "scores": {name: flat_points(thin_points(found)) for name, found in self.scores.items()},
         }  # fmt: skip
 
     @classmethod
@@ -152,8 +150,8 @@ class RunProgress:
         found.step, found.epoch = int(kept["step"]), kept["epoch"]
         found.began, found.seen, found.failed = kept["began"], kept["seen"], kept["failed"]
         found.warnings = [str(text) for text in kept["warnings"]]
-        scores = {str(name): _points(points) for name, points in kept["scores"].items()}
-        found._kept = _Kept(_number(kept["loss"]), _number(kept["speed"]), _points(kept["losses"]), scores)
+        scores = {str(name): points_of(points) for name, points in kept["scores"].items()}
+        found._kept = _Kept(_number(kept["loss"]), _number(kept["speed"]), points_of(kept["losses"]), scores)
         return found
 
     def _note_time(self, time: float | None) -> None:
@@ -194,7 +192,7 @@ class RunProgress:
             if step is None or name in ABOUT or number is None:
                 continue
             if name in self._scores or len(self._scores) < MOST_METRICS:
-                self._scores.setdefault(name, _Thinned()).add(unit, step, number)
+                self._scores.setdefault(name, ThinnedPoints()).add(unit, step, number)
 
     def _take_back(self, unit: int, step: int) -> None:
         """The run goes on from a checkpoint: what it did after that was lost."""
@@ -215,51 +213,6 @@ class RunProgress:
             self._sums[last] = [total / count * inside, inside]
         for one in self._recent:
             one.time = None  # the time between two attempts is nobody's speed
-
-
-class _Thinned:
-    """Points of a score, every second one left out whenever there are many; the last is always there."""
-
-    def __init__(self) -> None:
-        self._points: list[tuple[int, int, float]] = []
-        self._last: tuple[int, int, float] | None = None
-        self._every, self._count = 1, 0
-
-    def add(self, unit: int, step: int, value: float) -> None:
-        self._last = unit, step, value
-        if self._count % self._every == 0:
-            self._points.append(self._last)
-        self._count += 1
-        if len(self._points) > 2 * POINTS:
-            self._points, self._every = self._points[::2], 2 * self._every
-
-    def take_back(self, unit: int) -> None:
-        self._points = [point for point in self._points if point[0] < unit]
-        if self._last is not None and self._last[0] >= unit:
-            self._last = self._points[-1] if self._points else None
-        self._count = len(self._points) * self._every
-
-    @property
-    def points(self) -> Points:
-        found = self._points if self._last in (None, *self._points[-1:]) else [*self._points, self._last]
-        return tuple((point[1], point[2]) for point in found if point is not None)
-
-
-def _thin(points: Points) -> Points:
-    every = math.ceil(len(points) / POINTS)
-    return points if every <= 1 else (*points[:-1:every], points[-1])
-
-
-def _flat(points: Points) -> list[float | None]:
-    return [value for step, found in points for value in (step, _short(found))]
-
-
-def _points(flat: Any) -> Points:
-    return tuple((int(step), float(value)) for step, value in zip(flat[::2], flat[1::2], strict=True))
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.6g}")
 
 
 def _number(value: Any) -> float | None:

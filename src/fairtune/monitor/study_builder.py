@@ -60,7 +60,7 @@ class _Moment:
     rows: list[IndexRow]
     planned: dict[tuple[str, int], dict[str, Any]]
     signs: list[SeenSign]
-    at_work: dict[str | None, WorkerSign]
+    at_work: dict[str, WorkerSign]
     held: bool
     usual: dict[str, float]
 
@@ -316,7 +316,7 @@ def _epoch(progress: RunProgress, steps: int | None, epochs: Any) -> float | Non
     return epochs * progress.step / steps if isinstance(epochs, int | float) else progress.epoch
 
 
-def _begun(row: IndexRow, at_work: Mapping[str | None, WorkerSign]) -> IndexRow:
+def _begun(row: IndexRow, at_work: Mapping[str, WorkerSign]) -> IndexRow:
     """A run that a worker has been given is under way, also before it has left anything on record."""
     given = row.status == WAITING and f"{row.arm}/seed-{row.seed}" in at_work
     return replace(row, status=RUNNING) if given else row

@@ -24,6 +24,8 @@ from fairtune.ledger.worker_signs import BEAT_SECONDS, WorkerSign, remove_sign, 
 
 FAMILY_BEATS = 5
 """Beats after which the processes that a worker started are looked for again, which takes longer than all the rest."""
+ALONE = "train"
+"""The phase in which a worker has none."""
 STOP_SECONDS = 5.0
 """How long to wait for the thread at the end; a disk that hangs must not hold up the study."""
 
@@ -119,7 +121,9 @@ class Heartbeat:
         state = {"name": cpu_name(), "memory": int(psutil.virtual_memory().total)}
         if worker.process is None:
             return state
-        if self._beat % FAMILY_BEATS == 1:
+        if worker.sign.phase == ALONE:
+            worker.family = []
+        elif self._beat % FAMILY_BEATS == 1:
             with contextlib.suppress(psutil.Error):
                 worker.family = worker.process.children(recursive=True)
         seconds, resident = 0.0, 0

@@ -182,7 +182,7 @@ def library_config(adapter_type: str, settings: Mapping[str, Any]) -> Any:
 def field_schema(field: AdapterField) -> dict[str, Any]:
     """The JSON schema of one field, with its help and its default."""
     default = {} if field.default is UNKNOWN else {"default": field.default}
-    return {**add_bounds(field.name, _adapter(field.type).json_schema()), **default, "description": field.help}
+    return {**add_bounds(field.name, _type_schema(field.type)), **default, "description": field.help}
 
 
 def _problem(adapter_type: AdapterType, fields: Mapping[str, AdapterField], name: str, value: Any) -> Problem | None:
@@ -214,6 +214,12 @@ def _complaint(adapter_type: AdapterType, settings: Mapping[str, Any]) -> str | 
 @cache
 def _adapter(type: Any) -> TypeAdapter[Any]:
     return TypeAdapter(type, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+@cache
+def _type_schema(type: Any) -> dict[str, Any]:
+    """Not to be changed by who asks: hundreds of fields share a few types."""
+    return _adapter(type).json_schema()
 
 
 def _unknown(what: str, name: Any, allowed: Iterable[str]) -> PydanticCustomError:
