@@ -14,8 +14,11 @@ import argparse
 import gc
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -50,6 +53,7 @@ def main() -> None:
         make_ledger(runs, LedgerSize(ARMS, options.runs // ARMS, examples=20))
         time.sleep(RACY + 0.5)  # files of just now are not believed
         show_opening(runs, options.runs)
+        show_first_page(runs, options.runs)
         show_looks(runs, options.runs, options.rounds)
     if options.looks:
         with tempfile.TemporaryDirectory() as scratch:
@@ -76,6 +80,29 @@ def show_opening(runs: Path, count: int) -> None:
             live._write_at = 0.0  # at once, where a view would wait for a few seconds
             live.tick()
         print(f"  {name:<30}{1e3 * first:>14.0f}{looks:>7}{whole:>12.2f}{curves:>14.2f}", flush=True)
+
+
+def show_first_page(runs: Path, count: int) -> None:
+    """How long a browser waits for its first page, and for the next, of a server that has just been started."""
+    command = [sys.executable, "-m", "fairtune", "dash", "--runs", str(runs), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().split()[-1]
+            waits = []
+            for _ in range(2):
+                began = time.perf_counter()
+                with urllib.request.urlopen(f"{address}study/{STUDY}") as answer:
+                    size = len(answer.read())
+                waits.append(time.perf_counter() - began)
+                time.sleep(2)
+            print(
+                f"\nthe dashboard's first page of {count:,} runs: {waits[0]:.2f} s after it says where it is ({size:,} bytes); the "
+                f"next: {waits[1]:.2f} s (by the clock on the wall)",
+                flush=True,
+            )
+        finally:
+            server.terminate()
 
 
 def show_looks(runs: Path, count: int, rounds: int) -> None:

@@ -63,10 +63,7 @@ class _Moment:
     at_work: dict[str, WorkerSign]
     held: bool
     usual: dict[str, float]
-
-    @property
-    def counts(self) -> Counter[str]:
-        return Counter(row.status for row in self.rows)
+    counts: Counter[str]
 
 
 class StudyBuilder:
@@ -169,6 +166,7 @@ class StudyBuilder:
             at_work,
             is_locked(study_folder(self.runs, study) / ".lock"),
             usual_seconds(rows),
+            Counter(row.status for row in rows),
         )
 
     def curves(self, study: str) -> CurvesView:

@@ -96,13 +96,19 @@ class Dashboard:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         self.feed = Feed(self._builder)
-        telling = asyncio.create_task(self.feed.keep_telling())
+        telling = asyncio.create_task(self._begin(self.feed))
         try:
             yield
         finally:
             telling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await telling
+
+    async def _begin(self, feed: Feed) -> None:
+        """Read the ledger before the first page asks for it, then keep pages up to date."""
+        with contextlib.suppress(LedgerError):  # which every page will be told
+            await feed.ask(lambda builder: builder.studies)
+        await feed.keep_telling()
 
     async def studies(self, request: Request) -> Response:
         if self._study is not None and "all" not in request.query_params:

@@ -22,7 +22,7 @@ from fairtune.monitor.dash.report_files import reports_of
 from fairtune.monitor.study_builder import StudyBuilder
 from fairtune.monitor.study_view import StudyView
 
-EVERY, LONGEST = 1.0, 30.0
+EVERY, LONGEST = 1.0, 10.0
 """Seconds between two looks at the ledger, at least and at most."""
 SHARE = 0.005
 """Of one core, at most, that looking takes."""

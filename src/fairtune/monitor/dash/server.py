@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import secrets
 import socket
 import threading
@@ -20,8 +19,6 @@ from fairtune.monitor.dash.app import Dashboard
 from fairtune.monitor.dash.guard import COOKIE, TOKEN, Guard, is_every, is_loopback
 
 __all__ = ["COOKIE", "serve_dashboard"]
-NICE = 5
-"""How far the server stands back behind runs on the same machine."""
 TOKEN_BYTES = 24
 
 
@@ -94,8 +91,6 @@ def _serve(
     runs: Path, study: str | None, guard: Guard, listening: socket.socket, host: str, open_browser: bool,
     tell: Callable[[str], None],
 ) -> None:  # fmt: skip
-    if hasattr(os, "nice"):
-        os.nice(NICE)
     place = address(host, listening.getsockname()[1], study, guard.token)
     tell(f"The dashboard of {runs} is at {place}")
     if guard.token is not None:
