@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.made_maps import record_maps
 from tests.monitor.dash_server import HOST, RunningDash, running_dash
-from tests.report.made_ledger import STUDY, usual_ledger
+from tests.report.made_ledger import STUDY, ArmSpec, make_study, usual_ledger
 
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.monitor.dash.guard import COOKIE, Guard
@@ -185,6 +186,27 @@ def test_a_page_is_told_what_changes_and_nothing_else(tmp_path: Path, monkeypatc
         while (lost := dash.get("/studies.json")).status == 200 and time.monotonic() < until:
             time.sleep(0.1)
         assert "cannot be read" in lost.body
+
+
+def test_maps_are_drawn_as_they_form(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    bpsom = [{"bpsom": {}}]
+    made = make_study(runs, {"baseline": ArmSpec([336]), "mapped": ArmSpec([None], methods=bpsom)})
+    run = next(run for run in json.loads((runs / STUDY / "study.json").read_text())["runs"] if run["arm"] == "mapped")
+    folder = made.folder("mapped", 0)
+    folder.begin({"key": run["key"]})
+    record_maps(folder, passes=1)
+    with running_dash(runs) as dash:
+        (first,) = data(dash, f"/study/{STUDY}/maps.json")["maps"]
+        assert (first["arm"], first["seed"], first["when"]) == ("mapped", 0, "step 5")
+        picture = dash.get(f"/study/{STUDY}/map/mapped/0/{first['layer']}.png")
+        assert (picture.status, picture.headers["content-type"]) == (200, "image/png")
+        record_maps(folder, passes=3)
+        latest, history = data(dash, f"/study/{STUDY}/maps.json")["maps"]
+        assert (latest["when"], history["when"]) == ("step 15", "3 labelling passes")
+        assert latest["version"] != first["version"]
+        assert dash.get(f"/study/{STUDY}/map/mapped/0/nothing.png").status == 404
+        assert dash.get(f"/study/{STUDY}/map/baseline/0/map.png").status == 404
 
 
 def test_a_token_opens_the_server_and_nothing_less(runs: Path) -> None:

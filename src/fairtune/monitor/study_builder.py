@@ -137,6 +137,14 @@ class StudyBuilder:
         except LedgerError:
             return None
 
+    def arms_with(self, study: str, method: str) -> set[str]:
+        """The arms of a study that use a method."""
+        try:
+            plan = self._plan(study).content
+        except LedgerError:
+            return set()
+        return {arm for arm, own in plan["arms"].items() if any(method in use for use in own.get("methods") or ())}
+
     def _brief(self, now: _Moment, built: Sequence[RunView]) -> StudyView:
         return StudyView(
             now.study,

@@ -26,7 +26,8 @@ class MapPictures:
 
     def listed(self, builder: StudyBuilder, study: str) -> list[dict[str, Any]]:
         """The maps of runs under way, then of the others: one picture of each, and one of how it formed."""
-        rows = [row for row in builder.live.rows(study) if row.status != WAITING]
+        with_maps = builder.arms_with(study, RECORD)
+        rows = [row for row in builder.live.rows(study) if row.status != WAITING and row.arm in with_maps]
         rows.sort(key=lambda row: row.status != RUNNING)
         found: list[dict[str, Any]] = []
         for row in rows:
