@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
 BINARY: int = getattr(os, "O_BINARY", 0)
 """For `os.open` on Windows, which else writes "\\r\\n" for each "\\n", and reads the contrary."""
+CHUNK = 1 << 20
+"""Bytes that are asked for at a time."""
 SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
@@ -104,7 +107,7 @@ def parse_json(content: str | bytes) -> Any:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The mapping in a file, or None where there is no file or it does not hold one."""
     try:
-        value = parse_json(path.read_bytes())
+        value = parse_json(read_regular(path))
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
@@ -128,7 +131,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
         ValueError: it is not what was written, in words that follow the file's name.
     """
     try:
-        value = parse_json(path.read_bytes())
+        value = parse_json(read_regular(path))
     except ValueError:
         raise ValueError("is not readable JSON") from None
     if not isinstance(value, dict):
@@ -178,8 +181,12 @@ def finite(value: Any) -> Any:
     return value
 
 
-def read_regular(path: Path, most: int) -> bytes:
+def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> bytes:
     """What a file holds; one that has no end, or nobody writes to, is not waited for.
+
+    Args:
+        most: bytes; None takes any number.
+        end: of a larger file, take its last ones.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or has more than `most` bytes; `strerror` says which.
@@ -187,14 +194,26 @@ def read_regular(path: Path, most: int) -> bytes:
     # opening a pipe without a writer would block
     handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     try:
-        mode = os.fstat(handle).st_mode
+        seen = os.fstat(handle)
+        mode = seen.st_mode
         if not stat.S_ISREG(mode):
             found = "it is a folder" if stat.S_ISDIR(mode) else "it is a device or a pipe, not a regular file"
             raise OSError(errno.EINVAL, found, str(path))
-        with os.fdopen(handle, "rb", closefd=False) as opened:
-            content = opened.read(most + 1)
+        if end and most is not None:
+            os.lseek(handle, max(0, seen.st_size - most), os.SEEK_SET)
+            return read_at_most(handle, most)
+        content = read_at_most(handle, None if most is None else most + 1)
     finally:
         os.close(handle)
-    if len(content) > most:
+    if most is not None and len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most:,} bytes", str(path))
     return content
+
+
+def read_at_most(handle: int, most: int | None) -> bytes:
+    """What an open file still has, so many bytes at most."""
+    parts, left = [], sys.maxsize if most is None else most
+    while left and (part := os.read(handle, min(left, CHUNK))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import BINARY
+from fairtune.core.files import BINARY, read_at_most
 from fairtune.ledger.events import SUM, parse_lines
 
 MOST = 8 << 20
@@ -58,7 +58,7 @@ class EventTail:
             self._restart()
         self._place = place
         os.lseek(handle, self._at, os.SEEK_SET)
-        content = _read_most(handle)
+        content = read_at_most(handle, MOST)
         end = content.rfind(b"\n") + 1
         if len(content) == MOST:
             self.behind = True
@@ -76,14 +76,6 @@ class EventTail:
     def _restart(self) -> None:
         self.restarted = self._at > 0
         self._at, self._before, self._place = 0, b"", None
-
-
-def _read_most(handle: int) -> bytes:
-    parts, left = [], MOST
-    while left and (part := os.read(handle, left)):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
 
 
 def _is_whole(line: bytes) -> bool:

@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import BINARY, finite
+from fairtune.core.files import BINARY, finite, read_regular
 
 SYNC_SECONDS = 1.0
+LATEST_BYTES = 1 << 18
+"""Of a file's end, that are read for its latest lines."""
 SUM = b', "crc32": "'
 """Stands before the checksum that ends each line, so that a damaged one is not taken for what happened."""
 
@@ -54,10 +56,19 @@ class EventLog:
 def all_events(path: Path) -> Iterator[dict[str, Any]]:
     """Every line that is as it was written; others, such as the last one of a machine that lost power, are left out."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except FileNotFoundError:
         return
     yield from parse_lines(content)
+
+
+def latest_events(path: Path, most: int) -> list[dict[str, Any]]:
+    """The last lines of a file, which may be of any size, that are as they were written; none where it cannot be read."""
+    try:
+        content = read_regular(path, LATEST_BYTES, end=True)
+    except OSError:
+        return []
+    return parse_lines(content)[-most:]
 
 
 def parse_lines(content: bytes) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sqlite3
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -100,6 +102,8 @@ def write_rows(
         OSError, sqlite3.Error: it cannot be written, or another process writes it, and its rows are brought up to date next time.
     """
     listed, wait = list(rows), PATIENCE if patience is None else patience
+    if path.exists():
+        _require_regular(path)
     try:
         _fill(path, listed, gone, curves or {}, wait)
     except sqlite3.OperationalError as error:
@@ -126,8 +130,19 @@ def _fill(
         database.executemany("REPLACE INTO curves VALUES (?, ?, ?, ?, ?)", kept)
 
 
+def _require_regular(path: Path) -> None:
+    """SQLite would wait for ever for a pipe that nobody writes to.
+
+    Raises:
+        OSError: it is missing, or not a regular file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+
+
 @contextlib.contextmanager
 def _opened_to_read(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
+    _require_regular(path)
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=patience)) as database:
         yield database

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.locks import is_locked
@@ -137,14 +136,10 @@ class LiveStudy:
         try:
             plan = read_study(self.home)
             self._plan = [((run["arm"], run["seed"]), run["key"]) for run in plan["runs"]]
-            self.steps = {(run["arm"], run["seed"]): _steps(run) for run in plan["runs"]}
+            self.steps = {(run["arm"], run["seed"]): run.get("steps") or None for run in plan["runs"]}
             self.problem = ""
         except LedgerError as error:
             self.problem = str(error)
-        except (KeyError, TypeError):
-            self.problem = (
-                f"{self.home / 'study.json'} is not a plan of this version; run the study again to rewrite it."
-            )
         return True
 
     def _look_at_arms(self, now: float) -> None:
@@ -263,11 +258,6 @@ class LiveStudy:
         if row.status == INTERRUPTED and place in self._assumed:
             return replace(row, status=RUNNING)
         return row
-
-
-def _steps(run: Mapping[str, Any]) -> int | None:
-    found = run.get("steps")
-    return found if isinstance(found, int) and found > 0 else None
 
 
 def _place(run: str) -> Place | None:

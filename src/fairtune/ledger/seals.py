@@ -42,6 +42,8 @@ RUN_FILES = (
     "timing.json",
 )
 """Files of a run besides its result."""
+LARGEST_NUMBER = 1e300
+"""No score and no time is larger; what is written so by hand is none."""
 RUN_FOLDERS = ("records", "model")
 """Folders of a run that are closed with all they hold: one more file is a change, too."""
 
@@ -129,7 +131,8 @@ def _inner(value: dict[Any, Any], name: str) -> dict[Any, Any]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
+    return float(value) if fits else None
 
 
 def _text(value: Any) -> str | None:

@@ -13,9 +13,8 @@ from typing import Any
 from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.plan_shape import plan_problem
 
-NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
-"""What no reader can do without."""
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 """How times are written."""
 HISTORY = "history.json"
@@ -182,9 +181,7 @@ def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:
             plan = read_sealed(file)
         except (OSError, ValueError):
             continue
-        if isinstance(plan.get("recorded"), str) and all(
-            isinstance(plan.get(name), kind) for name, kind in NEEDED.items()
-        ):
+        if isinstance(plan.get("recorded"), str) and plan_problem(plan) is None:
             found[str(plan.get("plan"))] = plan
     return found
 
@@ -215,7 +212,6 @@ def read_study(home: Path) -> dict[str, Any]:
         raise LedgerError(f"{home / 'study.json'} cannot be read ({error.strerror}); {again}.") from None
     except ValueError as error:
         raise LedgerError(f"{home / 'study.json'} {error}; {again}.") from None
-    wrong = [name for name, needed in NEEDED.items() if not isinstance(plan.get(name), needed)]
-    if wrong:
-        raise LedgerError(f"{home / 'study.json'} is not a plan of this version: it lacks {wrong[0]}; {again}.")
+    if problem := plan_problem(plan):
+        raise LedgerError(f"{home / 'study.json'} is not a plan of this version: {problem}; {again}.")
     return plan

@@ -45,7 +45,8 @@ class KeptCurves:
 
         if plan is not self._plan:
             self._kept, self._plan = {}, plan
-        metric = plan["task"].get("metric")
+        named = plan["task"].get("metric")
+        metric = named if isinstance(named, str) else ""
         by_arm: dict[str, list[IndexRow]] = {arm: [] for arm in plan["arms"]}
         for row in rows:
             by_arm.setdefault(row.arm, []).append(row)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from fairtune.core.files import read_regular
 from fairtune.core.printable import printable
 
 TAIL = 16_384
@@ -33,14 +33,11 @@ def worker_of(path: Path) -> str:
 def log_tail(path: Path, most: int) -> list[str]:
     """The last lines of a log; none where it cannot be read."""
     try:
-        with path.open("rb") as handle:
-            size = handle.seek(0, os.SEEK_END)
-            handle.seek(max(0, size - TAIL))
-            content = handle.read(TAIL)
+        content = read_regular(path, TAIL, end=True)
     except OSError:
         return []
     lines = content.decode("utf-8", "replace").split("\n")
-    if size > TAIL:
+    if len(content) == TAIL:
         lines = lines[1:]  # the first is cut off
     painted = (line.rstrip("\r").rpartition("\r")[2] for line in lines)
     return [_cut(printable(line)) for line in painted if line.strip()][-most:]
@@ -51,8 +48,9 @@ def _cut(line: str) -> str:
 
 
 def _logs(logs: Path) -> list[Path]:
+    """Files of the folder itself: a link in a folder that came from elsewhere may lead to what is nobody's business."""
     try:
-        return [path for path in logs.glob("worker-*.log") if path.is_file()]
+        return [path for path in logs.glob("worker-*.log") if path.is_file() and not path.is_symlink()]
     except OSError:
         return []
 

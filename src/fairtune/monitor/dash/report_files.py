@@ -26,8 +26,10 @@ def reports_of(runs: Path, study: str) -> list[tuple[str, str]]:
     """The written reports of a study: what each is, and where."""
     home = study_folder(runs, study) / FOLDER
     try:
+        if not _is_inside(home, runs):  # a link, perhaps to a whole disk
+            return []
         found = [path for path in sorted(home.rglob("*")) if path.is_file() and path.suffix in TYPES]
-    except OSError:
+    except (OSError, RuntimeError):
         return []
     pages = [path for path in found if path.suffix in (".html", ".md", ".json", ".csv", ".tex", ".pdf")]
     pages.sort(key=lambda path: (len(path.relative_to(home).parts), path.suffix != ".html", path.name))
@@ -46,10 +48,14 @@ def report_file(runs: Path, study: str, name: str) -> Path | None:
     home = study_folder(runs, study) / FOLDER
     try:
         found = home.joinpath(*parts).resolve(strict=True)
-        inside = found.is_relative_to(home.resolve(strict=True)) and home.resolve().is_relative_to(runs.resolve())
+        inside = _is_inside(found, home) and _is_inside(home, runs)
     except (OSError, RuntimeError, ValueError):
         return None
     return found if inside and found.is_file() and found.suffix in TYPES else None
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve(strict=True).is_relative_to(folder.resolve(strict=True))
 
 
 def report_policy() -> str:
