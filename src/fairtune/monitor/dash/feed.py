@@ -36,9 +36,9 @@ Parts = dict[str, str]
 class Listener:
     """One open page: what it has not been sent. A slow one gets the newest of each part, not all of them in turn."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._waiting, self._news, self._open = dict(parts), asyncio.Event(), True
-        self._news.set()
+    def __init__(self) -> None:
+        self._waiting: Parts = {}
+        self._news, self._open = asyncio.Event(), True
 
     def tell(self, parts: Mapping[str, str]) -> None:
         self._waiting.update(parts)
@@ -79,7 +79,7 @@ class Feed:
         self._sent: dict[str, Parts] = {}
         self._somebody = asyncio.Event()
         self._ticked = -LONGEST
-        self._wait = EVERY
+        self._wait, self._cost = EVERY, 0.0
 
     async def ask(self, question: Callable[[StudyBuilder], Any]) -> Any:
         """Have the builder answer, up to date and one question at a time."""
@@ -87,12 +87,15 @@ class Feed:
 
     async def listen(self, study: str) -> AsyncIterator[str]:
         """What happens in a study."""
-        parts = await to_thread.run_sync(self._look, study, limiter=self._one)
-        self._sent[study] = parts
-        listener = Listener(parts)
-        self._listeners.setdefault(study, set()).add(listener)
-        self._somebody.set()
+        listener = Listener()
+        self._listeners.setdefault(study, set()).add(
+            listener
+        )  # before the look, so that the next page is counted with it
         try:
+            parts = await to_thread.run_sync(self._look, study, limiter=self._one)
+            self._tell(study, parts)
+            listener.tell(parts)
+            self._somebody.set()
             async for message in listener.messages():
                 yield message
         finally:
@@ -119,14 +122,21 @@ class Feed:
         while True:
             await self._somebody.wait()
             await asyncio.sleep(self._wait)
+            cost = 0.0
             for study in list(self._listeners):
-                now = await to_thread.run_sync(self._look, study, limiter=self._one)
-                before = self._sent.get(study, {})
-                changed = {name: text for name, text in now.items() if before.get(name) != text}
-                if changed and study in self._listeners:
-                    self._sent[study] = now
-                    for listener in self._listeners[study]:
-                        listener.tell(changed)
+                self._tell(study, await to_thread.run_sync(self._look, study, limiter=self._one))
+                cost += self._cost
+            behind = self._builder.live.is_behind  # then looks are long, but few
+            self._wait = EVERY if behind else min(LONGEST, max(EVERY, cost / SHARE))
+
+    def _tell(self, study: str, now: Parts) -> None:
+        """Tell every page of a study what has changed since they were last told."""
+        before = self._sent.get(study, {})
+        changed = {name: text for name, text in now.items() if before.get(name) != text}
+        if changed and study in self._listeners:
+            self._sent[study] = now
+            for listener in self._listeners[study]:
+                listener.tell(changed)
 
     def _answer(self, question: Callable[[StudyBuilder], Any]) -> Any:
         with self._lock:
@@ -139,9 +149,10 @@ class Feed:
             self._builder.live.first = study
             found: Parts = self._answer(lambda builder: view_parts(builder, study))
         except LedgerError as error:
-            found = {"state": json.dumps("unreadable"), "problem": json.dumps(str(error))}
-        behind = self._builder.live.is_behind  # then looks are long, but few
-        self._wait = EVERY if behind else min(LONGEST, max(EVERY, (self._clock() - began) / SHARE))
+            found = _unreadable(str(error))
+        except Exception as error:  # a ledger may hold anything; one study must not end the news of all others
+            found = _unreadable(f"it could not be shown ({type(error).__name__}: {error})")
+        self._cost = self._clock() - began
         return found
 
     def _tick(self) -> None:
@@ -154,6 +165,10 @@ class Feed:
         if now - self._ticked >= EVERY / 2:
             self._builder.tick()
             self._ticked = now
+
+
+def _unreadable(problem: str) -> Parts:
+    return {"state": json.dumps("unreadable"), "problem": json.dumps(problem)}
 
 
 def view_parts(builder: StudyBuilder, study: str) -> Parts:
@@ -176,7 +191,7 @@ def studies_row(view: StudyView) -> dict[str, Any]:
 
 def dump(value: Any) -> str:
     """JSON, in which what is no finite number is null."""
-    return json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(finite(value), separators=(",", ":"))  # in ASCII: halves of surrogate pairs have no other form
 
 
 def _plain(value: Any) -> Any:
