@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairtune.core.errors import FairtuneError
@@ -27,8 +27,8 @@ NICE = 10
 """How far the thread stands back behind runs."""
 KEPT = 16
 """Studies whose verdicts are remembered."""
-Key = tuple[tuple[str, int, str], ...]
-"""The runs that ended, each with how: what a judgement rests on."""
+Key = tuple[tuple[str | int | float | None, ...], ...]
+"""What a judgement rests on: the plan, and the runs that ended, each with how and with what it scored."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Judgement:
     """What the evidence supported at some moment.
 
     Args:
-        key: the runs that had ended.
+        key: the plan and the runs that had ended.
         problem: why nothing can be said; empty else.
     """
 
@@ -67,6 +67,10 @@ class Judgement:
     def counted(self) -> int:
         """Runs behind its figures."""
         return sum(arm.counted for arm in self.arms.values())
+
+    def without_words(self) -> Judgement:
+        """The figures alone, where a verdict that was taken from them is out of date."""
+        return replace(self, opening="", arms={arm: replace(own, word=None) for arm, own in self.arms.items()})
 
 
 def judge(runs: Path, study: str, key: Key) -> Judgement:

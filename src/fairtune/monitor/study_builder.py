@@ -33,6 +33,7 @@ LOG_LINES = 30
 READING = "reading"
 REMEMBERED = 2000
 """Runs that have ended whose views are kept."""
+BEING_JUDGED = "All runs have ended; the verdict is being worked out."
 UNCOUNTED = "A look at it is not counted, and it may change: verdicts are taken when all runs have ended."
 
 
@@ -111,7 +112,7 @@ class StudyBuilder:
         states = {(row.arm, row.seed): row.status for row in now.rows}
         built = [self._run(now, row, position) for position, row in _listed(now.rows)]
         whole = self.live.reading_of(study) >= 1
-        judgement = self._judgement(study, now.rows, now.counts[RUNNING] > 0) if whole else None
+        judgement = self._judgement(now) if whole else None
         return replace(
             self._brief(now, built),
             arms=tuple(self._arms(now.plan, now.rows, judgement)),
@@ -143,7 +144,10 @@ class StudyBuilder:
             plan = self._plan(study).content
         except LedgerError:
             return set()
-        return {arm for arm, own in plan["arms"].items() if any(method in use for use in own.get("methods") or ())}
+        uses = {
+            arm: [use for use in own.get("methods") or () if isinstance(use, dict)] for arm, own in plan["arms"].items()
+        }
+        return {arm for arm, own in uses.items() if any(method in use for use in own)}
 
     def _brief(self, now: _Moment, built: Sequence[RunView]) -> StudyView:
         return StudyView(
@@ -248,7 +252,7 @@ class StudyBuilder:
         if score is None and validated:
             score, split = validated[-1][1], "validation"
         spent = None if progress.began is None or progress.seen is None else max(0.0, progress.seen - progress.began)
-        train = (planned.get("settings") or {}).get("train") or {}
+        epochs = _number(((planned.get("settings") or {}).get("train") or {}).get("epochs"))
         running = row.status == RUNNING
         found = RunView(
             row.arm,
@@ -257,8 +261,8 @@ class StudyBuilder:
             row.status,
             step=progress.step if begun and steps else None,
             steps=steps,
-            epoch=_epoch(progress, steps, train.get("epochs")) if begun else None,
-            epochs=train.get("epochs"),
+            epoch=_epoch(progress, steps, epochs) if begun else None,
+            epochs=epochs,
             loss=progress.loss,
             score=score,
             split=split,
@@ -287,11 +291,17 @@ class StudyBuilder:
                 **{**vars(figures), "against": figures.against or against},
             )  # fmt: skip
 
-    def _judgement(self, study: str, rows: Sequence[IndexRow], running: bool) -> Judgement | None:
-        if self.judge is None:
+    def _judgement(self, now: _Moment) -> Judgement | None:
+        if self.judge is None or not now.counts[FINISHED]:
             return None
-        key = tuple((row.arm, row.seed, row.status) for row in rows if row.status in ENDED)
-        return self.judge.latest(study, key, running) if any(status == FINISHED for *_, status in key) else None
+        ended = [row for row in now.rows if row.status in ENDED]
+        key = (
+            (str(now.plan.get("plan")),),  # with other comparisons or margins the same runs say something else
+            *((row.arm, row.seed, row.status, row.score, row.seconds) for row in ended),
+        )
+        found = self.judge.latest(now.study, key, now.counts[RUNNING] > 0)
+        outdated = found is not None and found.key != key and len(ended) == len(now.rows)
+        return found.without_words() if found is not None and outdated else found
 
     def _verdict(self, states: Mapping[tuple[str, int], str], judgement: Judgement | None) -> VerdictView:
         n, planned = whole_seeds(dict(states))
@@ -302,6 +312,8 @@ class StudyBuilder:
             finished = any(state == FINISHED for state in states.values())
             waiting = "The first verdict is being worked out." if finished and self.judge is not None else ""
             return VerdictView(peeking=peeking, n=n, planned=planned, note=waiting)
+        if not (open_runs or judgement.opening or judgement.problem):
+            notes.append(BEING_JUDGED)
         behind = sum(state == FINISHED for state in states.values()) - judgement.counted
         if behind > 0 and not judgement.problem:
             some = "1 run that has finished since is" if behind == 1 else f"{behind} runs that have finished since are"
@@ -315,11 +327,17 @@ class StudyBuilder:
         return [*found, *said][-LOG_LINES:]
 
 
-def _epoch(progress: RunProgress, steps: int | None, epochs: Any) -> float | None:
+def _number(value: Any) -> float | None:
+    """What is a number that can be shown."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return value if fits else None
+
+
+def _epoch(progress: RunProgress, steps: int | None, epochs: float | None) -> float | None:
     """Passes over the training examples so far; whole ones where the plan does not say how many there will be."""
     if not steps:
         return None
-    return epochs * progress.step / steps if isinstance(epochs, int | float) else progress.epoch
+    return progress.epoch if epochs is None else epochs * progress.step / steps
 
 
 def _begun(row: IndexRow, at_work: Mapping[str, WorkerSign]) -> IndexRow:

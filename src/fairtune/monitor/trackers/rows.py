@@ -142,7 +142,8 @@ def tracked_arm(view: StudyView, arm: ArmView, plan: Mapping[str, Any], identity
 def _verdict(arm: ArmView, peeking: str) -> str:
     if arm.against is None:
         return "reference"
-    return f"{arm.word or 'no verdict yet'}{f' ({peeking})' if peeking else ''}"
+    by = f" by {arm.by}" if arm.word and arm.by else ""
+    return f"{arm.word or 'no verdict yet'}{by}{f' ({peeking})' if peeking else ''}"
 
 
 def tracked_run(study: str, identity: str, row: IndexRow, planned: Mapping[str, Any], folder: RunFolder) -> TrackedRow:

@@ -61,7 +61,7 @@ function drawHead() {
 
 function drawVerdict() {
   const verdict = now.verdict ?? {}, box = byId("verdict");
-  setHidden(box, !(verdict.opening || verdict.problem || verdict.peeking));
+  setHidden(box, !(verdict.opening || verdict.problem || verdict.peeking || verdict.note));
   box.classList.toggle("peeking", Boolean(verdict.peeking));
   setText(byId("verdict-heading").firstChild, verdict.peeking ? "Verdict so far " : "Verdict ");
   setText(byId("peeking"), verdict.peeking ?? "");
