@@ -21,12 +21,15 @@ from made_views import HOSTILE, LONG, NAMES, MadeBuilder, made_study
 from PIL import Image
 from tests.browser import Opened, needs_browser, opened, started_browser
 from tests.monitor.dash_server import RunningDash, running_dash
+from tests.report.made_ledger import STUDY, ArmSpec, make_study
 from tests.warm import WarmPopen, started_by
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.worker_signs import WorkerSign, write_sign
 from fairtune.monitor import judgement
 from fairtune.monitor.dash import app, feed
 from fairtune.monitor.dash.pages import make_formats
+from fairtune.monitor.study_builder import StudyBuilder
 from fairtune.settings.scales import scale_of
 from fairtune.testing.runs import toy_source
 
@@ -185,6 +188,49 @@ def test_hostile_names_and_texts_are_only_ever_shown(look: Callable[..., Any], d
         assert said == []
         assert [address for address in shown.asked if not address.startswith(dash.address)] == []
     assert len(views) == 3
+
+
+def test_hostile_names_on_a_disk_are_only_ever_shown(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same through the real builder: folders are called so, and plans, events, logs and signs say so."""
+    arms = (
+        "baseline",
+        "<img src=x onerror=alert(1)>",
+        "مرحبا بالعالم",
+        "🦊",
+        "x" * 240,
+        "\u202eevil",
+        "__proto__",
+        "a b%2e#?&",
+    )
+    runs = tmp_path / "runs"
+    made = make_study(runs, {arm: ArmSpec([330, f"{HOSTILE}\ud800\x1b[2J"]) for arm in arms})
+    made.results()
+    logs = runs / STUDY / "logs"
+    logs.mkdir()
+    (logs / f"worker-{arms[1]}.log").write_text(HOSTILE)
+    write_sign(logs, WorkerSign(arms[1], HOSTILE, HOSTILE, f"{arms[1]}/seed-0", HOSTILE, load=0.5))
+    monkeypatch.setattr(app, "StudyBuilder", StudyBuilder)
+    with running_dash(runs) as dash, live(browser, f"{dash.address}/study/{STUDY}", viewport=PHONE) as shown:
+        page = shown.page
+        assert page.evaluate(ROWS) == [*arms[:4], arms[4][:59] + "…", "\\u202eevil", *arms[6:]]
+        assert HOSTILE in page.inner_text("#failures .reason")
+        assert HOSTILE in page.inner_text("#devices .device")
+        assert HOSTILE in page.inner_text("#log")
+        page.click("#all-runs summary")
+        page.wait_for_function("() => document.querySelectorAll('#all-runs tbody tr').length === 16")
+        for row in (1, 7):
+            page.click(f"#all-runs tbody tr:nth-child({row + 1}) .link")
+            page.wait_for_selector("#run-dialog .body dl")
+            page.keyboard.press("Escape")
+        page.click("#devices .link")
+        page.wait_for_function("() => document.querySelector('#run-dialog .body').textContent.includes('<img')")
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.querySelectorAll('main img, script:not([src]), [onerror]').length") == 0
+        assert shown.beyond <= 0
+        assert shown.said == []
+        assert [address for address in shown.asked if not address.startswith(dash.address)] == []
 
 
 def test_arms_are_sorted_by_key_hidden_everywhere_and_filtered(look: Callable[..., Any]) -> None:

@@ -109,7 +109,7 @@ class _Told(Feed):
 
     seen: Parts = {}  # noqa: RUF012 - the test's own
 
-    def _look(self, study: str) -> Parts:
+    def _look(self, _: str) -> Parts:
         return dict(self.seen)
 
 
@@ -131,7 +131,7 @@ def test_a_page_that_opens_takes_no_news_from_another(tmp_path: Path) -> None:
 
 def test_a_study_that_cannot_be_shown_does_not_end_the_news_of_others(tmp_path: Path) -> None:
     feed = Feed(StudyBuilder(tmp_path, judged="never"))
-    feed._answer = lambda question: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    feed._answer = lambda _: 1 / 0  # type: ignore[method-assign, assignment, return-value]
     assert "ZeroDivisionError" in feed._look("a")["problem"]
 
 

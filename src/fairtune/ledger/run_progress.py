@@ -67,7 +67,6 @@ class RunProgress:
         self.records: list[dict[str, Any]] = []
         self.failed: str | None = None
         self._stretch = max(1, math.ceil((steps or 0) / POINTS))
-        self._planned = bool(steps)
         self._sums: dict[int, list[float]] = {}  # by the last step of a stretch: sum and count
         self._recent: deque[_Step] = deque(maxlen=REMEMBERED)
         self._scores: dict[str, ThinnedPoints] = {}
@@ -171,7 +170,7 @@ class RunProgress:
             sums = self._sums.setdefault(self._place(step), [0.0, 0])
             sums[0] += loss
             sums[1] += 1
-        if not self._planned and len(self._sums) > 2 * POINTS:
+        if len(self._sums) > 2 * POINTS:  # nobody planned so many
             self._widen()
 
     def _place(self, step: int) -> int:

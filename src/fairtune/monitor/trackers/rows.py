@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -134,7 +133,7 @@ def tracked_arm(view: StudyView, arm: ArmView, plan: Mapping[str, Any], identity
         "finished" if over else "running",
         {"arm": arm.arm, **_params(settings if isinstance(settings, Mapping) else {})},
         {name: text for name, text in tags.items() if text},
-        {"n": float(arm.n), "planned": float(arm.planned), **_numbers(found)},
+        {"n": float(arm.n if arm.mean is None else arm.counted), "planned": float(arm.planned), **_numbers(found)},
         ended,
     )
 
@@ -211,5 +210,5 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {
         str(name): float(value)
         for name, value in values.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
     }
