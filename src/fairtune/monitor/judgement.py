@@ -97,6 +97,9 @@ def judge(runs: Path, study: str, key: Key) -> Judgement:
         return Judgement(key, arms, results.verdict().opening, made=made)
     except FairtuneError as error:
         return Judgement(key, problem=str(error), made=made)
+    except OSError as error:
+        why = f"{error.filename} cannot be read ({error.strerror})"
+        return Judgement(key, problem=f"no verdict could be worked out: {why}", made=made)
     except Exception as error:  # a study that changes under our eyes may hold anything; the view goes on
         return Judgement(key, problem=f"no verdict could be worked out ({type(error).__name__}: {error})", made=made)
 

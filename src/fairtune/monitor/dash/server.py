@@ -94,9 +94,8 @@ def _serve(
     place = address(host, listening.getsockname()[1], study, guard.token)
     tell(f"The dashboard of {runs} is at {place}")
     if guard.token is not None:
-        tell(
-            "Whoever has this address can look; nothing can be changed there. It is not encrypted: better an ssh tunnel."
-        )
+        beyond = "" if is_loopback(host) else " It is not encrypted: better an ssh tunnel."
+        tell(f"Whoever has this address can look; nothing can be changed there.{beyond}")
     tell("Ctrl-C stops it; the runs go on.")
     if open_browser:
         threading.Timer(0.5, webbrowser.open, [place]).start()

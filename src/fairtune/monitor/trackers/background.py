@@ -100,6 +100,10 @@ class BackgroundSync:
             now = self._source.read()
         except LedgerError:
             return  # it is being written, or is gone, which the study itself will tell
+        except Exception as error:  # told, or a study would seem to be sent that is not
+            for name in self._names:
+                self._note(name, problem_text(error))
+            return
         for name in self._names:
             if not last and time.monotonic() < self._next.get(name, 0.0):
                 continue
