@@ -82,19 +82,21 @@ def started_browser() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, file: Path, **context: Any) -> Iterator[Opened]:
-    """A page of a file.
+def opened(browser: Any, place: Path | str, **context: Any) -> Iterator[Opened]:
+    """A page.
 
     Args:
+        place: a file, or an address.
         context: such as `viewport`, `color_scheme` or `java_script_enabled`.
     """
     made = browser.new_context(**context)
     found = Opened(made.new_page())
     found.page.on("console", lambda message: found.said.append(message.text))
     found.page.on("pageerror", lambda error: found.said.append(str(error)))
+    found.page.on("dialog", lambda dialog: (found.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     found.page.on("request", lambda request: found.asked.append(request.url))
     try:
-        found.page.goto(file.as_uri())
+        found.page.goto(place.as_uri() if isinstance(place, Path) else place)
         yield found
     finally:
         made.close()

@@ -104,6 +104,7 @@ def test_what_is_wrong_with_a_study_is_reported_as_it_is(folder: Path) -> None:
         ["report", NAME], ["som", NAME], ["export", NAME], ["restore", NAME, "--out", NAME], ["data", "card", ALL],
         ["data", "card", f"{{train: {NAME}.csv}}"], ["data", "lengths", NAME, "--model", NAME], ["predict", NAME, NAME],
         ["train", NAME, "-o", NAME], ["train", NAME, "-o", NAME, "--set", NAME], ["run", NAME], ["validate", f"--{NAME}"], [NAME],
+        ["watch", NAME], ["watch", "--runs", NAME], ["dash", NAME], ["dash", "--host", NAME],
         ["data", NAME], ["validate", "a", NAME], ["predict", NAME, "-", "--format", ALL], ["predict", NAME, "--device", ALL],
     ],
 )  # fmt: skip

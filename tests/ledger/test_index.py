@@ -12,7 +12,7 @@ import pytest
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
-from fairtune.ledger import index
+from fairtune.ledger import index, index_file
 from fairtune.ledger.folders import RunFolder, lock
 from fairtune.ledger.index import NAME, IndexRow, planned_status, refresh_index, study_status
 from fairtune.ledger.seals import close_run, run_facts, run_state
@@ -39,7 +39,7 @@ def make_run(
 
 def stored(runs: Path) -> list[IndexRow]:
     """What the file holds."""
-    return sorted(index._read(runs / NAME).values(), key=lambda row: (row.study, row.arm, row.seed))
+    return sorted((index_file.read_rows(runs / NAME) or {}).values(), key=lambda row: (row.study, row.arm, row.seed))
 
 
 def test_the_index_has_one_row_per_run(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_row_that_was_changed_is_not_believed(tmp_path: Path, change: str) -> 
 
 
 def test_an_index_that_another_process_writes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "PATIENCE", 0.01)
+    monkeypatch.setattr(index_file, "PATIENCE", 0.01)
     make_run(tmp_path)
     rows = refresh_index(tmp_path)
     database = sqlite3.connect(tmp_path / NAME)

@@ -98,6 +98,21 @@ class Verbs(VerbGroup):
         ),
         Verb("status", "Show how far a study is, or all of them.", "fairtune status movie-reviews-demo", group=RUN),
         Verb(
+            "watch",
+            "Watch a study in the terminal: arms with n and intervals, runs under way, devices, failures, time left.",
+            "fairtune watch movie-reviews-demo",
+            short="Watch a study in the terminal while it runs.",
+            group=RUN,
+            see="`fairtune dash` shows it in the browser.",
+        ),
+        Verb(
+            "dash",
+            "Show studies in the browser while they run, and after.",
+            "fairtune dash movie-reviews-demo",
+            group=RUN,
+            see="`fairtune watch` shows them in the terminal.",
+        ),
+        Verb(
             "report",
             "Write a study's report (HTML, Markdown, JSON) and show its table.",
             "fairtune report movie-reviews-demo",

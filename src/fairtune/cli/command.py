@@ -6,7 +6,8 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
@@ -78,3 +79,16 @@ def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
+
+
+@contextmanager
+def leave_quietly(code: int) -> Iterator[None]:
+    """Ctrl-C leaves a view of what others do, and there is nothing to go on with.
+
+    Args:
+        code: to exit with then.
+    """
+    try:
+        yield
+    except (Stopped, KeyboardInterrupt):
+        raise typer.Exit(code) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,6 +85,8 @@ def run(
             from fairtune.api import LOOKS_TAKE_ALL
 
             raise FairtuneError(LOOKS_TAKE_ALL)
+        if sys.stderr.isatty():
+            print_note(watch_hint(study.study, runs))
         if until_decided:
             require_writable(runs)
             outcome = _run_looks(study, runs, max_seeds, force)
@@ -104,6 +108,14 @@ def run(
         print_note(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)
+
+
+def watch_hint(study: str, runs: Path) -> str:
+    """How to see the study from another terminal, or after a connection broke."""
+    where = "" if runs == Path("runs") else f" --runs {shlex.quote(str(runs))}"
+    return (
+        f"fairtune: from elsewhere, watch it with: fairtune watch {study}{where} (in the browser: fairtune dash{where})"
+    )
 
 
 def _run_once(study: Study, runs: Path, chosen: list[str] | None, force: bool, reanalysed: bool) -> StudyOutcome:

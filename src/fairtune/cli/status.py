@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group
 from rich.table import Table
 
 from fairtune.cli.command import (
@@ -18,12 +19,19 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.index import planned_status, refresh_index, study_status
+from fairtune.ledger.index import StudyStatus, planned_status, refresh_index, study_status
 from fairtune.ledger.studies import study_names
 from fairtune.settings.scales import scale_of
 
+if TYPE_CHECKING:
+    from fairtune.monitor.study_view import RunView, StudyView
+
 STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
 SHOWN_FIELDS = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")
+LIVE_FIELDS = ("step", "steps", "epoch", "epochs", "loss", "split", "speed", "left", "phase", "worker", "warnings")
+"""What is known of runs under way, those that failed and the latest, besides."""
+PATIENCE = 10.0
+"""Seconds to wait for the verdict so far."""
 StudyName = Annotated[
     str | None, typer.Argument(metavar="[STUDY]", help="Name of a study; all if absent.", show_default=False)
 ]
@@ -59,18 +67,45 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
 
 
 def _one(study: str, runs: Path, as_json: bool) -> None:
+    from fairtune.monitor.watch_tables import progress_cells
+    from fairtune.monitor.watch_view import summary_lines
+    from fairtune.monitor.watched_study import WatchedStudy
+
     found = study_status(runs, study)
+    view = WatchedStudy(runs, study).settled(PATIENCE)
+    live = {(run.arm, run.seed): run for run in view.runs}
     if as_json:
-        facts = [{name: value for name, value in asdict(run).items() if name in SHOWN_FIELDS} for run in found.runs]
-        numbered = [{"position": position, **run} for position, run in enumerate(facts)]
-        print_json({"study": study, "runs": numbered})
+        print_json(_facts(found, view, live))
         return
     scale = None if found.metric is None else scale_of(found.metric)
+    under_way = any(run.status == "running" for run in found.runs)
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("run", "arm", "seed", "state", "score" if scale is None else scale.heading, "seconds", "reason"):
+    for title in (
+        *("run", "arm", "seed", "state", "score" if scale is None else scale.heading, "seconds"),
+        *(("step", "loss", "left") if under_way else ()),
+        "reason",
+    ):
         table.add_column(title, justify="left" if title in ("arm", "state", "reason") else "right")
     for position, run in enumerate(found.runs, start=1):
         score = "-" if run.score is None or scale is None else scale.value(run.score)
         seconds = "-" if run.seconds is None else f"{run.seconds:.0f}"
-        table.add_row(str(position), run.arm, str(run.seed), run.status, score, seconds, run.reason or "")
-    console().print(table)
+        moving = progress_cells(live.get((run.arm, run.seed))) if under_way else ()
+        table.add_row(str(position), run.arm, str(run.seed), run.status, score, seconds, *moving, run.reason or "")
+    shown = console()
+    shown.print(table)
+    if len(view.arms) > 1 or under_way:
+        shown.print(Group("", *summary_lines(view, shown.width)))
+
+
+def _facts(found: StudyStatus, view: StudyView, live: dict[tuple[str, int], RunView]) -> dict[str, Any]:
+    """The runs of the plan, each with how far it is, and the study."""
+    nothing: dict[str, Any] = dict.fromkeys(LIVE_FIELDS)
+    rows = []
+    for position, run in enumerate(found.runs):
+        facts = {name: value for name, value in asdict(run).items() if name in SHOWN_FIELDS}
+        known = live.get((run.arm, run.seed))
+        moving = nothing if known is None else {name: getattr(known, name) for name in LIVE_FIELDS}
+        rows.append({"position": position, **facts, **moving})
+    study = {name: value for name, value in asdict(view).items() if name not in ("study", "runs", "reading")}
+    del study["verdict"]["made"]
+    return {"study": found.study, "runs": rows, **study}

@@ -36,19 +36,25 @@ def aside_of(path: Path) -> Path:
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{ASIDE}")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write aside, fsync, rename."""
+def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Write aside, fsync, rename.
+
+    Args:
+        durable: put it on the disk before it gets its name; not for what will be written again in a moment.
+    """
     aside = aside_of(path)
     try:
         with aside.open("xb") as handle:
             handle.write(content)
             handle.flush()
-            os.fsync(handle.fileno())
+            if durable:
+                os.fsync(handle.fileno())
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def remove_leftovers(folder: Path, older_than: float = 0.0, of: Path | None = None) -> None:

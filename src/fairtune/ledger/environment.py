@@ -7,6 +7,8 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -38,7 +40,7 @@ def capture_environment(device: str) -> dict[str, Any]:
         "fairtune": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cores": {"physical": psutil.cpu_count(logical=False), "logical": psutil.cpu_count()},
         "memory_bytes": psutil.virtual_memory().total,
         "device": device,
@@ -84,6 +86,23 @@ def gpus() -> list[dict[str, Any]]:
         pynvml.nvmlShutdown()
 
 
+@contextmanager
+def nvml_held() -> Iterator[None]:
+    """Have NVML stay loaded meanwhile, for who asks for `gpus` again and again; nothing where there is none."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
 def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
 
@@ -120,7 +139,9 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _cpu_name() -> str:
+@cache
+def cpu_name() -> str:
+    """What the processor is called."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as handle:  # noqa: PTH123 - a kernel file
             names = [line.partition(":")[2].strip() for line in handle if line.startswith("model name")]

@@ -57,13 +57,30 @@ def all_events(path: Path) -> Iterator[dict[str, Any]]:
         content = path.read_bytes()
     except FileNotFoundError:
         return
+    yield from parse_lines(content)
+
+
+def parse_lines(content: bytes) -> list[dict[str, Any]]:
+    """The events of those lines that are as they were written."""
     whole = []
     for line in content.split(b"\n"):
         text, _, found = line.rpartition(SUM)
         if found == b'%08x"}' % zlib.crc32(b"}", zlib.crc32(text)):
             whole.append(text)
-    if whole:
-        yield from json.loads(b"[%b}]" % b"},".join(whole))  # at once, which takes half the time
+    if not whole:
+        return []
+    try:
+        found_events = json.loads(b"[%b}]" % b"},".join(whole))  # at once, which takes half the time
+    except (ValueError, RecursionError):  # a line with a sum that fits, and yet no JSON, was made by hand
+        found_events = [event for text in whole for event in _parsed(text)]
+    return [event for event in found_events if isinstance(event, dict)]
+
+
+def _parsed(text: bytes) -> list[Any]:
+    try:
+        return [json.loads(text + b"}")]
+    except (ValueError, RecursionError):
+        return []
 
 
 def counted_events(path: Path) -> list[dict[str, Any]]:

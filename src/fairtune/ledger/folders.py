@@ -13,7 +13,7 @@ from fairtune.core.errors import LedgerError, one_of
 from fairtune.core.files import read_sealed, remove_leftovers, write_sealed
 from fairtune.core.locks import try_lock
 
-SCRATCH = "checkpoint"
+SCRATCH, LOCK = "checkpoint", ".lock"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RunFolder:
 
     @property
     def lock(self) -> Path:
-        return self.path / ".lock"
+        return self.path / LOCK
 
     @property
     def checkpoint(self) -> Path:

@@ -2,25 +2,28 @@
 
 A row is believed only while each file of its run has the size, times and place on the disk that it had when the row was made, and
 while the row itself is what was written; else the run's folder is read again. So the answers are those of the folders, with an
-index or without.
+index or without. Only rows that changed are written.
+
+Who watches a ledger for hours looks at less each time (`LiveRuns`): at a row's `stamp`, which shows whatever fairtune does to a
+run, and only in turns at all the files of some runs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-from fairtune.core.files import read_sealed, stat_of
+from fairtune.core.files import read_sealed
 from fairtune.core.version import __version__
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import LOCK, RunFolder
+from fairtune.ledger.index_file import COLUMNS, NAME, IndexRow, Rows, read_rows, write_rows
 from fairtune.ledger.seals import (
     CHECKED,
     FAILED,
@@ -33,44 +36,22 @@ from fairtune.ledger.seals import (
 from fairtune.ledger.studies import (
     read_study,
     require_study,
-    run_folders,
     study_folder,
     study_names,
 )
 
-NAME = "index.sqlite"
+__all__ = ["NAME", "IndexRow", "StudyStatus", "planned_status", "refresh_index", "study_status"]
 LARGEST = 2**63 - 1
 """What SQLite can hold; a folder may be called by any number."""
-PATIENCE = 2.0
-"""Seconds to wait for another process that writes the index."""
 CLOSED = (FINISHED, FAILED)
 """States that files alone decide; whether a run is running is a matter of its lock."""
+UNCOUNTED = (CHECKED, LOCK)
+"""Files of a run that say nothing of it."""
+_VALUES = attrgetter(*(name for name in COLUMNS if name not in ("seal", "stamp")))
 
-
-@dataclass(frozen=True)
-class IndexRow:
-    """What the index knows of a run.
-
-    Args:
-        key: of the settings that it was made with; None where its plan.json does not say.
-        seal: sha256 of the row and of its files' sizes and times; empty in a row that is not to be believed next time.
-    """
-
-    study: str
-    arm: str
-    seed: int
-    key: str | None
-    status: str
-    metric: str | None = None
-    score: float | None = None
-    seconds: float | None = None
-    reason: str | None = None
-    signature: str | None = None
-    seal: str = ""
-
-
-COLUMNS = tuple(field.name for field in fields(IndexRow))
-Rows = dict[tuple[str, str, int], IndexRow]
+FileStats = dict[str, list[int]]
+Stamp = tuple[int, ...]
+"""Times and places of a run's folder and of its events, and the size of these; see `look_at`."""
 
 
 @dataclass(frozen=True)
@@ -123,34 +104,129 @@ def refresh_index(runs: Path, study: str | None = None) -> list[IndexRow]:
         study: only this one's runs; None is all studies.
     """
     studies = study_names(runs) if study is None else [study]
-    stored = _read(runs / NAME)
-    known = {key: row for key, row in stored.items() if study in (None, row.study)}
-    rows = [row for name in studies for row in _scan(study_folder(runs, name), name, known)]
-    found = {(row.study, row.arm, row.seed): row for row in rows}
-    if found != known or not (runs / NAME).exists():
+    stored = read_rows(runs / NAME, study)
+    known = stored or {}
+    found = {(row.study, row.arm, row.seed): row for name in studies for row in _scan(runs, name, known)}
+    changed = [row for key, row in found.items() if known.get(key) != row]
+    gone = known.keys() - found.keys()
+    if changed or gone or stored is None:
         with contextlib.suppress(OSError, sqlite3.Error):
-            _write(runs / NAME, rows, study)
+            write_rows(runs / NAME, changed, gone, anew=stored is None)
     return [found[key] for key in sorted(found)]
 
 
-def _scan(home: Path, study: str, known: Rows) -> Iterator[IndexRow]:
-    for folder in run_folders(home):
-        if folder.seed > LARGEST or folder.path.name != f"seed-{folder.seed}":
-            continue
-        files = _file_stats(folder)  # before the files are read, so that a change meanwhile is noticed next time
-        row = known.get((study, folder.arm, folder.seed))
-        if files is None or row is None or row.status not in CLOSED or row.seal != _seal(row, files):
-            row = _row(study, folder, files)
+def is_indexed(name: str) -> bool:
+    """Whether a folder is called as that of a run that an index can hold: `seed-7`, not `seed-07`."""
+    number = name.removeprefix("seed-")
+    return number.isdecimal() and number.isascii() and name == f"seed-{int(number)}" and int(number) <= LARGEST
+
+
+def make_row(study: str, folder: RunFolder) -> IndexRow:
+    """A run as its folder has it."""
+    look, files = look_at(str(folder.path)), list_files(str(folder.path))
+    return _make_row(study, folder, look, files)  # looks come first, so that a change meanwhile is noticed next time
+
+
+def is_believed(row: IndexRow, files: FileStats | None) -> bool:
+    """Whether every file is as it was when a row was made."""
+    return files is not None and row.status in CLOSED and row.seal == _seal(row, sorted(files.items()))
+
+
+def is_stamped(row: IndexRow, look: Stamp) -> bool:
+    """Whether a run's folder and events are as they were when a row was made; says nothing of a change of other files in place."""
+    return row.status in CLOSED and row.stamp == _seal(row, look)
+
+
+def look_at(path: str) -> Stamp:
+    """What changes when a run begins, goes on or ends: the cheapest look at it; empty where it is not there."""
+    return *look_at_folder(path), *look_at_events(f"{path}/events.jsonl")
+
+
+def look_at_folder(path: str) -> Stamp:
+    """Times and place of a folder; empty where it is not there."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - thousands of them in each look
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def look_at_events(path: str) -> Stamp:
+    """Size, times and place of a file; empty where it is not there."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def list_files(path: str) -> FileStats | None:
+    """Size, times and place of every file of a run; None where that would not show a change."""
+    found: FileStats = {}
+    try:
+        return found if _list_into(found, path, "") else None
+    except OSError:
+        return None
+
+
+def _list_into(found: FileStats, path: str, prefix: str) -> bool:
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = entry.name
+            if entry.is_dir():
+                if entry.is_symlink() or not _list_into(found, entry.path, f"{prefix}{name}/"):
+                    return False
+            elif name not in UNCOUNTED:
+                stat = entry.stat()
+                found[prefix + name] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+    return True
+
+
+def _scan(runs: Path, study: str, known: Rows) -> Iterator[IndexRow]:
+    home = study_folder(runs, study)
+    for arm, name in _places(str(home)):
+        folder = RunFolder(home / arm / name)
+        path = f"{home}/{arm}/{name}"
+        look, files = look_at(path), list_files(path)
+        row = known.get((study, arm, int(name.removeprefix("seed-"))))
+        if row is None or not is_believed(row, files):
+            row = _make_row(study, folder, look, files)
+        elif not is_stamped(row, look):  # such as a folder in which sizes and times were noted since
+            row = replace(row, stamp=_seal(row, look) if _settled(look, files) else "")
         if row.status != WAITING:
             yield row
 
 
-def _row(study: str, folder: RunFolder, files: dict[str, list[int]] | None) -> IndexRow:
+def _places(home: str) -> Iterator[tuple[str, str]]:
+    """Arms and names of a study's run folders; `run_folders` takes four times as long for them."""
+    for arm in names_in(home) or ():
+        for name in names_in(f"{home}/{arm}") or ():
+            if name.startswith("seed-") and is_indexed(name):
+                yield arm, name
+
+
+def names_in(path: str) -> list[str] | None:
+    """What is in a folder; None where it cannot be looked into just now."""
+    try:
+        return sorted(os.listdir(path))  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        return None
+
+
+def _make_row(study: str, folder: RunFolder, look: Stamp, files: FileStats | None) -> IndexRow:
     state = run_state(folder)
-    facts = run_facts(state)
-    row = IndexRow(study, folder.arm, folder.seed, _key(folder), state.status, **asdict(facts))
-    settled = files is not None and time.time() - max((stat[2] for stat in files.values()), default=0) / 1e9 > RACY
-    return replace(row, seal=_seal(row, files)) if files is not None and settled and row.status in CLOSED else row
+    row = IndexRow(study, folder.arm, folder.seed, _key(folder), state.status, **asdict(run_facts(state)))
+    if files is None or row.status not in CLOSED or not _settled(look, files):
+        return row
+    return replace(row, seal=_seal(row, sorted(files.items())), stamp=_seal(row, look))
+
+
+def _settled(look: Stamp, files: FileStats | None) -> bool:
+    """Whether the last change is so long ago that another would show."""
+    changes = [look[1] if look else 0, *(stat[2] for stat in (files or {}).values())]
+    return time.time() - max(changes) / 1e9 > RACY
 
 
 def _key(folder: RunFolder) -> str | None:
@@ -161,66 +237,9 @@ def _key(folder: RunFolder) -> str | None:
     return found if isinstance(found, str) else ""
 
 
-def _file_stats(folder: RunFolder) -> dict[str, list[int]] | None:
-    """Size, times and place of every file of a run; None where that would not show a change."""
-    found = {}
-    try:
-        for place, folders, files in os.walk(folder.path, onerror=_fail):
-            if any((Path(place) / name).is_symlink() for name in folders):
-                return None
-            for name in files:
-                if name not in (CHECKED, folder.lock.name):
-                    file = Path(place) / name
-                    found[file.relative_to(folder.path).as_posix()] = stat_of(file)
-    except OSError:
-        return None
-    return found
-
-
-def _fail(error: OSError) -> None:
-    raise error
-
-
-def _seal(row: IndexRow, files: dict[str, list[int]]) -> str:
-    values = [getattr(row, name) for name in COLUMNS if name != "seal"]
-    try:
-        content = json.dumps([__version__, values, sorted(files.items())])
-    except (TypeError, ValueError):  # a damaged row may hold anything
-        return "unknown"
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _read(path: Path) -> Rows:
-    """The rows as last written; none where the file is missing or damaged."""
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE)) as database:
-            found = [IndexRow(*row) for row in database.execute(f"SELECT {', '.join(COLUMNS)} FROM runs")]
-        return {(row.study, row.arm, row.seed): row for row in found}
-    except (sqlite3.Error, OSError, UnicodeError):
-        return {}
-
-
-def _write(path: Path, rows: list[IndexRow], study: str | None) -> None:
-    try:
-        _fill(path, rows, study)
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):  # another process writes it; what it leaves is brought up to date next time
-            raise
-        _fill_anew(path, rows)
-    except sqlite3.DatabaseError:
-        _fill_anew(path, rows)
-
-
-def _fill_anew(path: Path, rows: list[IndexRow]) -> None:
-    path.unlink(missing_ok=True)
-    _fill(path, rows, None)
-
-
-def _fill(path: Path, rows: list[IndexRow], study: str | None) -> None:
-    with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as database, database:
-        database.execute(f"CREATE TABLE IF NOT EXISTS runs ({', '.join(COLUMNS)}, PRIMARY KEY (study, arm, seed))")
-        database.execute("DELETE FROM runs WHERE ? IS NULL OR study = ?", (study, study))
-        marks = ", ".join("?" for _ in COLUMNS)
-        values: list[tuple[Any, ...]] = [tuple(asdict(row).values()) for row in rows]
-        database.executemany(f"INSERT INTO runs VALUES ({marks})", values)
+def _seal(row: IndexRow, seen: object) -> str:
+    """Of what a row holds, which may be anything in a damaged one, and of what was seen on the disk."""
+    content = repr(
+        (__version__, _VALUES(row), seen)
+    )  # in half the time that JSON takes, which counts with ten thousand rows
+    return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()

@@ -57,11 +57,13 @@ class ArmView:
         place: in the study's order; colours go by it.
         n, planned: runs that finished, and all of them.
         counts: of runs by state.
-        mean, low, high: of the finished runs' test scores, with the interval of the mean over seeds; None below two runs.
+        counted: runs behind the figures below, which are those of a report; fewer than `n` until they are worked out anew.
+        mean, low, high: of their test scores, with its interval; None where that takes more runs.
         against: the arm that it is compared with; None for the reference.
         pairs: seeds that both have.
         difference, difference_low, difference_high: to that arm, over these seeds, corrected for the whole family.
         word: the verdict so far; None where none can be had yet.
+        by: what the word is about where that is not methods alone: `settings`, or `methods and settings`.
     """
 
     arm: str
@@ -69,6 +71,7 @@ class ArmView:
     n: int
     planned: int
     counts: dict[str, int]
+    counted: int = 0
     mean: float | None = None
     low: float | None = None
     high: float | None = None
@@ -78,6 +81,7 @@ class ArmView:
     difference_low: float | None = None
     difference_high: float | None = None
     word: str | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,10 +134,12 @@ class DeviceView:
 
 @dataclass(frozen=True)
 class ArmCurve:
-    """The runs of an arm over their steps: the mean over seeds at each step, and the band from lowest to highest.
+    """The runs of an arm over their steps, as a report draws them: a mean, and a band from the lowest to the highest.
 
     Args:
-        n: runs behind each step, in the same order; fewer as one goes on, while runs are under way.
+        n: runs behind mean and band: those that finished, or where none has yet all that are under way, up to the step that all
+            have reached; so a run that is behind, or failed, ends or leaves the mean, and never bends it.
+        single: the other runs, each for itself, by seed.
     """
 
     arm: str
@@ -142,7 +148,8 @@ class ArmCurve:
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    n: tuple[int, ...]
+    n: int
+    single: tuple[tuple[int, Points], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,8 +170,8 @@ class StudyView:
     """A study as it is now.
 
     Args:
-        state: planned, running, finished (every run has ended), stopped (runs are to come and nobody works on them), or
-            unreadable, with the problem.
+        state: planned, running, finished (every run has ended), stopped (runs are to come and nobody works on them),
+            reading (the ledger is large, and was not read to its end yet), or unreadable, with the problem.
         about: task, model and metric, in words.
         counts: of runs by state.
         left: seconds until the last run ends, roughly; None where that cannot be said.

@@ -21,6 +21,7 @@ from typing import IO, Any
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.core.machine import memory_kills
 from fairtune.execution.executors.base import ENDED, JobEvent
+from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.slots import Slot, find_slots, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.settings.sections import Execution
@@ -125,6 +126,7 @@ class LocalExecutor:
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
         self._memory_kills = memory_kills()
+        self._heartbeat = Heartbeat(logs)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)
@@ -148,7 +150,10 @@ class LocalExecutor:
             if any(worker.job for worker in self._workers):
                 self._stop_busy()
         finally:
-            self._end_all()
+            try:
+                self._end_all()
+            finally:
+                self._heartbeat.stop()
 
     def _start(self, slot: Slot) -> _Worker:
         with self._log(slot) as log:
@@ -164,6 +169,7 @@ class LocalExecutor:
             )
         worker = _Worker(slot, process, self._inbox)
         self._workers.append(worker)
+        self._heartbeat.add(slot, process.pid)
         worker.reader.start()
         return worker
 
@@ -185,6 +191,7 @@ class LocalExecutor:
         event = JobEvent(job, message["type"], message)
         if event.is_last:
             worker.job = None
+        self._heartbeat.note(worker.slot, None if event.is_last else job.name, message)
         yield event
         if event.is_last and self._waiting:
             worker.give(self._waiting.popleft())
@@ -192,6 +199,7 @@ class LocalExecutor:
     def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
         """A worker has ended. If it had a job, the job failed; another worker takes its place, unless memory has no room for it."""
         self._workers.remove(worker)
+        self._heartbeat.remove(worker.slot)
         worker.reader.join()
         code = worker.process.wait()
         job = worker.job

@@ -109,3 +109,10 @@ def _visible(index: str) -> str:
     """The device's number as CUDA counts it, when only some devices are visible to this process."""
     visible = [part for part in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if part]
     return visible[int(index)] if int(index) < len(visible) else index
+
+
+def visible_number(device: str) -> int | None:
+    """The number of `cuda:1` as the driver counts it; None of other devices, and of those that are named otherwise."""
+    index = device.removeprefix("cuda:")
+    found = _visible(index) if device.startswith("cuda:") and index.isdecimal() else ""
+    return int(found) if found.isdecimal() else None

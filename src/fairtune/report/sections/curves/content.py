@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from fairtune.analysis.results import LedgerRun
-from fairtune.report.content import ArmRow
 
 Points = tuple[tuple[int, float], ...]
 POINTS = 25
@@ -38,7 +38,18 @@ SAME_LOSS = frozenset({"orthogonal_qk", "layerwise_lr", "ema", "peft", "bitfit",
 """Methods under which the training loss is still the plain one: they change what is trained or how fast, not what is minimised."""
 
 
-def loss_groups(rows: Sequence[ArmRow]) -> list[tuple[str, list[str]]]:
+class LossOwner(Protocol):
+    """An arm, by what its training loss is made of: its methods, each perhaps with settings in brackets."""
+
+    @property
+    def arm(self) -> str: ...
+    @property
+    def methods(self) -> Sequence[str]: ...
+    @property
+    def learner(self) -> str | None: ...
+
+
+def loss_groups(rows: Sequence[LossOwner]) -> list[tuple[str, list[str]]]:
     """Arms whose training losses are the same quantity, and what else the others minimise; a learner of another kind is alone.
 
     Losses of focal or smoothed targets, or with a penalty in them, have another scale: on one axis they would seem to be better.

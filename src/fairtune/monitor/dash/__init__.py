@@ -1,0 +1,1 @@
+"""The live view in the browser: a small server that reads the ledger, and nothing else."""

@@ -1,0 +1,383 @@
+"""Builds what live views show, from the ledger alone; ticked again and again, it reads what is new and remembers the rest."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import stat_of
+from fairtune.core.locks import is_locked
+from fairtune.core.printable import printable
+from fairtune.ledger.index import CLOSED, IndexRow
+from fairtune.ledger.live_runs import LiveRuns
+from fairtune.ledger.run_progress import RunProgress
+from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
+from fairtune.ledger.studies import read_study, study_folder
+from fairtune.ledger.worker_signs import SeenSign, WorkerSign
+from fairtune.monitor.arm_curves import KeptCurves
+from fairtune.monitor.judgement import ENDED, ArmFigures, Judge, Judgement, peeking_text, whole_seeds
+from fairtune.monitor.log_lines import last_lines
+from fairtune.monitor.remaining_time import study_left, usual_seconds, with_left
+from fairtune.monitor.study_view import ArmView, CurvesView, DeviceView, RunView, StudyView, VerdictView
+from fairtune.monitor.terminal import LEARNER_PHASES, PHASES
+from fairtune.settings.scales import scale_of
+
+SHOWN = 100
+"""Runs of each kind that a view lists; its counts have them all."""
+LOG_LINES = 30
+READING = "reading"
+REMEMBERED = 2000
+"""Runs that have ended whose views are kept."""
+UNCOUNTED = "A look at it is not counted, and it may change: verdicts are taken when all runs have ended."
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A study's newest plan, and the file that it was read from."""
+
+    stamp: list[int]
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """All that is read of a study to show it once.
+
+    Args:
+        rows: in the plan's order.
+        at_work: workers that are, by the run that each works on.
+        held: a process runs the study.
+        usual: seconds that a run of each arm took.
+    """
+
+    study: str
+    plan: dict[str, Any]
+    rows: list[IndexRow]
+    planned: dict[tuple[str, int], dict[str, Any]]
+    signs: list[SeenSign]
+    at_work: dict[str, WorkerSign]
+    held: bool
+    usual: dict[str, float]
+    counts: Counter[str]
+
+
+class StudyBuilder:
+    """The views of the studies in a runs folder.
+
+    Args:
+        study: read this one alone.
+        thorough: look at every file of every run at first, for who looks only once.
+        judged: whether verdicts are worked out: `beside`, in a thread; `now`, before a view is answered; or `never`.
+    """
+
+    def __init__(
+        self,
+        runs: Path,
+        study: str | None = None,
+        judged: str = "beside",
+        thorough: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.runs = runs
+        self.live = LiveRuns(runs, study, thorough=thorough, clock=clock)
+        self.judge = None if judged == "never" else Judge(runs, threaded=judged == "beside")
+        self._plans: dict[str, _Plan] = {}
+        self._ended: dict[tuple[str, str, int], tuple[IndexRow, RunView]] = {}
+        self._curves: dict[str, KeptCurves] = {}
+
+    def tick(self) -> set[str]:
+        """Read what is new; the studies in which anything changed.
+
+        Raises:
+            LedgerError: the runs folder is missing or cannot be read.
+        """
+        return self.live.tick()
+
+    @property
+    def studies(self) -> list[str]:
+        return list(self.live.studies)
+
+    def view(self, study: str) -> StudyView:
+        """A study as it is now, or what is wrong with it."""
+        try:
+            now = self._moment(study)
+        except LedgerError as error:
+            return StudyView(study, "unreadable", problem=str(error))
+        states = {(row.arm, row.seed): row.status for row in now.rows}
+        built = [self._run(now, row, position) for position, row in _listed(now.rows)]
+        whole = self.live.reading_of(study) >= 1
+        judgement = self._judgement(study, now.rows, now.counts[RUNNING] > 0) if whole else None
+        return replace(
+            self._brief(now, built),
+            arms=tuple(self._arms(now.plan, now.rows, judgement)),
+            runs=tuple(built),
+            devices=tuple(_device(seen) for seen in now.signs),
+            verdict=self._verdict(states, judgement) if whole else VerdictView(),
+            log=tuple(self._log(study, built)),
+        )
+
+    def brief(self, study: str) -> StudyView:
+        """A study in a line: its state, its counts, and how many arms it has."""
+        try:
+            now = self._moment(study)
+        except LedgerError as error:
+            return StudyView(study, "unreadable", problem=str(error))
+        running = [self._run(now, row, place) for place, row in enumerate(now.rows) if row.status == RUNNING]
+        return replace(self._brief(now, running), arms=tuple(self._arms(now.plan, now.rows, None)))
+
+    def metric(self, study: str) -> str | None:
+        """The metric that decides; None where the plan does not say."""
+        try:
+            return _metric(self._plan(study).content)
+        except LedgerError:
+            return None
+
+    def _brief(self, now: _Moment, built: Sequence[RunView]) -> StudyView:
+        return StudyView(
+            now.study,
+            _state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading_of(now.study) >= 1 else READING,
+            about=_about(now.plan),
+            metric=_metric(now.plan),
+            problem=self.live.problems.get(now.study, ""),
+            counts=dict(now.counts),
+            total=len(now.rows),
+            left=study_left(now.rows, built, now.planned, now.usual),
+            reading=self.live.reading_of(now.study),
+        )
+
+    def _moment(self, study: str) -> _Moment:
+        """Raises:
+        LedgerError: its plan cannot be read, or it is gone.
+        """
+        plan, signs = self._plan(study), self.live.signs(study)
+        at_work = {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh}
+        rows = [_begun(row, at_work) for row in self.live.rows(study)]
+        return _Moment(
+            study,
+            plan.content,
+            rows,
+            {(run["arm"], run["seed"]): run for run in plan.content["runs"]},
+            signs,
+            at_work,
+            is_locked(study_folder(self.runs, study) / ".lock"),
+            usual_seconds(rows),
+            Counter(row.status for row in rows),
+        )
+
+    def curves(self, study: str) -> CurvesView:
+        """The curves of a study, by arm."""
+        try:
+            plan = self._plan(study)
+        except LedgerError:
+            return CurvesView()
+        if study not in self._curves:
+            self._curves[study] = KeptCurves()
+        rows = [row for row in self.live.rows(study) if row.status not in (WAITING, DAMAGED)]
+        # events of ended runs are read in later looks, some at a time
+        ready = [r for r in rows if r.status not in CLOSED or self.live.is_ready(study, r.arm, r.seed)]
+        return self._curves[study].view(plan.content, ready, lambda row: self.live.progress(study, row.arm, row.seed))
+
+    def run_views(
+        self, study: str, state: str = "", arm: str = "", start: int = 0, most: int = SHOWN
+    ) -> tuple[int, list[RunView]]:
+        """How many runs match, and some of them, in the plan's order.
+
+        Raises:
+            LedgerError: the study's plan cannot be read, or it is gone.
+        """
+        now = self._moment(study)
+        found = [(i, row) for i, row in enumerate(now.rows) if state in ("", row.status) and arm in ("", row.arm)]
+        return len(found), [self._run(now, row, i) for i, row in found[start : start + most]]
+
+    def run_view(self, study: str, arm: str, seed: int) -> RunView | None:
+        """One run; None where the plan has no such run.
+
+        Raises:
+            LedgerError: the study's plan cannot be read, or it is gone.
+        """
+        now = self._moment(study)
+        found = ((i, row) for i, row in enumerate(now.rows) if (row.arm, row.seed) == (arm, seed))
+        return next((self._run(now, row, i) for i, row in found), None)
+
+    def _plan(self, study: str) -> _Plan:
+        home = study_folder(self.runs, study)
+        try:
+            stamp = stat_of(home / "study.json")
+        except OSError as error:
+            self._plans.pop(study, None)
+            raise LedgerError(f"{home} is gone: it was moved or deleted ({error.strerror}).") from None
+        known = self._plans.get(study)
+        if known is None or known.stamp != stamp:
+            known = self._plans[study] = _Plan(stamp, read_study(home))
+        return known
+
+    def _run(self, now: _Moment, row: IndexRow, position: int) -> RunView:
+        """A run; of one that has ended, what was found before."""
+        key = (now.study, row.arm, row.seed)
+        kept = self._ended.get(key)
+        if kept is not None and kept[0] == row and kept[1].position == position:
+            return kept[1]
+        found = self._make_run(now, row, position)
+        if row.status in CLOSED:
+            if len(self._ended) >= REMEMBERED:
+                self._ended.clear()
+            self._ended[key] = row, found
+        return found
+
+    def _make_run(self, now: _Moment, row: IndexRow, position: int) -> RunView:
+        planned, metric = now.planned.get((row.arm, row.seed), {}), _metric(now.plan)
+        steps = planned.get("steps") or None
+        begun = row.status not in (WAITING, DAMAGED)
+        progress = self.live.progress(now.study, row.arm, row.seed) if begun else RunProgress(steps)
+        sign = now.at_work.get(f"{row.arm}/seed-{row.seed}") if row.status == RUNNING else None
+        validated = progress.scores.get(metric) if metric else None
+        score, split = (row.score, "test") if row.score is not None else (None, None)
+        if score is None and validated:
+            score, split = validated[-1][1], "validation"
+        spent = None if progress.began is None or progress.seen is None else max(0.0, progress.seen - progress.began)
+        train = (planned.get("settings") or {}).get("train") or {}
+        running = row.status == RUNNING
+        found = RunView(
+            row.arm,
+            row.seed,
+            position,
+            row.status,
+            step=progress.step if begun and steps else None,
+            steps=steps,
+            epoch=_epoch(progress, steps, train.get("epochs")) if begun else None,
+            epochs=train.get("epochs"),
+            loss=progress.loss,
+            score=score,
+            split=split,
+            speed=progress.speed if running else None,
+            seconds=row.seconds if row.seconds is not None else spent,
+            phase=(_phase(sign) or "training") if running else None,
+            worker=sign.worker if sign else None,
+            reason=row.reason or (progress.failed if row.status == FAILED else None),
+            warnings=tuple(progress.warnings),
+        )
+        return with_left(found, now.usual)
+
+    def _arms(
+        self, plan: Mapping[str, Any], rows: Sequence[IndexRow], judgement: Judgement | None
+    ) -> Iterable[ArmView]:
+        counts: dict[str, Counter[str]] = {arm: Counter() for arm in plan["arms"]}
+        for row in rows:
+            counts.setdefault(row.arm, Counter())[row.status] += 1
+        reference = plan["compare"].get("to")
+        for place, (arm, found) in enumerate(counts.items()):
+            known = judgement.arms.get(arm) if judgement is not None else None
+            against = None if arm == reference else _primary(plan, arm)
+            figures = known or ArmFigures(0, None, None, None, against)
+            yield ArmView(
+                arm, place, found[FINISHED], found.total(), dict(found),
+                **{**vars(figures), "against": figures.against or against},
+            )  # fmt: skip
+
+    def _judgement(self, study: str, rows: Sequence[IndexRow], running: bool) -> Judgement | None:
+        if self.judge is None:
+            return None
+        key = tuple((row.arm, row.seed, row.status) for row in rows if row.status in ENDED)
+        return self.judge.latest(study, key, running) if any(status == FINISHED for *_, status in key) else None
+
+    def _verdict(self, states: Mapping[tuple[str, int], str], judgement: Judgement | None) -> VerdictView:
+        n, planned = whole_seeds(dict(states))
+        open_runs = sum(state not in ENDED for state in states.values())
+        peeking = peeking_text(n, planned) if open_runs else ""
+        notes = [UNCOUNTED] if open_runs else []
+        if judgement is None:
+            finished = any(state == FINISHED for state in states.values())
+            waiting = "The first verdict is being worked out." if finished and self.judge is not None else ""
+            return VerdictView(peeking=peeking, n=n, planned=planned, note=waiting)
+        behind = sum(state == FINISHED for state in states.values()) - judgement.counted
+        if behind > 0 and not judgement.problem:
+            some = "1 run that has finished since is" if behind == 1 else f"{behind} runs that have finished since are"
+            notes.insert(0, f"{some} not counted yet.")
+        return VerdictView(judgement.opening, peeking, n, planned, " ".join(notes), judgement.problem, judgement.made)
+
+    def _log(self, study: str, built: Sequence[RunView]) -> list[tuple[str, str]]:
+        """What workers' libraries printed, then what runs under way and failed ones warned of."""
+        found = last_lines(study_folder(self.runs, study) / "logs", LOG_LINES)
+        said = [(f"{run.arm}/seed-{run.seed}", printable(text)) for run in built for text in run.warnings]
+        return [*found, *said][-LOG_LINES:]
+
+
+def _epoch(progress: RunProgress, steps: int | None, epochs: Any) -> float | None:
+    """Passes over the training examples so far; whole ones where the plan does not say how many there will be."""
+    if not steps:
+        return None
+    return epochs * progress.step / steps if isinstance(epochs, int | float) else progress.epoch
+
+
+def _begun(row: IndexRow, at_work: Mapping[str, WorkerSign]) -> IndexRow:
+    """A run that a worker has been given is under way, also before it has left anything on record."""
+    given = row.status == WAITING and f"{row.arm}/seed-{row.seed}" in at_work
+    return replace(row, status=RUNNING) if given else row
+
+
+def _device(seen: SeenSign) -> DeviceView:
+    """A worker's device; of one that has gone silent, what it last said is not repeated."""
+    sign = seen.sign
+    return DeviceView(
+        sign.worker,
+        f"{sign.device}, {sign.name}" if sign.name else sign.device,
+        sign.run if seen.fresh else None,
+        seen.fresh,
+        round(seen.age),
+        *((sign.load, sign.memory_used, sign.memory, sign.temperature, sign.others) if seen.fresh else ()),
+    )
+
+
+def _listed(rows: Sequence[IndexRow]) -> list[tuple[int, IndexRow]]:
+    """The runs that a view lists, each with its place in the plan: under way, in trouble, the latest that ended, the next."""
+    by_state: dict[str, list[tuple[int, IndexRow]]] = {}
+    for place, row in enumerate(rows):
+        by_state.setdefault(row.status, []).append((place, row))
+    trouble = [*by_state.get(FAILED, []), *by_state.get(DAMAGED, []), *by_state.get(INTERRUPTED, [])]
+    return [
+        *by_state.get(RUNNING, [])[:SHOWN],
+        *sorted(trouble, key=lambda one: one[0])[:SHOWN],
+        *by_state.get(FINISHED, [])[-SHOWN:][::-1],
+        *by_state.get(WAITING, [])[:SHOWN],
+    ]
+
+
+def _state_of(counts: Counter[str], at_work: bool) -> str:
+    to_come = counts[WAITING] + counts[INTERRUPTED] + counts[RUNNING]
+    if at_work or counts[RUNNING]:
+        return "running"
+    if not to_come:
+        return "finished"
+    return "planned" if to_come == counts[WAITING] == counts.total() else "stopped"
+
+
+def _about(plan: Mapping[str, Any]) -> str:
+    task, model, metric = plan["task"], plan.get("model") or {}, plan["task"].get("metric")
+    words = [task.get("name"), model.get("name"), scale_of(metric).title if isinstance(metric, str) else None]
+    return ", ".join(printable(str(word)) for word in words if word)
+
+
+def _metric(plan: Mapping[str, Any]) -> str | None:
+    found = plan["task"].get("metric")
+    return found if isinstance(found, str) else None
+
+
+def _primary(plan: Mapping[str, Any], arm: str) -> str | None:
+    own = plan["arms"].get(arm) or {}
+    found = own.get("primary") or own.get("control") or plan["compare"].get("to")
+    return found if isinstance(found, str) else None
+
+
+def _phase(sign: WorkerSign | None) -> str:
+    """What a run does, in words."""
+    if sign is None or not sign.phase:
+        return ""
+    words = (
+        PHASES.get(sign.phase) or LEARNER_PHASES.get(sign.phase) or {"train": "training"}.get(sign.phase, sign.phase)
+    )
+    return f"{words}, {sign.done or 0:,} of {sign.of:,}" if sign.of and sign.phase != "train" else words
