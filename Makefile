@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TRACKERS := $(VENV)/.trackers
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
@@ -15,7 +16,7 @@ demo: setup
 # Three processes on two cores, as those whose tests start others wait for them; see tests/forks.py. What was compiled is kept,
 # whatever the shell says: many processes import it.
 test quick browser-test: export PYTHONDONTWRITEBYTECODE =
-test: setup
+test: setup $(TRACKERS)
 	$(BIN)/python -m pytest --forks 3
 
 # Between two edits: what needs neither torch nor figures nor processes, see tests/quick.py.
@@ -56,6 +57,16 @@ else
 endif
 	$(BIN)/pip check
 	touch $(STAMP)
+
+# What the tests of trackers need: 52 MB of TensorBoard, MLflow and W&B, which nobody needs who only runs studies.
+$(TRACKERS): $(STAMP) locks/trackers.txt
+ifeq ($(HASHES),no)
+	$(PIP) -c constraints.txt tensorboard mlflow-skinny wandb
+else
+	$(LOCKED) locks/trackers.txt
+endif
+	$(BIN)/pip check
+	touch $(TRACKERS)
 
 lock: setup
 	$(BIN)/python tools/lock.py

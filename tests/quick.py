@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "datasets")
+HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "datasets", "tensorboard", "mlflow", "wandb", "trackio")
 
 
 class _Refuse(MetaPathFinder):

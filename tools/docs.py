@@ -59,6 +59,7 @@ SECTIONS = {
     "  budget: {epochs: 1}",
     "compare": "compare: {to: baseline, margin: 1.5%, also: [roc_auc]}",
     "execution": "execution: {devices: cpu, workers: 2, checkpoint_every: 10min}",
+    "track": "track:\n  tensorboard: {folder: tb}\n  wandb: {project: my-project, offline: true}",
     "time": "time: {minutes: 5, precision: 2%}",
 }
 """What a section looks like."""

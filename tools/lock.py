@@ -32,8 +32,10 @@ from pip._internal.commands import create_command
 
 HERE = Path(__file__).parent.parent
 CONSTRAINTS, LOCKS = HERE / "constraints.txt", HERE / "locks"
+TRACKERS = "# TRACKERS"
+"""How the comment begins after which constraints.txt has what only the tests of trackers need."""
 CUDA = "# CUDA"
-"""How the comment begins after which constraints.txt has what only torch's build for NVIDIA's devices needs."""
+"""The same of what only torch's build for NVIDIA's devices needs."""
 LINUX = ' ; platform_system == "Linux"'
 HEAD = "# Made by `make lock` from constraints.txt: every file of these versions that may be installed.\n"
 PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)")
@@ -56,12 +58,15 @@ class Entry:
 
 def wanted() -> dict[str, list[Entry]]:
     """The lock files by name, with entries that have no hashes yet."""
-    every, _, cuda = CONSTRAINTS.read_text(encoding="utf-8").partition(CUDA)
+    rest, _, cuda = CONSTRAINTS.read_text(encoding="utf-8").partition(CUDA)
+    every, _, trackers = rest.partition(TRACKERS)
     entries = [Entry(canonicalize_name(name), version) for name, version in PIN.findall(every)]
+    tested = [Entry(canonicalize_name(name), version) for name, version in PIN.findall(trackers)]
     (torch,) = (entry for entry in entries if entry.name == "torch")
     more = [Entry(canonicalize_name(name), version, LINUX) for name, version in PIN.findall(cuda)]
     return {
         "all.txt": sorted((entry for entry in entries if entry is not torch), key=lambda entry: entry.name),
+        "trackers.txt": sorted(tested, key=lambda entry: entry.name),
         "torch-cpu.txt": [Entry("torch", f"{torch.version}+cpu")],
         "torch.txt": [torch, *more],
     }

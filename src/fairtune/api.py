@@ -20,6 +20,7 @@ from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.monitor.stage_view import show_stages
 from fairtune.monitor.terminal import make_monitor
 from fairtune.monitor.timing_line import make_timing_monitor
+from fairtune.monitor.trackers.background import track_study
 from fairtune.report.study_results import StudyResults
 from fairtune.settings.sections import Timing
 from fairtune.study.arm_choice import choose_arms, require_arms
@@ -65,7 +66,7 @@ def run_study(
 
     if until_decided and arms is not None:
         raise FairtuneError(LOOKS_TAKE_ALL)
-    with show_stages(quiet=not progress):
+    with show_stages(quiet=not progress), track_study(loaded.track, folder, loaded.study, _warn):
         if not until_decided:
             plan = tune_plan(loaded, folder, monitor, force)
             run_plan(plan, folder, monitor(), reanalysed=reanalyse, arms=choose_arms(plan, arms))
@@ -78,6 +79,10 @@ def run_study(
         except FairtuneError as error:
             warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return StudyResults(folder, loaded.study)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
 
 
 def tune_plan(study: Study, runs: Path, make: Callable[[], Monitor], force: bool = False) -> Plan:

@@ -26,6 +26,8 @@ from tests.warm import WarmPopen, started_by
 from fairtune.core.errors import LedgerError
 from fairtune.monitor import judgement
 from fairtune.monitor.dash import app, feed
+from fairtune.monitor.dash.pages import make_formats
+from fairtune.settings.scales import scale_of
 from fairtune.testing.runs import toy_source
 
 pytestmark = needs_browser
@@ -292,6 +294,18 @@ def test_a_server_that_ends_is_told_and_one_that_comes_back_is_heard(browser: An
                 assert len(shown.page.evaluate(ROWS)) == 3
                 with running_dash(tmp_path, port=dash.port):
                     shown.page.wait_for_selector("#connection[data-state=live]")
+
+
+def test_figures_are_written_as_in_a_report(look: Callable[..., Any]) -> None:
+    small = [0.8421, -0.0312, 0, 1e-9, 0.99999, -0.5, 1]
+    large = [4.2714, 18.361, 434.29, 9999.6, 123456.7, 1.5e9, 0.000123, -3.14159]
+    write = """async ([values, formats]) => { const numbers = await import('/static/numbers.js'); numbers.useFormats(formats);
+        return values.map(value => [numbers.value(value), numbers.signed(value)]); }"""
+    with look("movie-reviews") as shown:
+        for metric, values in (("accuracy", small), ("mcc", small), ("perplexity", small + large)):
+            scale = scale_of(metric)
+            found = shown.page.evaluate(write, [values, make_formats(metric)])
+            assert found == [[scale.value(value), scale.signed(value)] for value in values]
 
 
 def test_without_the_script_the_table_is_there_as_it_was(browser: Any, dash: RunningDash) -> None:

@@ -76,6 +76,7 @@ def test_a_runs_key_does_not_depend_on_other_runs_or_on_where_it_runs(source: di
         "seeds=[1, 0]",
         "execution.devices=cpu",
         "execution.checkpoint_every=7",
+        "track=[tensorboard, mlflow]",
         "order=random",
         "study=another-name",
         "arms.extra.lr=1",
@@ -83,6 +84,10 @@ def test_a_runs_key_does_not_depend_on_other_runs_or_on_where_it_runs(source: di
     ):
         more = keys(plan(source, override))
         assert {name: more[name] for name in few if name in more} == {name: few[name] for name in few if name in more}
+
+
+def test_where_a_study_is_tracked_is_no_part_of_its_plan(source: dict[str, Any]) -> None:
+    assert plan(source, "track={wandb: {offline: true}}").as_json() == plan(source).as_json()
 
 
 @pytest.mark.parametrize("override", ["train.lr=1e-3", "train.epochs=2", "task.metric=mcc", "train.max_length=64"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -27,38 +28,45 @@ def locked(name: str) -> dict[str, str]:
 
 
 def constraints() -> list[dict[str, str]]:
-    """What everybody needs, and what CUDA needs."""
+    """What everybody needs, what the tests of trackers need, and what CUDA needs."""
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
-    parts = [re.findall(r"^([\w.-]+)==(\S+)$", part, re.MULTILINE) for part in text.split("# CUDA")]
+    sections = re.split("# TRACKERS|# CUDA", text)
+    parts = [re.findall(r"^([\w.-]+)==(\S+)$", part, re.MULTILINE) for part in sections]
     return [{str(canonicalize_name(name)): version for name, version in part} for part in parts]
 
 
 def test_the_lock_files_have_the_versions_of_the_constraints() -> None:
-    every, cuda = constraints()
+    every, trackers, cuda = constraints()
     assert locked("all.txt") | {"torch": every["torch"]} == every
     assert locked("torch.txt") == {"torch": every["torch"], **cuda}
     assert locked("torch-cpu.txt") == {"torch": f"{every['torch']}+cpu"}
-    assert len(LOCKS) == 3
+    assert locked("trackers.txt") == trackers
+    assert not every.keys() & trackers.keys()
+    assert len(LOCKS) == 4
 
 
 def test_all_that_the_project_asks_for_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
+    assert extras.pop("trackio"), "it asks for an older pillow than the others, so no test installs it"
     wanted = [
         *project["project"]["dependencies"],
         *(requirement for extra in extras.values() for requirement in extra),
         *project["build-system"]["requires"],
         "editables",
     ]
-    versions = locked("all.txt") | locked("torch.txt")
+    versions = locked("all.txt") | locked("trackers.txt") | locked("torch.txt")
     for requirement in map(Requirement, wanted):
         assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), str(requirement)
 
 
-def test_all_that_those_ask_for_here_is_locked() -> None:
+@pytest.mark.parametrize("own", ["all.txt", "trackers.txt"])
+def test_all_that_those_ask_for_here_is_locked(own: str) -> None:
     """On this machine, with what is installed: whatever a locked package needs is locked too."""
-    versions = locked("all.txt") | locked("torch.txt")
-    for name in [*locked("all.txt"), "torch"]:
+    if own == "trackers.txt" and importlib.util.find_spec("wandb") is None:
+        pytest.skip("`make test` installs trackers, `make quick` does not")
+    versions = locked("all.txt") | locked("torch.txt") | locked(own)
+    for name in [*locked(own), "torch"]:
         for line in importlib.metadata.requires(name) or ():
             needed = Requirement(line)
             if needed.marker is None or needed.marker.evaluate({"extra": ""}):

@@ -113,6 +113,13 @@ class Verbs(VerbGroup):
             see="`fairtune watch` shows them in the terminal.",
         ),
         Verb(
+            "track",
+            "Send a study to TensorBoard, MLflow, W&B or trackio: a row per arm, its runs below; again for what is new.",
+            "fairtune track movie-reviews-demo --to tensorboard",
+            short="Send a study to TensorBoard, MLflow, W&B or trackio.",
+            group=RUN,
+        ),
+        Verb(
             "report",
             "Write a study's report (HTML, Markdown, JSON) and show its table.",
             "fairtune report movie-reviews-demo",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,11 +88,12 @@ def run(
             raise FairtuneError(LOOKS_TAKE_ALL)
         if sys.stderr.isatty():
             print_note(watch_hint(study.study, runs))
-        if until_decided:
-            require_writable(runs)
-            outcome = _run_looks(study, runs, max_seeds, force)
-        else:
-            outcome = _run_once(study, runs, chosen, force, reanalyse)
+        with _trackers(study, runs):
+            if until_decided:
+                require_writable(runs)
+                outcome = _run_looks(study, runs, max_seeds, force)
+            else:
+                outcome = _run_once(study, runs, chosen, force, reanalyse)
         if outcome.disk_full:
             print_note(
                 "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
@@ -108,6 +110,15 @@ def run(
         print_note(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)
+
+
+def _trackers(study: Study, runs: Path) -> AbstractContextManager[None]:
+    """What keeps the study's trackers up to date while it runs."""
+    if study.track is None:
+        return nullcontext()
+    from fairtune.monitor.trackers.background import track_study
+
+    return track_study(study.track, runs, study.study, print_note)
 
 
 def watch_hint(study: str, runs: Path) -> str:

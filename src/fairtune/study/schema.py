@@ -25,6 +25,7 @@ from fairtune.settings.sections import (
     is_nullable,
     optional_fields,
 )
+from fairtune.settings.track import Tracked, add_tracker_names
 from fairtune.settings.tune import Tune
 from fairtune.settings.values import (
     LONGEST_NAME,
@@ -168,6 +169,11 @@ class Study(Section):
         description="Time the arms against each other once their runs are finished, as `fairtune time` does: true, or how long and "
         "how precisely. The report then takes all its times from there.",
     )
+    track: Tracked | None = Field(
+        None,
+        description="Send the study's ledger to trackers while it runs, as `fairtune track` does: a list of trackers, or each with "
+        "its settings.",
+    )
     plugins: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)], ...] = Field(
         (),
         max_length=MOST_PLUGINS,
@@ -233,4 +239,5 @@ def study_json_schema() -> dict[str, Any]:
     schema["$defs"]["MethodUse"] = methods
     schema["$defs"]["Arm"]["properties"]["methods"]["items"] = {"$ref": "#/$defs/MethodUse"}
     add_named_arms(schema)
+    add_tracker_names(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "fairtune study"}

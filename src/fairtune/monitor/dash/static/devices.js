@@ -5,8 +5,8 @@ import { bytes, elapsed, isNumber } from "./numbers.js";
 import { openLog, openRun } from "./dialog.js";
 import { placeOf } from "./runs.js";
 
-const HOTTEST = 100, HOT = 85, MAPS_EVERY = 20000;
-let base = "", mapsAsked = 0;
+const HOTTEST = 100, HOT = 85, MAPS_EVERY = 20000, NONE_EVERY = 120000;
+let base = "", mapsAsked = 0, maps = [];
 
 export const beginDevices = (address) => { base = address; };
 
@@ -59,9 +59,9 @@ export function drawReports(reports = []) {
   }, () => {});
 }
 
-// Asked for now and then only, since a map is drawn anew for it.
+// Asked for now and then only, since a map is drawn anew for it; seldom where there are none, as in most studies.
 export async function loadMaps() {
-  if (Date.now() - mapsAsked < MAPS_EVERY) return;
+  if (Date.now() - mapsAsked < (maps.length ? MAPS_EVERY : NONE_EVERY)) return;
   mapsAsked = Date.now();
   const answer = await fetch(`${base}maps.json`).catch(() => null);
   if (!answer?.ok) return;
@@ -69,19 +69,21 @@ export async function loadMaps() {
   drawMaps();
 }
 
-let maps = [];
-
 export function drawMaps() {
   const shown = maps.filter((map) => choice.isShown(map.arm));
   setHidden(byId("maps"), !shown.length);
   patchList(byId("maps").querySelector(".maps"), shown, (map) => `${map.arm}\u0000${map.seed}\u0000${map.layer}`, (map) => {
     const picture = make("img");
     picture.loading = "lazy";
-    picture.alt = `map of ${clip(map.arm)}, seed ${map.seed}, layer ${map.layer}`;
-    return make("figure", "", picture, make("figcaption", "", makeButton(`${clip(map.arm, 40)} seed ${map.seed}`, "link", () => openRun(base, map.arm, map.seed, placeOf(map.arm))), make("small")));
+    picture.alt = map.layer === "history" ? `how the map of ${clip(map.arm)}, seed ${map.seed}, has formed` : `the map of ${clip(map.arm)}, seed ${map.seed}`;
+    const link = make("a", "", picture);
+    link.target = "_blank";
+    return make("figure", "", link, make("figcaption", "", makeButton(`${clip(map.arm, 40)} seed ${map.seed}`, "link", () => openRun(base, map.arm, map.seed, placeOf(map.arm))), make("small")));
   }, (figure, map) => {
     const parts = [map.arm, map.seed, map.layer].map((part) => encodeURIComponent(part)).join("/");
-    setAttribute(figure.firstChild, "src", `${base}map/${parts}.png?v=${encodeURIComponent(map.version ?? "")}`);
-    setText(figure.lastChild.lastChild, ` layer ${map.layer}${map.when ? `, ${map.when}` : ""}`);
+    const address = `${base}map/${parts}.png?v=${encodeURIComponent(map.version ?? "")}`;
+    setAttribute(figure.firstChild, "href", address);
+    setAttribute(figure.firstChild.firstChild, "src", address);
+    setText(figure.lastChild.lastChild, ` ${[map.layer === "history" ? "how it formed" : "", map.when].filter(Boolean).join(", ")}`);
   });
 }

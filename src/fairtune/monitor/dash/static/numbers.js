@@ -17,17 +17,19 @@ function places(value) {
   return Math.min(MOST_PLACES, Math.max(0, DIGITS - 1 - Number(value.toExponential(DIGITS - 1).split("e")[1])));
 }
 
+const fixed = (given, digits) => given.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const power = (given) => given.toExponential(2).replace(/\.?0*e\+?/, "e").replace(/e(\d)$/, "e0$1");
+
 export function value(given) {
   if (!isNumber(given)) return DASH;
   if (!formats.plain) return minus((formats.factor * given).toFixed(2));
-  if (Math.abs(given) >= LONGEST) return minus(given.toPrecision(3));
-  return minus(given.toLocaleString("en", { minimumFractionDigits: places(given), maximumFractionDigits: places(given) }));
+  return minus(Math.abs(given) >= LONGEST ? power(given) : fixed(given, places(given)));
 }
 
 export function signed(given, like = given) {
   if (!isNumber(given)) return DASH;
-  const most = formats.plain ? Math.min(places(given), places(like)) : 2;
-  const text = (formats.plain ? given : formats.factor * given).toFixed(most);
+  const most = formats.plain ? Math.min(places(given), places(like)) : 2, shown = formats.plain ? given : formats.factor * given;
+  const text = Math.abs(shown) >= LONGEST ? power(shown) : fixed(shown, most);
   if (!/[1-9]/.test(text)) return text.replace("-", "");
   return minus(text.startsWith("-") ? text : `+${text}`);
 }
