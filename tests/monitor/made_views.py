@@ -50,6 +50,9 @@ class MadeBuilder:
     def curves(self, study: str) -> CurvesView:
         return self.views[study][1]
 
+    def arms_with(self, *_: str) -> set[str]:
+        return set()
+
     def metric(self, study: str) -> str | None:
         return self.view(study).metric
 

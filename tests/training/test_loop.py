@@ -58,6 +58,7 @@ def test_nan_fails_the_run_and_names_the_step(toy: ToyStudy) -> None:  # noqa: F
 def test_the_toy_task_is_learnt_and_the_best_validation_checkpoint_is_the_one_that_is_scored(
     toy: ToyStudy,  # noqa: F811
 ) -> None:
+    toy.source["execution"]["checkpoint_every"] = "24h"
     job = toy.job("runs", epochs=8, lr=3e-3, batch_size=8, evaluate=10)
     result = perform_here(job)
     assert result["metrics"]["test"]["accuracy"] > 0.9
@@ -70,6 +71,7 @@ def test_the_toy_task_is_learnt_and_the_best_validation_checkpoint_is_the_one_th
 
 
 def test_early_stopping_waits_as_long_as_it_is_told(toy: ToyStudy) -> None:  # noqa: F811
+    toy.source["execution"]["checkpoint_every"] = "24h"
     result = perform_here(toy.job("runs", epochs=30, lr=3e-3, batch_size=8, evaluate=25, patience=2))
     assert result["stopped_early"]
     assert result["steps"] == result["best_step"] + 2 * 25

@@ -150,7 +150,7 @@ class Judge:
 
     def _begin(self) -> None:
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._keep_working, name="fairtune-judge", daemon=True)
+            self._thread = threading.Thread(target=self._keep_working, name="verdicts-so-far", daemon=True)
             self._thread.start()
 
     def _keep_working(self) -> None:
