@@ -15,6 +15,7 @@ from tests.monitor.dash_server import RunningDash, running_dash
 from tests.report.made_ledger import STUDY, ArmSpec, make_study, usual_ledger
 
 from fairtune.core.files import read_sealed, write_sealed
+from fairtune.ledger.index import refresh_index
 from fairtune.monitor.dash.feed import Feed, Parts
 from fairtune.monitor.study_builder import StudyBuilder
 
@@ -102,6 +103,18 @@ def test_pipes_links_and_numbers_stop_nobody_and_show_nothing_from_outside(dash:
     assert runs["focal", 1]["seconds"] is None or runs["focal", 1]["seconds"] < 1e300
     assert dash.get("/study/files/run/baseline/1.json").status == 200
     assert "<img" not in dash.get("/study/files", accept="text/html").body
+
+
+def test_an_index_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
+    usual_ledger(tmp_path / "runs").results()
+    index = tmp_path / "runs" / "index.sqlite"
+    index.unlink(missing_ok=True)
+    index.symlink_to(tmp_path / "elsewhere.sqlite")
+    builder = StudyBuilder(tmp_path / "runs", judged="never")
+    builder.tick()
+    assert builder.view(STUDY).counts == {"finished": 11, "failed": 1, "waiting": 3}
+    assert len(refresh_index(tmp_path / "runs")) == 12
+    assert not (tmp_path / "elsewhere.sqlite").exists()
 
 
 class _Told(Feed):

@@ -158,3 +158,11 @@ def test_what_is_left_goes_by_others_of_the_arm_or_by_its_own_speed() -> None:
     assert with_left(run, {}).left == 15.0
     assert with_left(replace(run, speed=None), {}).left is None
     assert with_left(replace(run, state="finished"), {"a": 40.0}).left is None
+
+
+def test_scores_of_trials_are_said_to_be_of_validation(begun: MadeLedger) -> None:
+    plan = read(begun)
+    plan["arms"]["other"]["trial"] = {"of": "baseline"}  # type: ignore[index,call-overload]
+    write_sealed(begun.runs / STUDY / "study.json", plan)
+    found = {(run.arm, run.seed): run.split for run in view(begun.runs).runs}
+    assert (found["baseline", 0], found["other", 0]) == ("test", "validation")

@@ -102,7 +102,7 @@ def write_rows(
         OSError, sqlite3.Error: it cannot be written, or another process writes it, and its rows are brought up to date next time.
     """
     listed, wait = list(rows), PATIENCE if patience is None else patience
-    if path.exists():
+    with contextlib.suppress(FileNotFoundError):
         _require_regular(path)
     try:
         _fill(path, listed, gone, curves or {}, wait)
@@ -131,12 +131,12 @@ def _fill(
 
 
 def _require_regular(path: Path) -> None:
-    """SQLite would wait for ever for a pipe that nobody writes to.
+    """SQLite would wait for ever for a pipe that nobody writes to, and write into whatever a link leads to.
 
     Raises:
         OSError: it is missing, or not a regular file.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
+    if not stat.S_ISREG(path.lstat().st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 

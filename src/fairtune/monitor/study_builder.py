@@ -248,7 +248,8 @@ class StudyBuilder:
         progress = self.live.progress(now.study, row.arm, row.seed) if begun else RunProgress(steps)
         sign = now.at_work.get(f"{row.arm}/seed-{row.seed}") if row.status == RUNNING else None
         validated = progress.scores.get(metric) if metric else None
-        score, split = (row.score, "test") if row.score is not None else (None, None)
+        ended_on = "validation" if "trial" in (now.plan["arms"].get(row.arm) or {}) else "test"
+        score, split = (row.score, ended_on) if row.score is not None else (None, None)
         if score is None and validated:
             score, split = validated[-1][1], "validation"
         spent = None if progress.began is None or progress.seen is None else max(0.0, progress.seen - progress.began)

@@ -177,9 +177,12 @@ def log_table(log: Sequence[tuple[str, str]]) -> FittedTable:
 
 
 def _ended_table(runs: Sequence[RunView], scale: Scale | None) -> FittedTable:
+    on = "val. " if any(run.split == "validation" for run in runs) else ""
     columns = [
         FittedColumn("ended lately", [f"{run.arm}/seed-{run.seed}" for run in runs], least=NAME + 4, middle=True),
-        FittedColumn("score" if scale is None else scale.heading, [_score(run, scale) for run in runs], right=True),
+        FittedColumn(
+            "score" if scale is None else f"{on}{scale.heading}", [_score(run, scale) for run in runs], right=True
+        ),
         FittedColumn("took", [DASH if run.seconds is None else f"{run.seconds:,.0f} s" for run in runs], right=True),
     ]
     return FittedTable(columns, len(runs), 3, counted=False)
