@@ -24,6 +24,8 @@ BINARY: int = getattr(os, "O_BINARY", 0)
 """For `os.open` on Windows, which else writes "\\r\\n" for each "\\n", and reads the contrary."""
 CHUNK = 1 << 20
 """Bytes that are asked for at a time."""
+LARGEST_NUMBER = 1e300
+"""No score and no time is larger."""
 SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
@@ -168,6 +170,12 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def as_number(value: Any) -> float | None:
+    """A number of a file that anybody may have written; None for what is none, and for what is too large to be shown."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
+    return float(value) if fits else None
 
 
 def finite(value: Any) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from fairtune.core.files import as_number
 from fairtune.ledger.curve_points import POINTS, Points, ThinnedPoints, flat_points, points_of, short, thin_points
 
 LATEST = 20
@@ -75,7 +76,7 @@ class RunProgress:
     def add(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Take note of events, in their order."""
         for event in events:
-            self._note_time(_number(event.get("time")))
+            self._note_time(as_number(event.get("time")))
             unit, kind = _whole(event.get("unit")) or 0, event.get("event")
             if kind == "step":
                 self._add_step(event, unit)
@@ -150,7 +151,7 @@ class RunProgress:
         found.began, found.seen, found.failed = kept["began"], kept["seen"], kept["failed"]
         found.warnings = [str(text) for text in kept["warnings"]]
         scores = {str(name): points_of(points) for name, points in kept["scores"].items()}
-        found._kept = _Kept(_number(kept["loss"]), _number(kept["speed"]), points_of(kept["losses"]), scores)
+        found._kept = _Kept(as_number(kept["loss"]), as_number(kept["speed"]), points_of(kept["losses"]), scores)
         return found
 
     def _note_time(self, time: float | None) -> None:
@@ -162,10 +163,10 @@ class RunProgress:
         step = _whole(event.get("step"))
         if step is None:
             return
-        loss, epoch = _number(event.get("loss")), _whole(event.get("epoch"))
-        seconds = (_number(event.get("seconds")) or 0.0) + (_number(event.get("data_seconds")) or 0.0)
+        loss, epoch = as_number(event.get("loss")), _whole(event.get("epoch"))
+        seconds = (as_number(event.get("seconds")) or 0.0) + (as_number(event.get("data_seconds")) or 0.0)
         self.step, self.epoch = step, self.epoch if epoch is None else epoch
-        self._recent.append(_Step(unit, step, loss, _number(event.get("time")), seconds))
+        self._recent.append(_Step(unit, step, loss, as_number(event.get("time")), seconds))
         if loss is not None:
             sums = self._sums.setdefault(self._place(step), [0.0, 0])
             sums[0] += loss
@@ -187,7 +188,7 @@ class RunProgress:
     def _add_scores(self, event: Mapping[str, Any], unit: int) -> None:
         step = _whole(event.get("step"))
         for name, value in event.items():
-            number = _number(value)
+            number = as_number(value)
             if step is None or name in ABOUT or number is None:
                 continue
             if name in self._scores or len(self._scores) < MOST_METRICS:
@@ -212,14 +213,6 @@ class RunProgress:
             self._sums[last] = [total / count * inside, inside]
         for one in self._recent:
             one.time = None  # the time between two attempts is nobody's speed
-
-
-def _number(value: Any) -> float | None:
-    """What is a number that can be shown."""
-    found = (
-        float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 else None
-    )
-    return found if found is None or math.isfinite(found) else None
 
 
 def _whole(value: Any) -> int | None:

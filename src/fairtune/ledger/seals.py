@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import (
+    as_number,
     read_json,
     read_sealed,
     sealed,
@@ -42,8 +43,6 @@ RUN_FILES = (
     "timing.json",
 )
 """Files of a run besides its result."""
-LARGEST_NUMBER = 1e300
-"""No score and no time is larger; what is written so by hand is none."""
 RUN_FOLDERS = ("records", "model")
 """Folders of a run that are closed with all they hold: one more file is a change, too."""
 
@@ -118,8 +117,8 @@ def run_facts(state: RunState) -> RunFacts:
     scores = _inner(splits, "test" if "test" in splits else "validation")  # trials have no other
     return RunFacts(
         metric=metric,
-        score=_number(scores.get(metric)),
-        seconds=_number(seconds.get("total")),
+        score=as_number(scores.get(metric)),
+        seconds=as_number(seconds.get("total")),
         reason=state.problem or _text(result.get("reason")),
         signature=_text(result.get("signature")),
     )
@@ -128,11 +127,6 @@ def run_facts(state: RunState) -> RunFacts:
 def _inner(value: dict[Any, Any], name: str) -> dict[Any, Any]:
     found = value.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _number(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
-    return float(value) if fits else None
 
 
 def _text(value: Any) -> str | None:

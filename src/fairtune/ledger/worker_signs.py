@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import finite, parse_json, read_regular, write_atomically
+from fairtune.core.files import as_number, finite, parse_json, read_regular, write_atomically
 
 BEAT_SECONDS = 2.0
 """Between two signs of a worker."""
@@ -158,7 +158,7 @@ def _as_sign(value: Any, worker: str) -> WorkerSign | None:
         return None
     texts = {name: _text(value.get(name)) for name in ("device", "name", "run", "phase")}
     counts = {name: _count(value.get(name)) for name in ("done", "of", "beat", "memory_used", "memory", "others")}
-    numbers = {name: _number(value.get(name)) for name in ("time", "every", "load", "temperature")}
+    numbers = {name: as_number(value.get(name)) for name in ("time", "every", "load", "temperature")}
     return WorkerSign(
         worker=worker,
         device=texts["device"] or "",
@@ -184,8 +184,3 @@ def _text(value: Any) -> str | None:
 
 def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
-
-
-def _number(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    return float(value) if fits else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import stat_of
+from fairtune.core.files import as_number, stat_of
 from fairtune.core.locks import is_locked
 from fairtune.core.printable import printable
 from fairtune.ledger.index import CLOSED, IndexRow
@@ -253,7 +253,7 @@ class StudyBuilder:
         if score is None and validated:
             score, split = validated[-1][1], "validation"
         spent = None if progress.began is None or progress.seen is None else max(0.0, progress.seen - progress.began)
-        epochs = _number(((planned.get("settings") or {}).get("train") or {}).get("epochs"))
+        epochs = as_number(((planned.get("settings") or {}).get("train") or {}).get("epochs"))
         running = row.status == RUNNING
         found = RunView(
             row.arm,
@@ -326,12 +326,6 @@ class StudyBuilder:
         found = last_lines(study_folder(self.runs, study) / "logs", LOG_LINES)
         said = [(f"{run.arm}/seed-{run.seed}", printable(text)) for run in built for text in run.warnings]
         return [*found, *said][-LOG_LINES:]
-
-
-def _number(value: Any) -> float | None:
-    """What is a number that can be shown."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    return value if fits else None
 
 
 def _epoch(progress: RunProgress, steps: int | None, epochs: float | None) -> float | None:

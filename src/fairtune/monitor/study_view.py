@@ -20,7 +20,7 @@ class RunView:
         state: waiting, running, finished, failed, interrupted or damaged.
         step, steps: made, and planned; None where a run has none, as a simple baseline has.
         loss: training loss, the mean of the latest steps.
-        score: of the study's metric, on `split`: validation while it trains, test once it has finished; trials have validation alone.
+        score: of the study's metric, on `split`: validation while it trains, and of trials; else test once it has finished.
         speed: optimizer steps per second, lately.
         seconds: that it took, or has taken so far.
         left: seconds to go, roughly; None where that cannot be said.
