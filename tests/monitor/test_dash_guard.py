@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import FairtuneError
-from fairtune.monitor.dash.guard import COOKIE, POLICY, Guard, GuardedApp, is_loopback
+from fairtune.monitor.dash.guard import POLICY, Guard, GuardedApp, is_loopback
 
 TOKEN = "a-token-that-is-long-enough"
 OPEN, CLOSED = Guard.of("127.0.0.1", None), Guard.of("0.0.0.0", TOKEN, ["lab.example"])
@@ -94,7 +94,7 @@ def test_beyond_the_loopback_there_is_no_way_without_a_token() -> None:
 @pytest.mark.parametrize(
     "tried",
     [{}, {"query": "token="}, {"query": f"token={TOKEN[:-1]}"}, {"query": f"token={TOKEN}x"}, {"query": f"Token={TOKEN}"},
-     {"authorization": "Bearer "}, {"authorization": f"Basic {TOKEN}"}, {"cookie": f"{COOKIE}={TOKEN}"}, {"cookie": f"{COOKIE}="},
+     {"authorization": "Bearer "}, {"authorization": f"Basic {TOKEN}"}, {"cookie": f"{CLOSED.cookie_name}={TOKEN}"}, {"cookie": f"{CLOSED.cookie_name}="},
      {"cookie": "\x00=;;;,"}, {"query": "token=%ff%00"}],
 )  # fmt: skip
 def test_a_wrong_token_opens_nothing(tried: dict[str, str]) -> None:
@@ -112,6 +112,9 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address() -> None:
     assert "SameSite=lax" in cookie
     assert ask(CLOSED, host="lab.example", cookie=cookie.partition(";")[0])[0] == 200
     assert ask(CLOSED, host="lab.example", authorization=f"Bearer {TOKEN}")[0] == 200
+    other = Guard.of("0.0.0.0", TOKEN[::-1])
+    assert ask(other, host="10.0.0.1", cookie=cookie.partition(";")[0])[0] == 401, "that of another dashboard"
+    assert other.cookie_name != CLOSED.cookie_name
     assert ask(CLOSED, host="evil.example", cookie=cookie.partition(";")[0])[0] == 421
     assert ask(CLOSED, host="192.168.0.7", cookie=cookie.partition(";")[0])[0] == 200
 

@@ -10,29 +10,33 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import as_number, stat_of
+from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
 from fairtune.core.printable import printable
 from fairtune.ledger.index import CLOSED, IndexRow
 from fairtune.ledger.live_runs import LiveRuns
-from fairtune.ledger.run_progress import RunProgress
-from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
+from fairtune.ledger.seals import DAMAGED, FINISHED, RUNNING, WAITING
 from fairtune.ledger.studies import read_study, study_folder
-from fairtune.ledger.worker_signs import SeenSign, WorkerSign
+from fairtune.ledger.worker_signs import SeenSign
 from fairtune.monitor.arm_curves import KeptCurves
 from fairtune.monitor.judgement import ENDED, ArmFigures, Judge, Judgement, peeking_text, whole_seeds
 from fairtune.monitor.log_lines import last_lines
-from fairtune.monitor.remaining_time import study_left, usual_seconds, with_left
+from fairtune.monitor.remaining_time import study_left, usual_seconds
+from fairtune.monitor.run_views import RunViews
+from fairtune.monitor.study_moment import (
+    SHOWN,
+    StudyMoment,
+    about_study,
+    begun,
+    listed_runs,
+    metric_of,
+    primary_of,
+    state_of,
+)
 from fairtune.monitor.study_view import ArmView, CurvesView, DeviceView, RunView, StudyView, VerdictView
-from fairtune.monitor.terminal import LEARNER_PHASES, PHASES
-from fairtune.settings.scales import scale_of
 
-SHOWN = 100
-"""Runs of each kind that a view lists; its counts have them all."""
 LOG_LINES = 30
 READING = "reading"
-REMEMBERED = 2000
-"""Runs that have ended whose views are kept."""
 BEING_JUDGED = "All runs have ended; the verdict is being worked out."
 UNCOUNTED = "A look at it is not counted, and it may change: verdicts are taken when all runs have ended."
 
@@ -43,28 +47,6 @@ class _Plan:
 
     stamp: list[int]
     content: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """All that is read of a study to show it once.
-
-    Args:
-        rows: in the plan's order.
-        at_work: workers that are, by the run that each works on.
-        held: a process runs the study.
-        usual: seconds that a run of each arm took.
-    """
-
-    study: str
-    plan: dict[str, Any]
-    rows: list[IndexRow]
-    planned: dict[tuple[str, int], dict[str, Any]]
-    signs: list[SeenSign]
-    at_work: dict[str, WorkerSign]
-    held: bool
-    usual: dict[str, float]
-    counts: Counter[str]
 
 
 class StudyBuilder:
@@ -88,7 +70,7 @@ class StudyBuilder:
         self.live = LiveRuns(runs, study, thorough=thorough, clock=clock)
         self.judge = None if judged == "never" else Judge(runs, threaded=judged == "beside")
         self._plans: dict[str, _Plan] = {}
-        self._ended: dict[tuple[str, str, int], tuple[IndexRow, RunView]] = {}
+        self._views = RunViews(self.live)
         self._curves: dict[str, KeptCurves] = {}
 
     def tick(self) -> set[str]:
@@ -110,7 +92,7 @@ class StudyBuilder:
         except LedgerError as error:
             return StudyView(study, "unreadable", problem=str(error))
         states = {(row.arm, row.seed): row.status for row in now.rows}
-        built = [self._run(now, row, position) for position, row in _listed(now.rows)]
+        built = [self._views.view(now, row, position) for position, row in listed_runs(now.rows)]
         whole = self.live.reading_of(study) >= 1
         judgement = self._judgement(now) if whole else None
         return replace(
@@ -128,13 +110,13 @@ class StudyBuilder:
             now = self._moment(study)
         except LedgerError as error:
             return StudyView(study, "unreadable", problem=str(error))
-        running = [self._run(now, row, place) for place, row in enumerate(now.rows) if row.status == RUNNING]
+        running = [self._views.view(now, row, place) for place, row in enumerate(now.rows) if row.status == RUNNING]
         return replace(self._brief(now, running), arms=tuple(self._arms(now.plan, now.rows, None)))
 
     def metric(self, study: str) -> str | None:
         """The metric that decides; None where the plan does not say."""
         try:
-            return _metric(self._plan(study).content)
+            return metric_of(self._plan(study).content)
         except LedgerError:
             return None
 
@@ -149,12 +131,12 @@ class StudyBuilder:
         }
         return {arm for arm, own in uses.items() if any(method in use for use in own)}
 
-    def _brief(self, now: _Moment, built: Sequence[RunView]) -> StudyView:
+    def _brief(self, now: StudyMoment, built: Sequence[RunView]) -> StudyView:
         return StudyView(
             now.study,
-            _state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading_of(now.study) >= 1 else READING,
-            about=_about(now.plan),
-            metric=_metric(now.plan),
+            state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading_of(now.study) >= 1 else READING,
+            about=about_study(now.plan),
+            metric=metric_of(now.plan),
             problem=self.live.problems.get(now.study, ""),
             counts=dict(now.counts),
             total=len(now.rows),
@@ -162,14 +144,14 @@ class StudyBuilder:
             reading=self.live.reading_of(now.study),
         )
 
-    def _moment(self, study: str) -> _Moment:
+    def _moment(self, study: str) -> StudyMoment:
         """Raises:
         LedgerError: its plan cannot be read, or it is gone.
         """
         plan, signs = self._plan(study), self.live.signs(study)
         at_work = {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh}
-        rows = [_begun(row, at_work) for row in self.live.rows(study)]
-        return _Moment(
+        rows = [begun(row, at_work) for row in self.live.rows(study)]
+        return StudyMoment(
             study,
             plan.content,
             rows,
@@ -204,7 +186,7 @@ class StudyBuilder:
         """
         now = self._moment(study)
         found = [(i, row) for i, row in enumerate(now.rows) if state in ("", row.status) and arm in ("", row.arm)]
-        return len(found), [self._run(now, row, i) for i, row in found[start : start + most]]
+        return len(found), [self._views.view(now, row, i) for i, row in found[start : start + most]]
 
     def run_view(self, study: str, arm: str, seed: int) -> RunView | None:
         """One run; None where the plan has no such run.
@@ -214,7 +196,7 @@ class StudyBuilder:
         """
         now = self._moment(study)
         found = ((i, row) for i, row in enumerate(now.rows) if (row.arm, row.seed) == (arm, seed))
-        return next((self._run(now, row, i) for i, row in found), None)
+        return next((self._views.view(now, row, i) for i, row in found), None)
 
     def _plan(self, study: str) -> _Plan:
         home = study_folder(self.runs, study)
@@ -228,54 +210,6 @@ class StudyBuilder:
             known = self._plans[study] = _Plan(stamp, read_study(home))
         return known
 
-    def _run(self, now: _Moment, row: IndexRow, position: int) -> RunView:
-        """A run; of one that has ended, what was found before."""
-        key = (now.study, row.arm, row.seed)
-        kept = self._ended.get(key)
-        if kept is not None and kept[0] == row and kept[1].position == position:
-            return kept[1]
-        found = self._make_run(now, row, position)
-        if row.status in CLOSED:
-            if len(self._ended) >= REMEMBERED:
-                self._ended.clear()
-            self._ended[key] = row, found
-        return found
-
-    def _make_run(self, now: _Moment, row: IndexRow, position: int) -> RunView:
-        planned, metric = now.planned.get((row.arm, row.seed), {}), _metric(now.plan)
-        steps = planned.get("steps") or None
-        begun = row.status not in (WAITING, DAMAGED)
-        progress = self.live.progress(now.study, row.arm, row.seed) if begun else RunProgress(steps)
-        sign = now.at_work.get(f"{row.arm}/seed-{row.seed}") if row.status == RUNNING else None
-        validated = progress.scores.get(metric) if metric else None
-        ended_on = "validation" if "trial" in (now.plan["arms"].get(row.arm) or {}) else "test"
-        score, split = (row.score, ended_on) if row.score is not None else (None, None)
-        if score is None and validated:
-            score, split = validated[-1][1], "validation"
-        spent = None if progress.began is None or progress.seen is None else max(0.0, progress.seen - progress.began)
-        epochs = as_number(((planned.get("settings") or {}).get("train") or {}).get("epochs"))
-        running = row.status == RUNNING
-        found = RunView(
-            row.arm,
-            row.seed,
-            position,
-            row.status,
-            step=progress.step if begun and steps else None,
-            steps=steps,
-            epoch=_epoch(progress, steps, epochs) if begun else None,
-            epochs=epochs,
-            loss=progress.loss,
-            score=score,
-            split=split,
-            speed=progress.speed if running else None,
-            seconds=row.seconds if row.seconds is not None else spent,
-            phase=(_phase(sign) or "training") if running else None,
-            worker=sign.worker if sign else None,
-            reason=row.reason or (progress.failed if row.status == FAILED else None),
-            warnings=tuple(progress.warnings),
-        )
-        return with_left(found, now.usual)
-
     def _arms(
         self, plan: Mapping[str, Any], rows: Sequence[IndexRow], judgement: Judgement | None
     ) -> Iterable[ArmView]:
@@ -285,14 +219,14 @@ class StudyBuilder:
         reference = plan["compare"].get("to")
         for place, (arm, found) in enumerate(counts.items()):
             known = judgement.arms.get(arm) if judgement is not None else None
-            against = None if arm == reference else _primary(plan, arm)
+            against = None if arm == reference else primary_of(plan, arm)
             figures = known or ArmFigures(0, None, None, None, against)
             yield ArmView(
                 arm, place, found[FINISHED], found.total(), dict(found),
                 **{**vars(figures), "against": figures.against or against},
             )  # fmt: skip
 
-    def _judgement(self, now: _Moment) -> Judgement | None:
+    def _judgement(self, now: StudyMoment) -> Judgement | None:
         if self.judge is None or not now.counts[FINISHED]:
             return None
         ended = [row for row in now.rows if row.status in ENDED]
@@ -328,19 +262,6 @@ class StudyBuilder:
         return [*found, *said][-LOG_LINES:]
 
 
-def _epoch(progress: RunProgress, steps: int | None, epochs: float | None) -> float | None:
-    """Passes over the training examples so far; whole ones where the plan does not say how many there will be."""
-    if not steps:
-        return None
-    return progress.epoch if epochs is None else epochs * progress.step / steps
-
-
-def _begun(row: IndexRow, at_work: Mapping[str, WorkerSign]) -> IndexRow:
-    """A run that a worker has been given is under way, also before it has left anything on record."""
-    given = row.status == WAITING and f"{row.arm}/seed-{row.seed}" in at_work
-    return replace(row, status=RUNNING) if given else row
-
-
 def _device(seen: SeenSign) -> DeviceView:
     """A worker's device; of one that has gone silent, what it last said is not repeated."""
     sign = seen.sign
@@ -352,53 +273,3 @@ def _device(seen: SeenSign) -> DeviceView:
         round(seen.age),
         *((sign.load, sign.memory_used, sign.memory, sign.temperature, sign.others) if seen.fresh else ()),
     )
-
-
-def _listed(rows: Sequence[IndexRow]) -> list[tuple[int, IndexRow]]:
-    """The runs that a view lists, each with its place in the plan: under way, in trouble, the latest that ended, the next."""
-    by_state: dict[str, list[tuple[int, IndexRow]]] = {}
-    for place, row in enumerate(rows):
-        by_state.setdefault(row.status, []).append((place, row))
-    trouble = [*by_state.get(FAILED, []), *by_state.get(DAMAGED, []), *by_state.get(INTERRUPTED, [])]
-    return [
-        *by_state.get(RUNNING, [])[:SHOWN],
-        *sorted(trouble, key=lambda one: one[0])[:SHOWN],
-        *by_state.get(FINISHED, [])[-SHOWN:][::-1],
-        *by_state.get(WAITING, [])[:SHOWN],
-    ]
-
-
-def _state_of(counts: Counter[str], at_work: bool) -> str:
-    to_come = counts[WAITING] + counts[INTERRUPTED] + counts[RUNNING]
-    if at_work or counts[RUNNING]:
-        return "running"
-    if not to_come:
-        return "finished"
-    return "planned" if to_come == counts[WAITING] == counts.total() else "stopped"
-
-
-def _about(plan: Mapping[str, Any]) -> str:
-    task, model, metric = plan["task"], plan.get("model") or {}, plan["task"].get("metric")
-    words = [task.get("name"), model.get("name"), scale_of(metric).title if isinstance(metric, str) else None]
-    return ", ".join(printable(str(word)) for word in words if word)
-
-
-def _metric(plan: Mapping[str, Any]) -> str | None:
-    found = plan["task"].get("metric")
-    return found if isinstance(found, str) else None
-
-
-def _primary(plan: Mapping[str, Any], arm: str) -> str | None:
-    own = plan["arms"].get(arm) or {}
-    found = own.get("primary") or own.get("control") or plan["compare"].get("to")
-    return found if isinstance(found, str) else None
-
-
-def _phase(sign: WorkerSign | None) -> str:
-    """What a run does, in words."""
-    if sign is None or not sign.phase:
-        return ""
-    words = (
-        PHASES.get(sign.phase) or LEARNER_PHASES.get(sign.phase) or {"train": "training"}.get(sign.phase, sign.phase)
-    )
-    return f"{words}, {sign.done or 0:,} of {sign.of:,}" if sign.of and sign.phase != "train" else words

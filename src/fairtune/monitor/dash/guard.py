@@ -89,9 +89,14 @@ class Guard:
         """What a browser keeps: not the token itself, so that the address bar's secret is in no cookie jar."""
         return hmac.new((self.token or "").encode(), b"fairtune dashboard", hashlib.sha256).hexdigest()
 
+    @property
+    def cookie_name(self) -> str:
+        """Its own for each token, since a browser has one jar for all ports of a host."""
+        return f"{COOKIE}_{self.cookie[:8]}"
+
     def knows_cookie(self, header: str | None) -> bool:
         try:
-            found = SimpleCookie(header or "").get(COOKIE)
+            found = SimpleCookie(header or "").get(self.cookie_name)
         except CookieError:
             return False
         return found is not None and hmac.compare_digest(_digest(found.value), _digest(self.cookie))
@@ -144,7 +149,7 @@ class GuardedApp:
         # one slash: two would make the path a host
         where = "/" + quote(scope["path"].lstrip("/\\"), safe="/~") + (f"?{kept}" if kept else "")
         answer = RedirectResponse(where, 303)
-        answer.set_cookie(COOKIE, self._guard.cookie, httponly=True, samesite="lax", path="/")
+        answer.set_cookie(self._guard.cookie_name, self._guard.cookie, httponly=True, samesite="lax", path="/")
         return answer
 
 

@@ -16,9 +16,8 @@ import uvicorn
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.ledger.studies import require_study, study_names
 from fairtune.monitor.dash.app import Dashboard
-from fairtune.monitor.dash.guard import COOKIE, TOKEN, Guard, is_every, is_loopback
+from fairtune.monitor.dash.guard import TOKEN, Guard, is_every, is_loopback
 
-__all__ = ["COOKIE", "serve_dashboard"]
 TOKEN_BYTES = 24
 
 
