@@ -62,8 +62,11 @@ def running_dash(
     until = time.monotonic() + 20
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
+    found = RunningDash(listening.getsockname()[1])
+    while '"state":"reading"' in found.get("/studies.json").body and time.monotonic() < until:
+        time.sleep(0.1)  # a slow machine reads the ledger in slices
     try:
-        yield RunningDash(listening.getsockname()[1])
+        yield found
     finally:
         server.should_exit = True
         thread.join(10)

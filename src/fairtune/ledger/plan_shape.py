@@ -12,6 +12,8 @@ from typing import Any
 
 NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 """What no reader can do without."""
+SEPARATORS = {"/", "\0", os.sep, os.altsep or os.sep}
+"""What no name of a folder has in it; a backslash leads elsewhere on Windows alone."""
 LARGEST_SEED, MOST_STEPS = 2**63 - 1, 2**53
 """What the index and a script can hold."""
 
@@ -36,7 +38,7 @@ def plan_problem(plan: Mapping[str, Any]) -> str | None:
 
 def is_folder_name(name: Any) -> bool:
     """Whether something can be called so inside a folder, and nowhere else."""
-    if not isinstance(name, str) or name in ("", ".", "..") or any(letter in name for letter in "/\\\0"):
+    if not isinstance(name, str) or name in ("", ".", "..") or any(letter in name for letter in SEPARATORS):
         return False
     try:
         os.fsencode(name)

@@ -107,6 +107,7 @@ def test_a_password_in_an_address_is_told_to_nobody(runs: Path, monkeypatch: pyt
 
 def test_a_tracker_that_recovers_has_everything_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
+    monkeypatch.setattr(background, "SHARE", 1.0)  # whatever the first attempt cost
     tracker = MemoryTracker(failures=1)
     sync = BackgroundSync(use(monkeypatch, tracker), runs, STUDY, told.append, every=0.001)
     while not tracker.rows:
