@@ -86,7 +86,7 @@ def test_a_saved_model_predicts_the_same_in_plain_transformers(wholes: Wholes, m
 
 def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStudy, wholes: Wholes) -> None:
     """What SIGKILL leaves behind is what is on the disk: a copy of the run's folder, taken at each point of one run."""
-    train = {"steps": 6, "evaluate": 3}
+    train = {"steps": 4, "evaluate": 2}
     running, left = toy.job("running", **train), []
 
     def keep() -> None:

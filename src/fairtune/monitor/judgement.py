@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil
+
 from fairtune.core.errors import FairtuneError
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
 
@@ -121,6 +123,7 @@ class Judge:
         self._wanted: dict[str, Key] = {}
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
+        _has_idle_core()  # counts from here
 
     def latest(self, study: str, key: Key, running: bool) -> Judgement | None:
         """What is known of a study; what ended since is worked out as soon as that is due.
@@ -192,8 +195,5 @@ def peeking_text(n: int, planned: int) -> str:
 
 
 def _has_idle_core() -> bool:
-    """Whether the machine has a core to spare just now."""
-    try:
-        return os.getloadavg()[0] < (os.cpu_count() or 1) - 0.5
-    except (OSError, AttributeError):
-        return False
+    """Whether the machine has had a whole core to spare since this was last asked."""
+    return psutil.cpu_percent(interval=None) <= 100 * (1 - 1 / (psutil.cpu_count() or 1))
