@@ -96,16 +96,17 @@ def measure(runs: Path, minutes: float, pages: int) -> None:
         print(
             f"the dashboard's start took {began:.1f} s of processor time, its first pages and verdict {at_rest - began:.1f} s"
         )
-        turns, until = [], time.time() + 60 * minutes
         dash = psutil.Process(started[0].pid)
+        show_share(dash, pages)
+        turns, until = [], time.time() + 60 * minutes
         while time.time() < until and study.poll() is None:
             for on in (True, False):
                 for process in started:
                     os.kill(process.pid, signal.SIGCONT if on else signal.SIGSTOP)
-                from_time, from_spent = time.time(), spent(dash)
+                from_time = time.time()
                 time.sleep(TURN)
-                turns.append((on, from_time, time.time(), spent(dash) - from_spent))
-        report(turns, steps_of(home), pages)
+                turns.append((on, from_time, time.time()))
+        report(turns, steps_of(home))
     finally:
         for process in [*started, study]:
             process.send_signal(signal.SIGCONT)

@@ -43,11 +43,11 @@ def test_while_runs_are_under_way_verdicts_wait_for_their_turn(monkeypatch: pyte
     monkeypatch.setattr("fairtune.monitor.judgement._has_idle_core", lambda: False)
     asked = Judge(Path("runs"), threaded=False, judge=counting, clock=counting.clock)
     asked.latest("x", ONE, running=True)
-    counting.now = 99.0
+    counting.now = 199.0
     assert asked.latest("x", TWO, running=True) == Judgement(ONE), (
-        "a second of work is worth a hundred seconds of waiting"
+        "a second of work is worth two hundred seconds of waiting"
     )
-    counting.now = 101.0
+    counting.now = 201.0
     assert asked.latest("x", TWO, running=True) == Judgement(TWO)
     assert asked.latest("x", ONE, running=False) == Judgement(ONE), "nobody waits once all runs have ended"
 

@@ -23,7 +23,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
 
 ENDED = (FINISHED, FAILED, DAMAGED)
-BUSY_SHARE, IDLE_SHARE = 0.01, 0.1
+BUSY_SHARE, IDLE_SHARE = 0.005, 0.1
 """Of the time, at most, that is spent on verdicts while runs are under way: where all cores are busy, and where some are not."""
 NICE = 10
 """How far the thread stands back behind runs."""
