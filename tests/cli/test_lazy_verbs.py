@@ -49,7 +49,18 @@ def test_help_lists_all_verbs_and_loads_none() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["", "--help", "--version", "status", "watch --runs nowhere", "dash --help", "data --help", "help", "help train", "nonsense"],
+    [
+        "",
+        "--help",
+        "--version",
+        "status",
+        "watch --runs nowhere",
+        "dash --help",
+        "data --help",
+        "help",
+        "help train",
+        "nonsense",
+    ],
 )
 def test_they_import_no_library_of_data_or_models(words: str) -> None:
     assert _run(words.split(), *SLOW, "pyarrow", "scipy")[1] == set()
