@@ -114,7 +114,7 @@ class Verbs(VerbGroup):
         ),
         Verb(
             "track",
-            "Send a study to TensorBoard, MLflow, W&B or trackio: a row per arm, its runs below; again for what is new.",
+            "Send a study to TensorBoard, MLflow, W&B or trackio: one row per arm, its runs below; again for what is new.",
             "fairtune track movie-reviews-demo --to tensorboard",
             short="Send a study to TensorBoard, MLflow, W&B or trackio.",
             group=RUN,

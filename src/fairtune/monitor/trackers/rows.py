@@ -1,4 +1,4 @@
-"""What trackers are sent of a study: a row per arm with its figures so far, and a row per run, all from the ledger."""
+"""What trackers are sent of a study: one row per arm with its figures so far, and a row per run, all from the ledger."""
 
 from __future__ import annotations
 
