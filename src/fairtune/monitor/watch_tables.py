@@ -45,14 +45,15 @@ def arm_table(view: StudyView) -> FittedTable:
     scale = scale_of(view.metric) if view.metric else None
     arms, busy = view.arms, {run.arm for run in view.runs if run.state == "running"}
     ranks = sorted(range(len(arms)), key=lambda n: (arms[n].against is not None, arms[n].arm not in busy, n))
-    compared = f"difference ({scale.difference})" if scale and not scale.plain else "difference"
+    # the heading says to what, also where there is no room for the column that names it
+    compared = f"to control ({scale.difference})" if scale and not scale.plain else "to control"
     peeking = view.verdict.peeking
     columns = [
         FittedColumn("arm", [arm.arm for arm in arms], least=SHORT_NAME, middle=True),
         FittedColumn("n", [f"{arm.n}/{arm.planned}" for arm in arms], right=True),
         FittedColumn(scale.heading if scale else "mean", [_mean(arm, scale) for arm in arms]),
         FittedColumn(compared, [_difference(arm, scale) for arm in arms], order=1),
-        FittedColumn("to", [arm.against or "" for arm in arms], order=3, least=NAME, middle=True),
+        FittedColumn("control", [arm.against or "" for arm in arms], order=3, least=NAME, middle=True),
         FittedColumn(peeking or "verdict", [_word(arm, bool(peeking)) for arm in arms], order=2),
         FittedColumn("seeds", [str(arm.pairs or "") for arm in arms], order=4, right=True),
     ]

@@ -129,6 +129,10 @@ def _listen(host: str, port: int) -> socket.socket:
             raise FairtuneError(
                 f"--port {port}: in use already, perhaps by another dashboard; choose another, or 0 for any that is free."
             ) from None
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise FairtuneError(
+                f"--host {host}: not an address of this machine; 127.0.0.1 is for itself alone, 0.0.0.0 for every address it has."
+            ) from None
         what = (
             f"--port {port}: ports below 1024 take an administrator's rights"
             if error.errno == errno.EACCES
