@@ -17,7 +17,7 @@ from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.slots import Slot, visible_number
 from fairtune.execution.job import Job
 from fairtune.ledger.worker_signs import WorkerSign, read_signs, sign_file, write_sign
-from fairtune.settings.sections import Execution
+from fairtune.settings.execution import Execution
 
 SLOT = Slot("cpu", "cpu-1", 1)
 TALKING = """

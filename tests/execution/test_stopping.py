@@ -21,7 +21,7 @@ from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.seals import run_state
 from fairtune.monitor.terminal import QuietMonitor
-from fairtune.settings.sections import Execution
+from fairtune.settings.execution import Execution
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy, perform_here

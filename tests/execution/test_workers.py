@@ -21,7 +21,7 @@ from fairtune.execution.job import Job, make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.events import all_events
 from fairtune.monitor.terminal import QuietMonitor
-from fairtune.settings.sections import Execution
+from fairtune.settings.execution import Execution
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from tests import warm

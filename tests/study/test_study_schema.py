@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from fairtune.methods.registry import registered
+from fairtune.settings.execution import Execution
 from fairtune.settings.file_task import FileTask, Holdout
 from fairtune.settings.model import PresetModel, TrainedTokenizer
-from fairtune.settings.sections import Compare, Execution, Train
+from fairtune.settings.sections import Compare, Train
 from fairtune.study.fields import field_docs
 from fairtune.study.fragments import fragment_at
 from fairtune.study.problems import StudyError

@@ -1,4 +1,4 @@
-"""The sections of a study file that stand alone: how runs are trained, compared and carried out.
+"""The sections of a study file that stand alone: how runs are trained, compared and timed.
 
 Each field carries its help text once; `--help`, the JSON schema, the docs and the messages are made from it.
 """
@@ -16,10 +16,7 @@ from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
     LONGEST_NAME,
     MOST_STEPS,
-    MOST_THREADS,
-    Devices,
     Evaluate,
-    Interval,
     Margin,
     MaxLength,
     Number,
@@ -28,7 +25,6 @@ from fairtune.settings.values import (
     Tokens,
     Warmup,
     Whole,
-    Workers,
 )
 
 if TYPE_CHECKING:
@@ -191,26 +187,6 @@ class Compare(Section):
         if twice:
             raise ValueError(f"{twice[0]} is named twice; name each metric once")
         return names
-
-
-class Execution(Section):
-    """Where and how runs happen; nothing here changes what is trained, so nothing here is part of a run's signature."""
-
-    devices: Devices = Field(("auto",), description="Where runs happen; auto takes every GPU there is, else the CPU.")
-    workers: Workers = Field(
-        "auto",
-        description="Runs side by side on each device. auto is one per GPU; on a CPU one per core, or per `threads` cores, and "
-        "fewer where memory is short. Results do not depend on it.",
-    )
-    threads: Whole = Field(
-        1,
-        ge=1,
-        le=MOST_THREADS,
-        description="Threads of each worker on a CPU. More than 1 is for models so large that memory has no room for a run per "
-        "core; it can change the last bits of a result.",
-    )
-    checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
-    save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
 
 
 class Timing(Section):

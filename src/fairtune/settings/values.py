@@ -26,7 +26,7 @@ LONGEST_PART, LONGEST_PATH = 255, 4096
 """Bytes that file systems take for one name and for a whole path."""
 LONGEST_TEXT = 1000
 """Characters of the name of a column, of a label, of a pattern."""
-RESERVED = ("logs", "plans", "report", "timing", "tuning")
+RESERVED = ("logs", "plans", "report", "timing", "tuning", "jobs")
 """Folders that a study keeps beside those of its arms."""
 MOST_SEEDS = 1000
 LARGEST_SEED = 2**32 - 1

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Stri
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
+from fairtune.settings.execution import Execution
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.learners import LEARNERS, PAIRS, SETFIT, Learner, LearnerName
 from fairtune.settings.model import (
@@ -19,7 +20,6 @@ from fairtune.settings.model import (
 from fairtune.settings.sections import (
     AnyMetric,
     Compare,
-    Execution,
     Timing,
     Train,
     is_nullable,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.execution.job import Job
-from fairtune.settings.sections import Execution
+from fairtune.settings.execution import Execution
 
 STARTED, PROGRESS, ENDED, REFUSED = "started", "progress", "ended", "refused"
 

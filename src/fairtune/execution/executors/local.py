@@ -24,7 +24,7 @@ from fairtune.execution.executors.base import ENDED, JobEvent
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.slots import Slot, find_slots, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
-from fairtune.settings.sections import Execution
+from fairtune.settings.execution import Execution
 
 Message = dict[str, Any]
 WORKER = (sys.executable, "-m", "fairtune.execution.executors.worker")

@@ -16,7 +16,7 @@ from fairtune.core.threads import thread_environment
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.job import Job
 from fairtune.ledger.environment import gpus
-from fairtune.settings.sections import Execution
+from fairtune.settings.execution import Execution
 from fairtune.settings.values import AUTO
 
 CPU = "cpu"
