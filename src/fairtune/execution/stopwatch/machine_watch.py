@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
 
-from fairtune.ledger.environment import gpus
+from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
 
 EVERY_SECONDS = 1.0
 LOOK_SECONDS = 5.0
@@ -23,9 +24,11 @@ class MachineWatch:
 
     Args:
         pid: the process that is timed; what it and this one do is not foreign.
+        gpus: that it uses.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, gpus: Sequence[Gpu] = ()) -> None:
+        self._gpus = gpus
         self.samples: list[dict[str, Any]] = []
         self._own = [psutil.Process(pid), psutil.Process()]
         self._known: dict[int, float] = {}
@@ -41,6 +44,10 @@ class MachineWatch:
         self._thread.join(timeout=5.0)
 
     def _watch(self) -> None:
+        with nvml_held():
+            self._keep_watching()
+
+    def _keep_watching(self) -> None:
         started = looked = time.monotonic()
         before = self._counters()
         self._foreign()
@@ -58,7 +65,7 @@ class MachineWatch:
             before = now
             if time.monotonic() - looked >= LOOK_SECONDS:
                 looked = time.monotonic()
-                sample |= {"foreign_processes": self._foreign(), "gpus": gpus()}
+                sample |= {"foreign_processes": self._foreign(), "gpus": [describe_gpu(gpu) for gpu in self._gpus]}
             self.samples.append(sample)
 
     def _counters(self) -> dict[str, float]:
