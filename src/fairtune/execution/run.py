@@ -16,6 +16,7 @@ import numpy as np
 from fairtune.core.errors import FairtuneError, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
 from fairtune.core.plugins import take_plugins
+from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.job import (
     Job,
     failed_result,
@@ -77,7 +78,8 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
         folder.begin(job.plan)
         log = EventLog(folder.events)
         performed = perform_learner if is_simple(_learned(job)) else _perform
-        return performed(job, folder, device, log, check_stop, report)
+        with DeviceSamples(log, device):
+            return performed(job, folder, device, log, check_stop, report)
     except Stopped:
         raise
     except Exception as error:
