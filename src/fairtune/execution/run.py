@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import FairtuneError, RunFailure, Stopped
+from fairtune.core.errors import FairtuneError, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.device_samples import DeviceSamples
@@ -70,6 +70,7 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        LeaseLost: another process has taken it over; nothing more was written.
     """
     folder = job.run
     folder.check_plan(job.plan)
@@ -80,7 +81,7 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
         performed = perform_learner if is_simple(_learned(job)) else _perform
         with DeviceSamples(log, device):
             return performed(job, folder, device, log, check_stop, report)
-    except Stopped:
+    except (Stopped, LeaseLost):
         raise
     except Exception as error:
         gone = log is not None and not folder.plan.exists()

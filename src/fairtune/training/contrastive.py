@@ -111,6 +111,9 @@ class Contrastive:
         similarities = nn.functional.cosine_similarity(*vectors.chunk(2))
         return PairOutput(nn.functional.mse_loss(similarities, batch["labels"]), similarities)
 
+    def weight(self, batch: Batch) -> float:
+        return float(len(batch["labels"]))
+
     def evaluate(
         self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], check_stop: CheckStop
     ) -> Evaluation:

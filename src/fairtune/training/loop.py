@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
@@ -30,7 +29,7 @@ from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.batch_pass import BatchPass
+from fairtune.training.batch_parts import forward_backward
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
@@ -183,15 +182,7 @@ class TrainingRun:
 
     def _forward_backward(self, batches: list[Batch]) -> float:
         """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
-        examples = sum(len(batch["labels"]) for batch in batches)
-        total = torch.zeros((), device=self.device)
-        for batch in batches:
-            share = len(batch["labels"]) / examples
-            for method in self.methods:
-                batch = method.inputs(batch)
-            one = BatchPass(self, batch, share)
-            total += one.forward_backward() * one.share
-        return float(total)
+        return float(forward_backward(self, [[batch] for batch in batches]))
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:
         step = self.progress.step + 1
