@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
+from fairtune.core.leases import require_held
 from fairtune.core.processor_use import ProcessorUse
 from fairtune.core.visible_gpus import visible_gpus
 from fairtune.ledger.events import EventLog
@@ -28,10 +30,11 @@ class DeviceSamples:
 
     Args:
         device: of the run; its GPUs are all that this process sees.
+        folder: the run's, of which nothing is written once another process has it.
     """
 
-    def __init__(self, log: EventLog, device: str) -> None:
-        self._log, self._device = log, device
+    def __init__(self, log: EventLog, device: str, folder: Path) -> None:
+        self._log, self._device, self._folder = log, device, folder
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep_sampling, name="fairtune-device-samples", daemon=True)
 
@@ -51,7 +54,9 @@ class DeviceSamples:
             use = None if gpus else ProcessorUse()
             while not self._ended.wait(EVERY_SECONDS):
                 with contextlib.suppress(Exception):  # whatever it is, the run goes on
-                    self._log.write_sample(**(_sample_gpus(gpus) if use is None else use.look()))
+                    found = _sample_gpus(gpus) if use is None else use.look()
+                    require_held(self._folder)
+                    self._log.write_sample(**found)
 
 
 def _sample_gpus(gpus: Sequence[Gpu]) -> dict[str, Any]:
