@@ -17,6 +17,7 @@ from fairtune.analysis.collapses import CHANCE, GUESS, RANKING, UNRANKED, Collap
 from fairtune.analysis.cut_batches import cut_cautions
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import TITLES, StudyRegistration, day
+from fairtune.analysis.run_conditions import list_texts
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
@@ -64,6 +65,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_impossible_figures(results),
         *_threads(results),
         *cut_cautions(results),
+        *_disturbed(results),
     ]
     return gravest_first(found)
 
@@ -193,6 +195,29 @@ def _threads(results: CheckedResults) -> Iterator[Caution]:
             "another number adds up in another order, so that the last bits of a result differ, and its times say nothing",
             "Give `execution: {threads: n}` the same n whenever the study is run",
         )  # fmt: skip
+
+
+def _disturbed(results: CheckedResults) -> Iterator[Caution]:
+    """Runs that had others on their device, or a device that was slowed down, by its samples."""
+    found = [run.conditions for arm in results.arms for run in results.finished(arm) if run.conditions is not None]
+    shared = [one.sharing_text for one in found if one.is_shared]
+    slowed = [one.slowing_text for one in found if one.is_slowed]
+    if shared:
+        yield Caution(
+            "note", "shared-device", f"{_runs(len(shared))} shared the device with other work ({list_texts(shared)})",
+            "times of such runs say little, though their scores are what they are",
+            "Compare times with `fairtune time`; on GPUs, `execution: {wait_for_free: true}` waits for one that nobody uses",
+        )  # fmt: skip
+    if slowed:
+        yield Caution(
+            "note", "slowed-device", f"the GPU of {_runs(len(slowed))} was slowed down ({list_texts(slowed)})",
+            "times of such runs say little, though their scores are what they are",
+            "See to cooling and power before times are compared",
+        )  # fmt: skip
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _collapses(results: CheckedResults) -> Iterator[Caution]:

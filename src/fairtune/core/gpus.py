@@ -37,6 +37,11 @@ class Gpu:
     parent: str = ""
 
     @property
+    def title(self) -> str:
+        """For messages."""
+        return f"GPU {self.number}" + ("" if self.part is None else f" (MIG part {self.part[0]}/{self.part[1]})")
+
+    @property
     def cuda_name(self) -> str:
         """What CUDA_VISIBLE_DEVICES calls it."""
         return self.uuid if self.part else str(self.number)

@@ -6,6 +6,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import FairtuneError, LeaseLost, RunFailure, Stopped
+from fairtune.core.errors import DeviceLost, FairtuneError, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
+from fairtune.core.leases import require_held
 from fairtune.core.plugins import take_plugins
+from fairtune.execution.device_health import DeviceHealth
+from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.job import (
     Job,
     failed_result,
@@ -69,19 +73,24 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        DeviceLost: its GPU has failed; it can go on elsewhere, from its last checkpoint.
         LeaseLost: another process has taken it over; nothing more was written.
     """
     folder = job.run
     folder.check_plan(job.plan)
-    log = None
+    log, health = None, DeviceHealth(device)
     try:
         folder.begin(job.plan)
         log = EventLog(folder.events)
         performed = perform_learner if is_simple(_learned(job)) else _perform
-        return performed(job, folder, device, log, check_stop, report)
+        with DeviceSamples(log, device, folder.path):
+            return performed(job, folder, device, log, check_stop, report)
     except (Stopped, LeaseLost):
         raise
     except Exception as error:
+        if (fault := health.fault(error)) is not None:
+            _note_lost_device(folder, log, fault)
+            raise DeviceLost(fault) from error
         gone = log is not None and not folder.plan.exists()
         result = failed_result(
             job, GONE if gone else failure_reason(error), cause="run" if gone else failure_cause(error)
@@ -92,6 +101,13 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
     finally:
         if log is not None:
             log.close()
+
+
+def _note_lost_device(folder: RunFolder, log: EventLog | None, fault: str) -> None:
+    require_held(folder.path)
+    if log is not None:
+        with suppress(OSError):
+            log.write("warning", 0, text=f"its GPU failed: {fault}; it goes on elsewhere from its last checkpoint")
 
 
 def _learned(job: Job) -> dict[str, Any]:

@@ -128,6 +128,15 @@ def group_devices(devices: Sequence[str], size: int) -> tuple[list[tuple[str, ..
     return sorted(groups, key=lambda group: devices.index(group[0])), left
 
 
+def leftover_notes(execution: Execution) -> list[str]:
+    """What to say of devices that no run can have."""
+    left = group_devices(find_devices(execution.devices), execution.devices_per_run)[1]
+    if not left:
+        return []
+    verb = "is" if len(left) == 1 else "are"
+    return [f"{' and '.join(left)} {verb} not used: execution.devices_per_run is {execution.devices_per_run}."]
+
+
 def _too_few(devices: Sequence[str], kinds: dict[str | None, list[str]]) -> str:
     gpus = [device for device in devices if device.startswith(CUDA)]
     if len(kinds) > 1:

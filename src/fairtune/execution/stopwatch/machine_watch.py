@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
+from fairtune.core.processor_use import busy_seconds
 
 EVERY_SECONDS = 1.0
 LOOK_SECONDS = 5.0
@@ -70,9 +71,7 @@ class MachineWatch:
 
     def _counters(self) -> dict[str, float]:
         """Processor seconds since some time in the past, of all processes and of our own."""
-        times = psutil.cpu_times()
-        idle, stolen = times.idle + getattr(times, "iowait", 0.0), getattr(times, "steal", 0.0)
-        guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # Linux counts them in user time too
+        busy, stolen = busy_seconds()
         own = 0.0
         for process in self._own:
             try:
@@ -80,7 +79,7 @@ class MachineWatch:
                 own += spent.user + spent.system
             except psutil.Error:
                 continue
-        return {"time": time.monotonic(), "busy": sum(times) - idle - stolen - guests, "stolen": stolen, "own": own}
+        return {"time": time.monotonic(), "busy": busy, "stolen": stolen, "own": own}
 
     def _foreign(self) -> int:
         """Other processes that took a good share of a core since they were counted last."""
