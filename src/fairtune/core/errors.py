@@ -35,6 +35,10 @@ class Stopped(Exception):  # noqa: N818 - a signal asked for it
     """Somebody asked this process to stop; what was done so far is saved."""
 
 
+class LeaseLost(Exception):  # noqa: N818 - nobody's mistake; whoever has the lease now goes on
+    """Another process has taken over what this one was doing, so this one must write nothing more of it."""
+
+
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` for the closest allowed word, or an empty string."""
     close = difflib.get_close_matches(str(word), [str(a) for a in allowed], n=1, cutoff=0.6)

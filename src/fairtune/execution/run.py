@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import FairtuneError, RunFailure, Stopped
+from fairtune.core.errors import FairtuneError, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.job import (
@@ -69,6 +69,7 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        LeaseLost: another process has taken it over; nothing more was written.
     """
     folder = job.run
     folder.check_plan(job.plan)
@@ -78,7 +79,7 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
         log = EventLog(folder.events)
         performed = perform_learner if is_simple(_learned(job)) else _perform
         return performed(job, folder, device, log, check_stop, report)
-    except Stopped:
+    except (Stopped, LeaseLost):
         raise
     except Exception as error:
         gone = log is not None and not folder.plan.exists()

@@ -23,6 +23,8 @@ PLAIN_SECONDS = 30.0
 """How often plain lines give a sign of life."""
 STAGE = "stage"
 """The phase of a run that tells what it does in words."""
+NOTE = "note"
+"""An event with a text of whoever performs the runs."""
 STOPPING = (
     "fairtune: stopping: runs under way are saving their state. Press Ctrl-C again to end them at once; they then go on from their "
     "last checkpoint."
@@ -76,6 +78,8 @@ class PlainMonitor:
                 self._steps[run] = f"{run}: step {values['step']} of {values['steps']}"
             if time.monotonic() - self._printed_at > PLAIN_SECONDS:
                 self._print(f"  {'; '.join(self._steps.values())}{self._left_text()}")
+        elif event == NOTE:
+            self._print(f"  {values['text']}")
         elif event in ("ended", "refused"):
             self._steps.pop(run, None)
             self._left.ended(run)
@@ -126,6 +130,8 @@ class LiveMonitor:
             self._progress.update(self._study, note=self._study_note())
         elif event == "progress" and run in self._bars:
             self._move(run, values)
+        elif event == NOTE:
+            self._progress.console.print(str(values["text"]), highlight=False, markup=False, soft_wrap=True)
         elif event in ("ended", "refused"):
             self._ended += 1
             if run in self._bars:

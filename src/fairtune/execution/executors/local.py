@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -117,23 +117,26 @@ class LocalExecutor:
 
     Args:
         logs: folder for what the workers' libraries print.
+        label: what the names of its workers begin with, where executors on several machines share that folder.
     """
 
-    def __init__(self, execution: Execution, logs: Path) -> None:
-        self._execution, self._logs = execution, logs
+    def __init__(self, execution: Execution, logs: Path, label: str = "") -> None:
+        self._execution, self._logs, self._label = execution, logs, label
         self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
         self._memory_kills = memory_kills()
-        self._heartbeat = Heartbeat(logs)
+        self._heartbeat = Heartbeat(logs, label=label)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
         for slot in find_slots(self._execution, self._waiting):
-            self._start(slot).give(self._waiting.popleft())
+            self._start(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot).give(
+                self._waiting.popleft()
+            )
         while any(worker.job for worker in self._workers):
             try:
                 worker, line = self._inbox.get(timeout=WAKE_SECONDS)
@@ -188,6 +191,8 @@ class LocalExecutor:
         job = worker.job
         if job is None:
             return
+        if self._label and message["type"] == "stopped":
+            raise Stopped  # a cluster that ends a job asks all its processes
         event = JobEvent(job, message["type"], message)
         if event.is_last:
             worker.job = None
