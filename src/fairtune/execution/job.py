@@ -10,6 +10,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
+from fairtune.core.leases import require_held
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.studies import run_folder
@@ -88,8 +89,13 @@ def failed_result(job: Job, reason: str, cause: str) -> dict[str, Any]:
 
 
 def record_failure(job: Job, result: dict[str, Any], details: str | None = None) -> None:
-    """Write a failure into the ledger, as far as the disk still takes it; a study whose folder is gone gets none."""
+    """Write a failure into the ledger, as far as the disk still takes it; a study whose folder is gone gets none.
+
+    Raises:
+        LeaseLost: another process has taken the run over, so it has not failed.
+    """
     folder = job.run
+    require_held(folder.path)
     if not folder.path.parent.parent.is_dir():
         return
     with contextlib.suppress(OSError):
@@ -108,8 +114,12 @@ def failure_reason(error: BaseException) -> str:
     """Why a run failed, in a sentence."""
     import torch  # only where runs are performed: the process that starts workers does without it
 
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
-        return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
+    memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error)
+    if memory and not isinstance(error, RunFailure):
+        return (
+            "out of memory; steps and evaluations are made smaller by themselves, so it is the model with its optimizer that does "
+            "not fit: use a smaller model, a method that trains fewer weights, fewer runs at once or a device with more memory"
+        )
     if _is_full_disk(error):
         return "the disk is full; free some space and run the same command again, what is recorded is kept"
     if isinstance(error, RunFailure | FairtuneError):

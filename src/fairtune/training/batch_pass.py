@@ -19,12 +19,15 @@ class BatchPass:
     """What `around_backward` is given.
 
     Args:
-        share: of the optimizer step's examples that are in this batch.
+        share: of the optimizer step's examples that are in this batch, or in this part of one.
+        emphasis: what a part's loss is multiplied by where it is not a mean over examples, so that the parts' shares make it
+            the whole batch's.
     """
 
     run: RunInProgress
     batch: Batch
     share: float
+    emphasis: float = 1.0
 
     @property
     def model(self) -> nn.Module:
@@ -58,6 +61,8 @@ class BatchPass:
             for method in self.run.methods:
                 own = method.loss(outputs, self.batch)
                 loss = loss if own is None else own
+            if self.emphasis != 1.0:
+                loss = loss * self.emphasis
             for method in self.run.methods:
                 more = method.penalty(outputs, self.batch)
                 loss = loss if more is None else loss + more

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.core.seeding import (
     derive,
     random_state,
@@ -30,10 +30,12 @@ from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.batch_pass import BatchPass
+from fairtune.training.batch_parts import forward_backward
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
+from fairtune.training.micro_batches import EVENT as MICRO_BATCH
+from fairtune.training.micro_batches import MicroBatches
 from fairtune.training.objectives import Evaluation, Objective
 from fairtune.training.optimizer import (
     gradient_norm,
@@ -83,6 +85,7 @@ class TrainingRun:
         self.total_steps = train.total_steps(len(objective))
         self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
+        self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut), False
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
@@ -122,25 +125,24 @@ class TrainingRun:
             self._score()
         self.progress.unit += 1
         self.random = random_state()
-        if not self.done and self._checkpoint_is_due():
+        if not self.done and (self._save_now or self._checkpoint_is_due()):
             self.save()
 
     def go_on_training(self) -> None:
         """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
         if self.progress.phase != TRAIN:
-            ended, memory, largest = (
-                self.progress.step >= self.total_steps,
-                self.progress.memory,
-                self.progress.largest_batch,
-            )
-            self.progress = Progress(memory=memory, largest_batch=largest) if ended else self.progress
+            now = self.progress
+            if now.step >= self.total_steps:
+                self.progress = Progress(
+                    memory=now.memory, largest_batch=now.largest_batch, micro_batch=now.micro_batch
+                )
             self.progress.phase = TRAIN
 
     def save(self) -> None:
         """Write the whole state of the run, so that it can go on from here."""
         with self.clock.measure("checkpoint"):
             self.states.save(self)
-        self._saved_at = time.monotonic()
+        self._saved_at, self._save_now = time.monotonic(), False
         self.log.write("checkpoint", self.progress.unit, step=self.progress.step, seconds=self.clock.last["checkpoint"])
 
     def _train_step(self) -> None:
@@ -148,10 +150,10 @@ class TrainingRun:
         largest = now.largest_batch
         with self.clock.measure("data"):
             chosen = self._next_rows()
-            batches = [self.objective.batch(rows, self.device) for rows in chosen]
+            batches = self.micro_batches.batches(chosen)
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
-            loss = self._forward_backward(batches)
+            loss = self.micro_batches.forward_backward(chosen, batches)
             with self.clock.part("optimizer"):
                 self.accelerator.unscale_gradients()
                 norm = gradient_norm(self._trainable)
@@ -183,15 +185,7 @@ class TrainingRun:
 
     def _forward_backward(self, batches: list[Batch]) -> float:
         """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
-        examples = sum(len(batch["labels"]) for batch in batches)
-        total = torch.zeros((), device=self.device)
-        for batch in batches:
-            share = len(batch["labels"]) / examples
-            for method in self.methods:
-                batch = method.inputs(batch)
-            one = BatchPass(self, batch, share)
-            total += one.forward_backward() * one.share
-        return float(total)
+        return float(forward_backward(self, [[batch] for batch in batches]))
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:
         step = self.progress.step + 1
@@ -267,7 +261,8 @@ class TrainingRun:
         return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
-        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop)
+        scored = ScoredParts(self.progress.scored_parts, self._tell_scored)
+        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop, scored)
 
     def _is_better(self, score: float, than: float) -> bool:
         return score < than if METRICS[self.objective.metric].lower_is_better else score > than
@@ -321,6 +316,21 @@ class TrainingRun:
 
     def _warn(self, text: str) -> None:
         self.log.write("warning", self.progress.unit, text=text)
+
+    def _tell_cut(self, size: int, was: int) -> None:
+        """Batches are cut from here on; kept as soon as the step is done, so that a run that is killed goes on so too."""
+        now, self._save_now = self.progress, True
+        self.log.write(MICRO_BATCH, now.unit, step=now.step + 1, size=size, was=was)
+        self._warn(
+            f"memory ran out at step {now.step + 1} with {was} examples at once; from there on at most {size} go through the model "
+            "at once, and a step still learns from the same examples"
+        )
+
+    def _tell_scored(self, parts: int) -> None:
+        self.progress.scored_parts, self._save_now = parts, True
+        self._warn(
+            f"memory ran out in an evaluation; from there on each batch that is scored is cut into {parts} parts"
+        )
 
     def _checkpoint_is_due(self) -> bool:
         every = self.checkpoint_every
