@@ -28,6 +28,7 @@ PLACES = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 NODES = ("n1", "n2")
 PARTITION, SHORT = "main", "short"
 START_SECONDS = 30.0
+SKIPPED = "tests on a real Slurm"
 needs_slurm = pytest.mark.cluster
 
 
@@ -43,7 +44,7 @@ def skip_as_one(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without Slurm, leave of all tests that need it a single one, which is skipped for them all."""
     needing = [item for item in items if item.get_closest_marker(needs_slurm.name)]
     if needing and (reason := why_not()) is not None:
-        needing[0].add_marker(pytest.mark.skip(reason=f"{len(needing)} tests on a real Slurm: {reason}"))
+        needing[0].add_marker(pytest.mark.skip(reason=f"{len(needing)} {SKIPPED}: {reason}"))
         config.hook.pytest_deselected(items=needing[1:])
         gone = set(needing[1:])
         items[:] = [item for item in items if item not in gone]
