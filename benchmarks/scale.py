@@ -181,7 +181,7 @@ def show_workers(home: Path, arms: int, seeds: int, workers: int, kills: int) ->
     """What many processes leave of one ledger."""
     from shared_ledger import Load, share
 
-    found = share(home / "runs", Load(workers, arms, seeds, kills=kills, readers=2))
+    found = share(home / "runs", Load(workers, arms, seeds, units=8, sleep=0.05, kills=kills, readers=2))
     print(f"{workers} workers, {arms * seeds:,} runs, {found.seconds:.0f} s; {found.killed} workers killed")
     print(f"finished {found.finished:,} runs; {found.events:,} event lines, all whole; none lost, none doubled"
           if not found.faults else "\n".join(found.faults))  # fmt: skip
