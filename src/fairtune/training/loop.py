@@ -25,6 +25,7 @@ from fairtune.core.seeding import (
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
 from fairtune.methods.base import Batch, Method, Moment, are_ours
+from fairtune.models.attention_kernels import use_kernel
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
@@ -32,7 +33,9 @@ from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.batch_parts import forward_backward
 from fairtune.training.checkpoints import RunStates
+from fairtune.training.compiled_layers import bucket_lengths, compile_layers
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
+from fairtune.training.layer_checkpoints import checkpoint_layers
 from fairtune.training.memory import count_states
 from fairtune.training.micro_batches import EVENT as MICRO_BATCH
 from fairtune.training.micro_batches import MicroBatches
@@ -85,11 +88,15 @@ class TrainingRun:
         self.total_steps = train.total_steps(len(objective))
         self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
-        self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut), False
+        lengths = bucket_lengths(train.longest) if train.compile else ()
+        self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut, lengths), False
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
+        use_kernel(self.model, train.attention_kernel, self.device)
         use_fast_gelu(self.model)
         narrow_last_layer(self.model)
+        if train.gradient_checkpointing:
+            checkpoint_layers(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
             use_fast_embedding(self.model, wary=not are_ours(methods))
@@ -104,6 +111,8 @@ class TrainingRun:
         for method in methods:
             method.begin(objective.training_data)
         objective.begin(self.model, methods, accelerator)
+        if train.compile:
+            compile_layers(self.model, wary=not are_ours(methods))
 
     # -- the units of work ---------------------------------------------------------------------------------------------
 
