@@ -6,6 +6,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import FairtuneError, RunFailure, Stopped
+from fairtune.core.errors import DeviceLost, FairtuneError, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
+from fairtune.core.leases import require_held
 from fairtune.core.plugins import take_plugins
+from fairtune.execution.device_health import DeviceHealth
+from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.job import (
     Job,
     failed_result,
@@ -26,7 +30,7 @@ from fairtune.execution.job import (
 from fairtune.execution.learner_run import perform_learner
 from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
-from fairtune.ledger.environment import capture_environment, capture_load
+from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
@@ -69,18 +73,24 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        DeviceLost: its GPU has failed; it can go on elsewhere, from its last checkpoint.
+        LeaseLost: another process has taken it over; nothing more was written.
     """
     folder = job.run
     folder.check_plan(job.plan)
-    log = None
+    log, health = None, DeviceHealth(device)
     try:
         folder.begin(job.plan)
         log = EventLog(folder.events)
         performed = perform_learner if is_simple(_learned(job)) else _perform
-        return performed(job, folder, device, log, check_stop, report)
-    except Stopped:
+        with DeviceSamples(log, device, folder.path):
+            return performed(job, folder, device, log, check_stop, report)
+    except (Stopped, LeaseLost):
         raise
     except Exception as error:
+        if (fault := health.fault(error)) is not None:
+            _note_lost_device(folder, log, fault)
+            raise DeviceLost(fault) from error
         gone = log is not None and not folder.plan.exists()
         result = failed_result(
             job, GONE if gone else failure_reason(error), cause="run" if gone else failure_cause(error)
@@ -93,6 +103,13 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
             log.close()
 
 
+def _note_lost_device(folder: RunFolder, log: EventLog | None, fault: str) -> None:
+    require_held(folder.path)
+    if log is not None:
+        with suppress(OSError):
+            log.write("warning", 0, text=f"its GPU failed: {fault}; it goes on elsewhere from its last checkpoint")
+
+
 def _learned(job: Job) -> dict[str, Any]:
     """What a run learns with, as an arm of a plan has it."""
     return {"learner": job.plan["settings"].get("learner", {}).get("name")}
@@ -102,10 +119,14 @@ def _perform(
     job: Job, folder: RunFolder, device: str, log: EventLog, check_stop: Callable[[], None], report: Report
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = capture_environment(device)
+    environment = continued(capture_environment(device), read_environment(folder))
     write_sealed(folder.environment, environment)
     ready = prepare_run(job, device, log, check_stop)
     run = ready.run
+    if not run.progress.unit and environment.pop(
+        "earlier", None
+    ):  # it begins anew: nothing of it was trained elsewhere
+        write_sealed(folder.environment, environment)
     write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     watch_memory(run.device)
