@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transformers import BertConfig, BertForSequenceClassification
 
 from fairtune.core.errors import FairtuneError, ModelError, RunFailure
 from fairtune.execution.run import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.models.attention_kernels import use_kernel
+from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.sections import Train
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from fairtune.training import compiled_layers
 from fairtune.training.batch_parts import forward_backward
-from fairtune.training.compiled_layers import bucket_lengths, pad_batch
+from fairtune.training.compiled_layers import bucket_lengths, compile_layers, pad_batch
 from fairtune.training.device import make_accelerator
 from fairtune.training.layer_checkpoints import checkpoint_layers
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
@@ -120,40 +122,60 @@ def test_few_lengths_are_padded_to_and_padding_changes_no_gradient(toy: ToyStudy
     assert pad_batch(batch, (8,)) is batch
 
 
-def test_compiled_layers_train_alike_with_few_compilations(
-    toy: ToyStudy,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        compiled_layers, "BACKEND", "aot_eager"
-    )  # the kernels of a real one need a compiler, and minutes
+def small_bert() -> tuple[BertForSequenceClassification, dict[str, Tensor]]:
+    """Two layers, of which the last is computed for one token and not compiled; and a batch with padding."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig(vocab_size=50, **sizes)).train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    narrow_last_layer(model)
+    mask = torch.ones(6, 24, dtype=torch.int64)
+    mask[:, 20:] = 0
+    batch = {"input_ids": torch.randint(1, 50, (6, 24)), "attention_mask": mask, "labels": torch.arange(6) % 2}
+    return model, batch
+
+
+def losses(model: Any, batch: dict[str, Tensor], *sizes: int) -> list[float]:
+    found = []
+    for size in sizes:
+        model.zero_grad()
+        loss = model(**{name: part[:size] for name, part in batch.items()}).loss
+        loss.backward()
+        found.append(loss.item())
+    return found
+
+
+def test_layers_are_compiled_once_for_a_length_and_not_for_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_layers, "BACKEND", "eager")  # kernels of the real one need a compiler, and minutes
     torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    plain, compiled = ready(toy.job("plain", ["fgm"])), ready(toy.job("compiled", ["fgm"], compile=True, batch_size=8))
-    for run in (plain, compiled):
-        for module in run.model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
-    plain.micro_batches.lengths = compiled.micro_batches.lengths
-    check_same(gradients(plain), gradients(compiled), 1e-6)
-    for _ in range(12):
-        compiled.advance()
-    made = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    lengths = len(compiled.micro_batches.lengths)
-    assert 0 < made <= 3 * lengths, f"{made} graphs for {lengths} lengths"
-    assert list(compiled.model.state_dict()) == list(plain.model.state_dict())
+    counted = torch._dynamo.utils.counters["stats"]
+    counted.clear()
+    model, batch = small_bert()
+    names, expected = list(model.state_dict()), losses(model, batch, 6, 4, 3, 5)
+    compile_layers(model)
+    assert losses(model, batch, 6, 4, 3, 5) == pytest.approx(expected, abs=1e-6)
+    assert counted["unique_graphs"] == 1, "whatever the size of a batch"
+    model.eval()(**{name: part[:, :7] if part.ndim == 2 else part for name, part in batch.items()})
+    assert counted["unique_graphs"] == 1
+    assert list(model.state_dict()) == names
 
 
-def test_a_layer_that_cannot_be_compiled_fails_with_a_sentence(toy: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_layer_that_cannot_be_compiled_fails_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise ValueError("no compiler here")
 
     monkeypatch.setattr(compiled_layers, "BACKEND", broken)
     torch._dynamo.reset()
-    result = perform_here(toy.job("runs", steps=2, compile=True))
-    assert (result["status"], result["kind"]) == ("failed", "run")
-    assert result["reason"].startswith("compile: torch cannot compile Bert")
-    assert "no compiler here" in result["reason"]
+    model, batch = small_bert()
+    compile_layers(model)
+    with pytest.raises(
+        RunFailure, match=r"compile: torch cannot compile BertLayer \(no compiler here\); leave `compile` out"
+    ):
+        losses(model, batch, 6)
+    with pytest.raises(ModelError, match="compile: Linear has no layers that transformers marks as such"):
+        compile_layers(torch.nn.Linear(2, 2))
 
 
 def test_a_plan_leaves_out_what_is_as_ever_and_the_audit_says_what_differs(toy: ToyStudy) -> None:  # noqa: F811
@@ -170,7 +192,7 @@ def test_a_plan_leaves_out_what_is_as_ever_and_the_audit_says_what_differs(toy: 
     assert "attention_kernel eager and the model's own, deterministic false and true" in found["unequal-arithmetic"]
     assert "deterministic is false in arm" in found["not-deterministic"]
     with pytest.raises(FairtuneError, match="compile"):
-        load_study({**toy.source, "tune": {"space": {"compile": [True, False]}, "trials": 2}})
+        load_study({**toy.source, "arms": arms, "tune": {"space": {"compile": [True, False]}, "trials": 2}})
 
 
 def test_a_gpu_is_kept_to_the_same_bits_unless_it_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ def arithmetic_problems(study: Study, origins: Origins) -> list[Problem]:
         return []
     places: list[Path] = [("train", "attention_kernel")] if study.train.attention_kernel == "flash" else []
     for arm, own in study.arms.items():
-        if own.attention_kernel == "flash":
+        if getattr(own, "attention_kernel", None) == "flash":
             places.append(("arms", arm, "attention_kernel"))
     return [Problem(origins.of(place), dotted(place), NEEDS_GPU) for place in places]
 
