@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -15,8 +16,16 @@ from fairtune.core.errors import DeviceError, Stopped
 from fairtune.execution.executors import free_gpus, local
 from fairtune.execution.executors.base import JobEvent
 from fairtune.execution.executors.local import LocalExecutor
+from fairtune.execution.executors.slots import device_gpus
 from fairtune.execution.job import Job
+from fairtune.execution.stopwatch import machine_watch
+from fairtune.execution.stopwatch.machine_watch import MachineWatch
+from fairtune.execution.study_run import run_plan
+from fairtune.monitor.terminal import QuietMonitor
 from fairtune.settings.execution import Execution
+from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
+from tests.execution.conftest import ToyStudy
 from tests.fake_nvml import GB, FakeNvml, use_fake
 
 WORKER = """
@@ -240,3 +249,30 @@ def test_a_worker_that_dies_on_a_healthy_gpu_is_a_failed_run_and_is_replaced(
     study = watch(2, devices=("cuda:0",))
     assert study.results() == {"a/seed-0": "failed", "a/seed-1": "failed"}
     assert study.texts("device_lost") == []
+
+
+@pytest.mark.usefixtures("nvml")
+@pytest.mark.parametrize("execution", [{"devices": "cuda:9"}, {"devices_per_run": 5}])
+def test_devices_that_are_not_there_are_told_of_before_anything_begins(
+    toy: ToyStudy, tmp_path: Path, execution: dict[str, Any]
+) -> None:
+    class Beginning(QuietMonitor):
+        def begin(self, *_: Any) -> None:
+            pytest.fail("nothing was to begin")
+
+    plan = make_plan(load_study({**toy.source, "arms": {"baseline": {}}, "seeds": 1, "execution": execution}))
+    with pytest.raises(DeviceError, match="this machine has 4 visible GPUs, cuda:0 to cuda:3"):
+        run_plan(plan, tmp_path / "runs", Beginning())
+
+
+def test_of_what_is_timed_only_its_own_gpu_is_watched(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_watch, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(machine_watch, "LOOK_SECONDS", 0.01)
+    nvml.cards[0].processes, nvml.cards[1].processes = {1: GB}, {os.getpid(): GB}
+    with MachineWatch(os.getpid(), device_gpus("cuda:1")) as watch:
+        until = time.monotonic() + 20
+        while not any("gpus" in sample for sample in watch.samples):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    seen = next(sample["gpus"] for sample in watch.samples if "gpus" in sample)
+    assert [(gpu["index"], gpu["other_processes"]) for gpu in seen] == [(1, 0)]

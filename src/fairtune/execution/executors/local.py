@@ -25,7 +25,7 @@ from fairtune.execution.executors.base import ENDED, LOST, NOTE, WAITING, JobEve
 from fairtune.execution.executors.free_gpus import FreeGpus, waiting_notes
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.lost_devices import LostDevices
-from fairtune.execution.executors.slots import Slot, find_slots, leftover_notes, worker_environment
+from fairtune.execution.executors.slots import Slot, find_slots, leftover_notes, require_devices, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.settings.execution import Execution
 
@@ -111,7 +111,12 @@ def _is_broken_pipe(error: OSError) -> bool:
 
 
 def make_local_executor(execution: Execution, home: Path) -> LocalExecutor:
-    """The executor of a study; what the workers' libraries print goes to the study's folder."""
+    """The executor of a study; what the workers' libraries print goes to the study's folder.
+
+    Raises:
+        DeviceError: devices that the study asks for are not there.
+    """
+    require_devices(execution)
     return LocalExecutor(execution, home / "logs")
 
 
