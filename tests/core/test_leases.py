@@ -68,9 +68,8 @@ def test_one_holder_at_a_time_and_nothing_is_left_of_a_finished_one(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_a_holder_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watchers_clock(
-    tmp_path: Path, other_machine: None
-) -> None:
+@pytest.mark.usefixtures("other_machine")
+def test_a_holder_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watchers_clock(tmp_path: Path) -> None:
     clock, lease = Clock(), take(tmp_path)
     watch = LeaseWatch(tmp_path, LeaseTimes(silence=60), clock)
     for _ in range(5):
@@ -92,7 +91,8 @@ def test_a_holder_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watche
     taken.release(finished=True)
 
 
-def test_of_many_takers_of_a_dead_holders_lease_one_gets_it(tmp_path: Path, other_machine: None) -> None:
+@pytest.mark.usefixtures("other_machine")
+def test_of_many_takers_of_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> None:
     die(take(tmp_path))
     clocks = [Clock() for _ in range(8)]
     watches = [LeaseWatch(tmp_path, LeaseTimes(silence=60), clock) for clock in clocks]
@@ -111,7 +111,7 @@ def test_of_many_takers_of_a_dead_holders_lease_one_gets_it(tmp_path: Path, othe
 
 def test_a_dead_process_of_this_machine_needs_no_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Holder("here", leases.boot_name(), 2**22 + 1, "1")
-    monkeypatch.setattr(Holder, "here", classmethod(lambda cls: gone))
+    monkeypatch.setattr(Holder, "here", classmethod(lambda _: gone))
     die(take(tmp_path))
     monkeypatch.undo()
     assert not is_leased(tmp_path)
@@ -130,7 +130,8 @@ def test_an_id_that_another_process_has_now_is_dead(tmp_path: Path) -> None:
     lease.release(finished=True)
 
 
-def test_who_was_away_too_long_asks_the_disk_and_stops(tmp_path: Path, other_machine: None) -> None:
+@pytest.mark.usefixtures("other_machine")
+def test_who_was_away_too_long_asks_the_disk_and_stops(tmp_path: Path) -> None:
     lease = take(tmp_path, LeaseTimes(beat=3600, silence=0.1))
     lease.check()
     time.sleep(0.06)

@@ -12,8 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fairtune.analysis import hardware
 from fairtune.analysis.arm_pairs import counts_as_learned
 from fairtune.analysis.collapses import CHANCE, GUESS, RANKING, UNRANKED, Collapses, is_ranked, majority_share
+from fairtune.analysis.cut_batches import cut_cautions
+from fairtune.analysis.hardware import Places
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import TITLES, StudyRegistration, day
 from fairtune.analysis.run_conditions import list_texts
@@ -21,7 +24,6 @@ from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
-from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.few_labels import examples_used
@@ -45,6 +47,8 @@ class CheckedResults(ComparedResults, Protocol):
     def collapses(self) -> dict[str, Collapses]: ...
     @property
     def tuning(self) -> StudyTuning | None: ...
+    @property
+    def hardware(self) -> Places: ...
     def summary(self, arm: str, metric: str | None = None) -> Summary: ...
 
 
@@ -61,8 +65,10 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_collapses(results),
         *_short_budgets(results),
         *_bands(results),
+        *hardware.find_cautions(results, results.hardware),
         *_impossible_figures(results),
         *_threads(results),
+        *cut_cautions(results),
         *_disturbed(results),
     ]
     return gravest_first(found)
@@ -184,7 +190,7 @@ def _seeds(results: CheckedResults, arm: str) -> tuple[int, ...]:
 def _threads(results: CheckedResults) -> Iterator[Caution]:
     """Runs of one study with different numbers of threads: sums are added up in another order."""
     runs = [run for arm in results.arms for run in results.finished(arm)]
-    captured = [found for run in runs if (found := read_environment(run.folder)) and found.get("device") == "cpu"]
+    captured = [found for run in runs if (found := run.environment) and found.get("device") == "cpu"]
     counts = Counter(found["torch"].get("threads") for found in captured if isinstance(found.get("torch"), dict))
     if len(counts) > 1:
         seen = ", ".join(f"{number} with {threads}" for threads, number in counts.most_common())

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LeaseLost
-from fairtune.core.files import ASIDE, BINARY, aside_of, parse_json, read_regular
+from fairtune.core.files import BINARY, aside_of, parse_json, read_regular
 from fairtune.core.machine import boot_name, process_mark
 
 FOLDER = ".lease"

@@ -30,7 +30,7 @@ from fairtune.execution.job import (
 from fairtune.execution.learner_run import perform_learner
 from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
-from fairtune.ledger.environment import capture_environment, capture_load
+from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
@@ -119,10 +119,14 @@ def _perform(
     job: Job, folder: RunFolder, device: str, log: EventLog, check_stop: Callable[[], None], report: Report
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = capture_environment(device)
+    environment = continued(capture_environment(device), read_environment(folder))
     write_sealed(folder.environment, environment)
     ready = prepare_run(job, device, log, check_stop)
     run = ready.run
+    if not run.progress.unit and environment.pop(
+        "earlier", None
+    ):  # it begins anew: nothing of it was trained elsewhere
+        write_sealed(folder.environment, environment)
     write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     watch_memory(run.device)
@@ -294,6 +298,7 @@ def _result(job: Job, run: TrainingRun, ready: PreparedRun, folder: RunFolder) -
         "stopped_early": now.stopped_early,
         "skipped_steps": now.skipped_steps,
         "examples": now.examples,
+        **({"micro_batch": now.micro_batch} if now.micro_batch is not None else {}),
         "tokens": now.tokens,
         "padding_share": now.padding / max(1, now.tokens + now.padding),
         "seconds": {**run.clock.seconds, "total": sum(run.clock.seconds.values()), "epochs": now.epoch_seconds},

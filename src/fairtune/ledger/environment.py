@@ -1,4 +1,4 @@
-"""What a run ran on: hardware, load, versions. No host name, no user, no paths."""
+"""What a run ran on: node, hardware, load, versions. No host name but a cluster's own for its nodes, no user, no paths."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_hel
 from fairtune.core.version import __version__
 from fairtune.core.visible_gpus import visible_gpus
 from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.node import node_name, own_cards
 
 PACKAGES = (
     "torch",
@@ -35,20 +36,42 @@ PACKAGES = (
 
 def capture_environment(device: str) -> dict[str, Any]:
     """Everything that may explain a difference between two runs of one plan."""
+    load = capture_load()
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "fairtune": __version__,
         "python": platform.python_version(),
+        "node": node_name(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpu": cpu_name(),
         "cores": {"physical": psutil.cpu_count(logical=False), "logical": psutil.cpu_count()},
         "memory_bytes": psutil.virtual_memory().total,
         "device": device,
+        "cards": own_cards(device, load["gpus"]),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "git": _git_commit(),
         "torch": _torch_settings(),
-        "load": capture_load(),
+        "load": load,
     }
+
+
+LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "packages", "torch", "processes")
+"""What is kept of the place where a run began, once it goes on in another."""
+
+
+def continued(environment: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """The environment of a run that may go on from a saved state, with those in which it was trained before."""
+    if before is None:
+        return environment
+    places: list[dict[str, Any]] = [environment]
+    for one in (*before.get("earlier", ()), {name: before[name] for name in LASTING if name in before}):
+        if all(_place(one) != _place(other) for other in places):
+            places.append(one)
+    return {**environment, "earlier": places[1:]} if places[1:] else environment
+
+
+def _place(environment: dict[str, Any]) -> dict[str, Any]:
+    return {name: environment.get(name) for name in LASTING if name != "time"}
 
 
 def read_environment(folder: RunFolder) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from fairtune.analysis.hardware import readable
 from fairtune.analysis.results import LedgerRun
 
 MOMENTARY = ("time", "load", "load_after")
@@ -36,7 +37,7 @@ def describe_machine(runs: list[LedgerRun]) -> Machine:
 
 def _flat(environment: dict[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {}
-    for name, value in environment.items():
+    for name, value in readable(environment).items():
         if name in MOMENTARY or value is None:
             continue
         if isinstance(value, dict):

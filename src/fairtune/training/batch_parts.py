@@ -69,7 +69,7 @@ class BatchParts:
         return torch.cat(whole, dim=1).flatten(0, 1)
 
     def divide(self, values: Tensor) -> list[Tensor]:
-        parts = values.view(-1, sum(self.sizes), *values.shape[1:]).split(list(self.sizes), dim=1)
+        parts = torch.split(values.view(-1, sum(self.sizes), *values.shape[1:]), list(self.sizes), dim=1)
         return [part.flatten(0, 1) for part in parts]
 
     def forward_backward(self) -> Tensor:

@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from fairtune.core.errors import RunFailure
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.few_labels import Examples
@@ -149,17 +150,22 @@ class Classification:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
     ) -> Evaluation:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
+
+        def score(rows: Indices) -> None:
+            nonlocal scores
+            check_stop()
+            batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
+            logits = model(**batch).logits.float().cpu().numpy()
+            if scores is None:
+                scores = np.empty((len(data), logits.shape[1]), dtype=np.float32)
+            scores[rows] = logits
+
         with scoring(model, methods):
-            for rows in quick_batches(data, device):
-                check_stop()
-                batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
-                logits = model(**batch).logits.float().cpu().numpy()
-                if scores is None:
-                    scores = np.empty((len(data), logits.shape[1]), dtype=np.float32)
-                scores[rows] = logits
+            (scored or ScoredParts()).each(quick_batches(data, device), score)
         assert scores is not None, "a split is never empty"
         loss = torch.nn.functional.cross_entropy(torch.from_numpy(scores).double(), torch.from_numpy(data.labels))
         return Evaluation({"scores": scores}, {"loss": float(loss), **classification_metrics(data.labels, scores)})

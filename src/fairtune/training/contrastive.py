@@ -17,6 +17,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.learners.base import Features, LabelledInputs
 from fairtune.learners.encoder_features import compute_features
 from fairtune.learners.setfit import SetFitHead, fit_setfit_head
@@ -115,35 +116,44 @@ class Contrastive:
         return float(len(batch["labels"]))
 
     def evaluate(
-        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], check_stop: CheckStop
+        self,
+        model: nn.Module,
+        split: str,
+        device: torch.device,
+        methods: Sequence[Method],
+        check_stop: CheckStop,
+        scored: ScoredParts | None = None,
     ) -> Evaluation:
-        data = self.data[split]
+        data, scored = self.data[split], scored or ScoredParts()
         with scoring(model, methods):
-            head, known = self._fitted(model, device, check_stop)
+            head, known = self._fitted(model, device, check_stop, scored)
             vectors = (
                 known
                 if split == "validation" and known is not None
-                else self._vectors(model, split, device, check_stop)
+                else self._vectors(model, split, device, check_stop, scored)
             )
         scores = head.scores(vectors)
         loss = -float(scores[np.arange(len(data)), data.labels].mean(dtype=np.float64))
         return Evaluation({"scores": scores}, {"loss": loss, **classification_metrics(data.labels, scores)})
 
     def _fitted(
-        self, model: nn.Module, device: torch.device, check_stop: CheckStop
+        self, model: nn.Module, device: torch.device, check_stop: CheckStop, scored: ScoredParts | None = None
     ) -> tuple[SetFitHead, Features | None]:
         """The head for the weights as they are, and the vectors of validation where they were made for it."""
         weights = _digest(model)
         if self._head is not None and self._head[0] == weights:
             return self._head[1], None
-        found = {split: self._vectors(model, split, device, check_stop) for split in ("train", "validation")}
+        found = {split: self._vectors(model, split, device, check_stop, scored) for split in ("train", "validation")}
         train, validation = (LabelledInputs(found[split], self.data[split].labels) for split in found)
         head = fit_setfit_head(train, validation, len(self.labels), self.metric, check_stop)
         self._head = weights, head
         return head, found["validation"]
 
-    def _vectors(self, model: nn.Module, split: str, device: torch.device, check_stop: CheckStop) -> Features:
-        return compute_features(cast(PooledEncoder, model).encoder, self.data[split], str(device), check_stop)
+    def _vectors(
+        self, model: nn.Module, split: str, device: torch.device, check_stop: CheckStop, scored: ScoredParts | None
+    ) -> Features:
+        encoder = cast(PooledEncoder, model).encoder
+        return compute_features(encoder, self.data[split], str(device), check_stop, scored=scored)
 
     def describe(self, model: nn.Module, device: torch.device, check_stop: CheckStop) -> dict[str, Any]:
         """What cards and reports say of the head for the weights as they are."""

@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import text_metrics
@@ -106,16 +107,21 @@ class LanguageModelling:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
     ) -> Evaluation:
         text = self.text[split]
         losses, hits = np.zeros(len(text.stream), np.float64), np.zeros(len(text.stream), np.int64)
+
+        def score(spans: list[Span]) -> None:
+            check_stop()
+            inputs, targets = _padded(text, spans)
+            nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
+            for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
+                losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
+
         with scoring(model, methods):
-            for spans in self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
-                check_stop()
-                inputs, targets = _padded(text, spans)
-                nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
-                for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
-                    losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
+            batches = self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS))
+            (scored or ScoredParts()).each(batches, score)
         firsts = np.concatenate([[0], np.cumsum(text.documents[:, 0])[:-1]]).astype(np.int64)
         found = {"nll": np.add.reduceat(losses, firsts), "correct": np.add.reduceat(hits, firsts)}
         return Evaluation(found, text_metrics(found["nll"], *_sizes(text), found["correct"]))

@@ -15,6 +15,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.core.seeding import (
     derive,
     random_state,
@@ -33,6 +34,8 @@ from fairtune.training.batch_parts import forward_backward
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
+from fairtune.training.micro_batches import EVENT as MICRO_BATCH
+from fairtune.training.micro_batches import MicroBatches
 from fairtune.training.objectives import Evaluation, Objective
 from fairtune.training.optimizer import (
     gradient_norm,
@@ -82,6 +85,7 @@ class TrainingRun:
         self.total_steps = train.total_steps(len(objective))
         self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
+        self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut), False
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
@@ -121,25 +125,24 @@ class TrainingRun:
             self._score()
         self.progress.unit += 1
         self.random = random_state()
-        if not self.done and self._checkpoint_is_due():
+        if not self.done and (self._save_now or self._checkpoint_is_due()):
             self.save()
 
     def go_on_training(self) -> None:
         """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
         if self.progress.phase != TRAIN:
-            ended, memory, largest = (
-                self.progress.step >= self.total_steps,
-                self.progress.memory,
-                self.progress.largest_batch,
-            )
-            self.progress = Progress(memory=memory, largest_batch=largest) if ended else self.progress
+            now = self.progress
+            if now.step >= self.total_steps:
+                self.progress = Progress(
+                    memory=now.memory, largest_batch=now.largest_batch, micro_batch=now.micro_batch
+                )
             self.progress.phase = TRAIN
 
     def save(self) -> None:
         """Write the whole state of the run, so that it can go on from here."""
         with self.clock.measure("checkpoint"):
             self.states.save(self)
-        self._saved_at = time.monotonic()
+        self._saved_at, self._save_now = time.monotonic(), False
         self.log.write("checkpoint", self.progress.unit, step=self.progress.step, seconds=self.clock.last["checkpoint"])
 
     def _train_step(self) -> None:
@@ -147,10 +150,10 @@ class TrainingRun:
         largest = now.largest_batch
         with self.clock.measure("data"):
             chosen = self._next_rows()
-            batches = [self.objective.batch(rows, self.device) for rows in chosen]
+            batches = self.micro_batches.batches(chosen)
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
-            loss = self._forward_backward(batches)
+            loss = self.micro_batches.forward_backward(chosen, batches)
             with self.clock.part("optimizer"):
                 self.accelerator.unscale_gradients()
                 norm = gradient_norm(self._trainable)
@@ -258,7 +261,8 @@ class TrainingRun:
         return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
-        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop)
+        scored = ScoredParts(self.progress.scored_parts, self._tell_scored)
+        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop, scored)
 
     def _is_better(self, score: float, than: float) -> bool:
         return score < than if METRICS[self.objective.metric].lower_is_better else score > than
@@ -312,6 +316,21 @@ class TrainingRun:
 
     def _warn(self, text: str) -> None:
         self.log.write("warning", self.progress.unit, text=text)
+
+    def _tell_cut(self, size: int, was: int) -> None:
+        """Batches are cut from here on; kept as soon as the step is done, so that a run that is killed goes on so too."""
+        now, self._save_now = self.progress, True
+        self.log.write(MICRO_BATCH, now.unit, step=now.step + 1, size=size, was=was)
+        self._warn(
+            f"memory ran out at step {now.step + 1} with {was} examples at once; from there on at most {size} go through the model "
+            "at once, and a step still learns from the same examples"
+        )
+
+    def _tell_scored(self, parts: int) -> None:
+        self.progress.scored_parts, self._save_now = parts, True
+        self._warn(
+            f"memory ran out in an evaluation; from there on each batch that is scored is cut into {parts} parts"
+        )
 
     def _checkpoint_is_due(self) -> bool:
         every = self.checkpoint_every

@@ -52,6 +52,8 @@ class Executor(Protocol):
     - To stop is to ask each process to stop (`perform_run` calls `check_stop` at every safe point, and saves its state when
       that raises `Stopped`), to give it time, and then to end it. A run that was stopped has no last event: the next
       `fairtune run` goes on with it.
+    - An executor whose jobs can go on without this process has a method `interrupted(by_user: bool)` too, which is called
+      before `stop` when the study is interrupted, and decides what becomes of them; see `remote/executor.py`.
     """
 
     def submit(self, jobs: Sequence[Job]) -> None:

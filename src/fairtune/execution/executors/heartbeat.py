@@ -43,10 +43,14 @@ class _Watched:
 
 
 class Heartbeat:
-    """Writes the signs of a study's workers into its folder of logs while they work."""
+    """Writes the signs of a study's workers into its folder of logs while they work.
 
-    def __init__(self, logs: Path, every: float = BEAT_SECONDS) -> None:
-        self._logs, self._every = logs, every
+    Args:
+        label: what the names of these workers begin with, where other machines have some too.
+    """
+
+    def __init__(self, logs: Path, every: float = BEAT_SECONDS, label: str = "") -> None:
+        self._logs, self._every, self._label = logs, every, label
         self._workers: dict[str, _Watched] = {}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -86,12 +90,13 @@ class Heartbeat:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
-            remove_signs(self._logs)
+            remove_signs(self._logs, self._label)
         self._workers.clear()
 
     def _keep_beating(self) -> None:
-        remove_signs(self._logs)  # of an earlier process of this study that was killed
-        remove_leftovers(self._logs)
+        remove_signs(self._logs, self._label)  # of an earlier process of this study that was killed
+        if not self._label:  # else other machines may be writing
+            remove_leftovers(self._logs)
         with nvml_held():
             while not self._ended.is_set():
                 with contextlib.suppress(Exception):  # whatever it is, the study goes on

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -125,16 +125,17 @@ class LocalExecutor:
 
     Args:
         logs: folder for what the workers' libraries print.
+        label: what the names of its workers begin with, where executors on several machines share that folder.
     """
 
-    def __init__(self, execution: Execution, logs: Path) -> None:
-        self._execution, self._logs = execution, logs
+    def __init__(self, execution: Execution, logs: Path, label: str = "") -> None:
+        self._execution, self._logs, self._label = execution, logs, label
         self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
         self._memory_kills = memory_kills()
-        self._heartbeat = Heartbeat(logs)
+        self._heartbeat = Heartbeat(logs, label=label)
         self._places: list[Slot | _Worker] = []  # that have no job, in the order in which they get one
         self._free, self._said = FreeGpus(execution.wait_for_free), ""
         self._losses = LostDevices()
@@ -143,7 +144,8 @@ class LocalExecutor:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
-        self._places.extend(find_slots(self._execution, self._waiting))
+        for slot in find_slots(self._execution, self._waiting):
+            self._places.append(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot)
         yield from self._notes()
         yield from self._hand_out()
         while any(worker.job for worker in self._workers) or (self._waiting and self._places):
@@ -238,6 +240,8 @@ class LocalExecutor:
         if message["type"] == LOST:
             yield self._lose(worker, job, str(message.get("reason")))
             return
+        if self._label and message["type"] == "stopped":
+            raise Stopped  # a cluster that ends a job asks all its processes
         event = JobEvent(job, message["type"], message)
         if event.is_last:
             worker.job = None

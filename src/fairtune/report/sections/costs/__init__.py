@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.arm_pairs import SIMPLE
+from fairtune.analysis.cut_batches import cut_notes
 from fairtune.analysis.run_conditions import list_texts
 from fairtune.analysis.step_bounds import WORK
 from fairtune.analysis.timing_file import comparison_json
@@ -61,7 +62,7 @@ def gather(evidence: Evidence) -> TimeAndSize:
     return TimeAndSize(
         timing,
         (*timing_notes(timing), *_lost(evidence), *bound_notes(compared)),
-        own_time_notes(evidence.header, evidence.machine),
+        (*own_time_notes(evidence.header, evidence.machine), *cut_notes(evidence.results), *_unlike(evidence)),
     )
 
 
@@ -158,6 +159,12 @@ def timing_notes(timing: StudyTiming | None) -> list[str]:
 def _lost(evidence: Evidence) -> list[str]:
     """Sessions that are not what was written, so that nobody drops one unseen."""
     return [f"A timing session is left out: {name}." for name in read_sessions(evidence.results.folder)[1]]
+
+
+def _unlike(evidence: Evidence) -> list[str]:
+    unlike = evidence.results.hardware.unlike
+    arms = ", ".join(f"{arm} (beside {other})" for arm, other in unlike.items())
+    return [f"Left out, as runs that would be compared were on unlike hardware: {arms}."] if unlike else []
 
 
 def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
