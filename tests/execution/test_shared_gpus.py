@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import DeviceError, Stopped
-from fairtune.execution.executors import free_gpus, local
+from fairtune.execution.executors import free_gpus, local, lost_devices
 from fairtune.execution.executors.base import JobEvent
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.slots import device_gpus
@@ -43,6 +43,8 @@ for line in sys.stdin:
         time.sleep(0.01)
     if fault.exists() and fault.read_text() == "dies":
         os._exit(1)
+    if fault.exists() and fault.read_text() == "hangs":
+        time.sleep(600)
     if fault.exists():
         print(json.dumps({"type": "device_lost", "reason": fault.read_text()}), flush=True)
         os._exit(75)
@@ -54,6 +56,7 @@ for line in sys.stdin:
 def nvml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeNvml:
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", WORKER))
     monkeypatch.setattr(free_gpus, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(lost_devices, "LOOK_SECONDS", 0.3)
     monkeypatch.setattr(free_gpus, "estimate_memory", lambda _: 6 * GB)
     monkeypatch.setenv("SHARED", str(tmp_path))
     return use_fake(monkeypatch)
@@ -191,7 +194,7 @@ def test_places_of_several_gpus_see_them_all_and_what_is_left_over_is_said(watch
     assert study.texts("note") == ["cuda:3 is not used: execution.devices_per_run is 3."]
 
 
-@pytest.mark.parametrize("fault", ["uncorrectable ECC error", "dies"])
+@pytest.mark.parametrize("fault", ["uncorrectable ECC error", "dies", "hangs"])
 def test_a_gpu_that_fails_is_used_no_more_and_its_run_goes_on_elsewhere(
     nvml: FakeNvml, watch: Callable[..., Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -200,11 +203,11 @@ def test_a_gpu_that_fails_is_used_no_more_and_its_run_goes_on_elsewhere(
     monkeypatch.setattr(local._Worker, "give", lambda self, job: (given.append(job.name), give(self, job))[1])
     study = watch(6)
     study.wait(lambda: len(study.began) == 4)
-    if fault == "dies":
+    if fault != "uncorrectable ECC error":
         nvml.cards[1].fault = nvml.NVML_ERROR_GPU_IS_LOST
     (tmp_path / "fault-1").write_text(fault)
     study.wait(lambda: study.texts("device_lost"))
-    reason = "it has fallen off the bus" if fault == "dies" else fault
+    reason = fault if "ECC" in fault else "it has fallen off the bus"
     assert study.texts("device_lost") == [
         f"GPU 1 (NVIDIA A100-SXM4-40GB) has failed ({reason}) and is not used any more; a/seed-1 goes on elsewhere, from its last "
         "checkpoint"
@@ -276,3 +279,16 @@ def test_of_what_is_timed_only_its_own_gpu_is_watched(nvml: FakeNvml, monkeypatc
             time.sleep(0.01)
     seen = next(sample["gpus"] for sample in watch.samples if "gpus" in sample)
     assert [(gpu["index"], gpu["other_processes"]) for gpu in seen] == [(1, 0)]
+
+
+def test_of_two_workers_on_a_gpu_that_fails_neither_is_given_anything_more(
+    nvml: FakeNvml, watch: Callable[..., Watched], tmp_path: Path
+) -> None:
+    del nvml.cards[2:]
+    study = watch(6, workers=2)
+    study.wait(lambda: len(study.began) == 4)
+    (tmp_path / "fault-0").write_text("uncorrectable ECC error")
+    study.wait(lambda: len(study.texts("device_lost")) == 2)
+    found = study.results()
+    assert len(found) == 6
+    assert set(found.values()) == {"1"}

@@ -152,6 +152,7 @@ class LocalExecutor:
             try:
                 worker, line = self._inbox.get(timeout=WAKE_SECONDS)
             except queue.Empty:
+                self._end_hanging()
                 yield from self._hand_out()
                 continue
             yield from self._replace(worker) if line is None else self._events_of(worker, line)
@@ -273,6 +274,12 @@ class LocalExecutor:
         if not (starved and beside):
             self._return(worker.slot)
 
+    def _end_hanging(self) -> None:
+        """Kill workers whose GPU is gone and that have not noticed: a program can wait for such a GPU for ever."""
+        for worker in self._workers if self._losses.is_due() else ():
+            if worker.job is not None and self._losses.is_gone(worker.slot) and worker.process.poll() is None:
+                worker.kill()
+
     def _return(self, place: Slot | _Worker) -> None:
         """A place can take a job, unless its GPU has failed."""
         if self._losses.has(place if isinstance(place, Slot) else place.slot):
@@ -289,7 +296,8 @@ class LocalExecutor:
         self._places = [
             place for place in self._places if not self._losses.has(place if isinstance(place, Slot) else place.slot)
         ]
-        others = bool(self._places) or any(other.job is not None for other in self._workers)
+        busy = (other for other in self._workers if other.job is not None)
+        others = bool(self._places) or any(not self._losses.has(other.slot) for other in busy)
         then = "goes on elsewhere, from its last checkpoint" if others else "is left at its last checkpoint"
         text = f"{title} has failed ({reason}) and is not used any more; {job.name} {then}"
         return JobEvent(job, LOST, {"text": text})
