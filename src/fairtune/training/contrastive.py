@@ -28,6 +28,7 @@ from fairtune.settings.metrics import classification_metrics
 from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, training_batches
 from fairtune.training.classification import PROBED, SAMPLED, quick_batches, to_device
 from fairtune.training.objectives import Evaluation, scoring
+from fairtune.training.ranks import ALONE, Ranks
 from fairtune.training.pairs import Pairs, draw_pairs, require_both_kinds
 
 CheckStop = Callable[[], None]
@@ -112,7 +113,13 @@ class Contrastive:
         return PairOutput(nn.functional.mse_loss(similarities, batch["labels"]), similarities)
 
     def evaluate(
-        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], check_stop: CheckStop
+        self,
+        model: nn.Module,
+        split: str,
+        device: torch.device,
+        methods: Sequence[Method],
+        check_stop: CheckStop,
+        ranks: Ranks = ALONE,  # noqa: ARG002 - every process fits the same head by itself, on vectors of all texts
     ) -> Evaluation:
         data = self.data[split]
         with scoring(model, methods):

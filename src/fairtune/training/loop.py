@@ -6,16 +6,18 @@ of the run is plain data, so a run can be saved, killed and resumed, or interlea
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.core.errors import RunFailure
+from fairtune.core.errors import RunFailure, Stopped
 from fairtune.core.seeding import (
     derive,
     random_state,
@@ -43,6 +45,8 @@ from fairtune.training.optimizer import (
     step_clipped,
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
+from fairtune.training.ranks import ALONE, Ranks
+from fairtune.training.sharding import shard_model, whole
 from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
 
 
@@ -55,6 +59,7 @@ class TrainingRun:
         states: where the state of the run is saved; a state found there is taken up.
         keep: takes the name, the step and the arrays of what a method records.
         check_stop: called at every safe point; raises `Stopped` if the run shall stop.
+        ranks: the processes that share the run; this is one of them.
 
     Attributes:
         consistent: whether the state may be saved; False only inside a training step.
@@ -75,9 +80,13 @@ class TrainingRun:
         keep: Callable[[str, int, Mapping[str, Any]], None],
         checkpoint_every: int | str,
         check_stop: Callable[[], None],
+        ranks: Ranks = ALONE,
     ) -> None:
+        self.ranks = ranks
         self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
-        self.accelerator, self.log, self.states, self.keep, self.check_stop = accelerator, log, states, keep, check_stop
+        self.accelerator, self.log, self.states, self.keep = accelerator, log, states, keep
+        self._own_check_stop = check_stop
+        self.check_stop = check_stop if ranks.alone else partial(_check_together, check_stop, ranks)
         self.device = accelerator.device
         self.checkpoint_every = checkpoint_every
         self.total_steps = train.total_steps(len(objective))
@@ -89,14 +98,18 @@ class TrainingRun:
         narrow_last_layer(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
+        if ranks.shards:
+            self._whole = copy.deepcopy(self.model).cpu() if ranks.leads else None
+            shard_model(self.model, self.device, ranks.size)
+        elif self.device.type == "cpu":
             use_fast_embedding(self.model, wary=not are_ours(methods))
         self.consistent = True
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None
         if not states.resume(self):
             self.make_optimizer()
-            seed_all(derive(seed, "training"))
-            self.random = random_state()
+            self.draw_anew()
+        ranks.require_same(self.model)
         self.model.train()
         for method in methods:
             method.begin(objective.training_data)
@@ -125,6 +138,21 @@ class TrainingRun:
         if not self.done and self._checkpoint_is_due():
             self.save()
 
+    def draw_anew(self) -> None:
+        """Begin the run's randomness. Each process has its own, or all parts of a batch would have the same dropout."""
+        others = ("rank", self.ranks.rank, self.progress.unit) if self.ranks.rank else ()
+        seed_all(derive(self.seed, "training", *others))
+        self.random = random_state()
+
+    def end_sharing(self) -> None:
+        """Training is over: the first process goes on alone with what is made of the model, of which it now holds all."""
+        if self.ranks.shards:
+            weights = {name: whole(tensor) for name, tensor in self.model.state_dict().items()}
+            if self._whole is not None:
+                self._whole.load_state_dict(weights)
+                self.model = self._whole.to(self.device).train(self.model.training)
+        self.check_stop, self.ranks = self._own_check_stop, ALONE
+
     def go_on_training(self) -> None:
         """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
         if self.progress.phase != TRAIN:
@@ -148,11 +176,13 @@ class TrainingRun:
         largest = now.largest_batch
         with self.clock.measure("data"):
             chosen = self._next_rows()
-            batches = [self.objective.batch(rows, self.device) for rows in chosen]
+            batches = [self.objective.batch(self.ranks.own(rows), self.device) for rows in chosen]
+            self._examples = sum(map(len, chosen))
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
-            loss = self._forward_backward(batches)
+            loss = self.ranks.total(self._forward_backward(batches))
             with self.clock.part("optimizer"):
+                self.ranks.sum_gradients(self._trainable)
                 self.accelerator.unscale_gradients()
                 norm = gradient_norm(self._trainable)
                 self._require_finite(loss, norm)
@@ -183,7 +213,7 @@ class TrainingRun:
 
     def _forward_backward(self, batches: list[Batch]) -> float:
         """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
-        examples = sum(len(batch["labels"]) for batch in batches)
+        examples = self._examples
         total = torch.zeros((), device=self.device)
         for batch in batches:
             share = len(batch["labels"]) / examples
@@ -267,7 +297,7 @@ class TrainingRun:
         return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
-        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop)
+        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop, self.ranks)
 
     def _is_better(self, score: float, than: float) -> bool:
         return score < than if METRICS[self.objective.metric].lower_is_better else score > than
@@ -287,8 +317,12 @@ class TrainingRun:
         """The optimizer over what is trainable now."""
         groups = parameter_groups(self.model, self.train, self.methods)
         self._trainable = [p for group in groups for p in group["params"]]
-        prepared = self.accelerator.prepare(self.model, make_optimizer(groups, self.train, self.device))
-        self.model, self.optimizer = prepared
+        optimizer = make_optimizer(groups, self.train, self.device, fused=not self.ranks.shards)
+        if self.ranks.alone:
+            self.model, self.optimizer = self.accelerator.prepare(self.model, optimizer)
+        else:  # its precision, without the wrapper that sums gradients: see `Ranks.sum_gradients`
+            self.model = self.accelerator.prepare_model(self.model, evaluation_mode=True)
+            self.optimizer = self.accelerator.prepare_optimizer(optimizer)
 
     def _call_methods(self, hook: str) -> None:
         if not self.methods:
@@ -327,4 +361,16 @@ class TrainingRun:
         if isinstance(every, int):
             return self.progress.phase == TRAIN and self.progress.step % every == 0
         unit = every.lstrip("0123456789.")
-        return time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
+        due = time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
+        return self.ranks.first(due)  # clocks differ
+
+
+def _check_together(check_stop: Callable[[], None], ranks: Ranks) -> None:
+    """Stop in all processes at the same point if one was asked to, so that what they save is one state."""
+    stopping = False
+    try:
+        check_stop()
+    except Stopped:
+        stopping = True
+    if ranks.agreed(stopping):
+        raise Stopped

@@ -15,6 +15,7 @@ from torch import nn
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.tokens.encoded_splits import Indices
+from fairtune.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,13 @@ class Objective(Protocol):
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         """Score a split: every example once.
 
         Args:
             check_stop: called before each batch, so that a long evaluation can be stopped.
+            ranks: the processes that share the run; each gets the scores of all examples.
         """
 
     def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:

@@ -1,0 +1,139 @@
+"""One of the processes that share a run. Started as `python -m fairtune.execution.rank FOLDER`, by torchrun's agent.
+
+The folder is that of `shared_run.py`, which started the agent: the job lies there, and what this process has to say goes there. It
+ends as soon as the process that started it has ended, however that was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+from torch import distributed
+
+from fairtune.core.errors import Stopped
+from fairtune.core.files import write_json
+from fairtune.core.stages import watched
+from fairtune.execution.job import Job, describe_failure
+from fairtune.execution.run import perform_alone
+from fairtune.execution.shared_run import JOB, PROGRESS, STOP, STORE, REPORT_SECONDS, outcome_file
+from fairtune.training.ranks import Ranks
+
+LOOK_SECONDS = 0.1
+"""How often it looks whether who started it is still there."""
+LONGEST_WAIT = timedelta(days=1)
+"""For the others: one may tokenise, or save, for long; a dead one is noticed by its connection."""
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    order: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it is asked, and passes it on
+    threading.Thread(target=_end_with, args=(order["parent"], order["began"], folder), daemon=True).start()
+    job, device, threads = Job(**order["job"]), str(order["device"]), order["threads"]
+    if threads is not None:
+        torch.set_num_threads(threads)
+    ranks = _join(folder / STORE, device, job.sharding == "full")
+    try:
+        outcome = _perform(job, device, ranks, folder)
+    except Stopped:
+        outcome = {"stopped": True}
+    except Exception as error:
+        result, details = describe_failure(job, error)
+        outcome = {"failed": result, "details": details, "lost": _is_lost_connection(error)}
+    write_json(outcome_file(folder, ranks.rank), {**outcome, "time": time.time()})
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1 if "failed" in outcome else 0)  # without taking the group down, for which the others would be waited for
+
+
+def _perform(job: Job, device: str, ranks: Ranks, folder: Path) -> dict[str, Any]:
+    stop = folder / STOP
+
+    def check_stop() -> None:
+        if stop.exists():
+            raise Stopped
+
+    report = _Reports(folder / PROGRESS) if ranks.leads else None
+    with watched(report):
+        result = perform_alone(job, device, check_stop, report or (lambda _: None), ranks)
+    ranks.agreed(False)  # all have come this far, so none fails for want of another
+    return {"result": result} if ranks.leads else {}
+
+
+def _join(store: Path, device: str, shards: bool) -> Ranks:
+    """Find the others, through a file and the loopback interface alone."""
+    rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    loopback = "lo0" if sys.platform == "darwin" else "lo"
+    os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
+    backend, options = "gloo", {}
+    if device.startswith("cuda"):
+        torch.cuda.set_device(local)
+        backend, options = "cpu:gloo,cuda:nccl", {"device_id": torch.device("cuda", local)}
+    distributed.init_process_group(
+        backend, store=distributed.FileStore(str(store), size), rank=rank, world_size=size, timeout=LONGEST_WAIT, **options
+    )
+    return Ranks(rank, size, shards)
+
+
+def _end_with(parent: int, began: float, folder: Path) -> None:
+    """End this process, at once, when another has ended. A pipe would say it sooner, but torchrun's agent hands none on."""
+    while True:
+        try:
+            process = psutil.Process(parent)
+            alive = process.create_time() == began and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            alive = False
+        if not alive:
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(1)
+        time.sleep(LOOK_SECONDS)
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    """Whether it failed only because another process did."""
+    words = str(error)
+    return isinstance(error, RuntimeError) and any(
+        sign in words for sign in ("Connection closed by peer", "Connection reset by peer", "gloo", "NCCL", "Broken pipe")
+    )
+
+
+class _Reports:
+    """How far the run is, as lines of a file that the process which started it reads; also what it does before it trains."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+        self._last = 0.0
+        self._open: list[dict[str, Any]] = []
+
+    def __call__(self, values: dict[str, Any]) -> None:
+        if values.get("phase") != "train" or time.monotonic() - self._last >= REPORT_SECONDS:
+            self._last = time.monotonic()
+            self._file.write(json.dumps(values) + "\n")
+            self._file.flush()
+
+    def begin(self, what: str, total: int | None) -> None:
+        self._open.append({"phase": "stage", "what": what, "done": 0, "of": total})
+        self(dict(self._open[-1]))
+
+    def advance(self, count: int) -> None:
+        self._open[-1]["done"] += count
+        if time.monotonic() - self._last >= REPORT_SECONDS:
+            self(dict(self._open[-1]))
+
+    def end(self) -> None:
+        self._open.pop()
+
+
+if __name__ == "__main__":
+    main()
