@@ -43,7 +43,7 @@ def main() -> None:
     job, device, threads = Job(**order["job"]), str(order["device"]), order["threads"]
     if threads is not None:
         torch.set_num_threads(threads)
-    ranks = _join(folder / STORE, device, job.sharding == "full")
+    ranks = join_group(folder / STORE, device, job.sharding == "full")
     try:
         outcome = _perform(job, device, ranks, folder)
     except Stopped:
@@ -71,8 +71,8 @@ def _perform(job: Job, device: str, ranks: Ranks, folder: Path) -> dict[str, Any
     return {"result": result} if ranks.leads else {}
 
 
-def _join(store: Path, device: str, shards: bool) -> Ranks:
-    """Find the others, through a file and the loopback interface alone."""
+def join_group(store: Path, device: str, shards: bool) -> Ranks:
+    """Find the others, through a file and the loopback interface alone; the environment says who this is, as torchrun sets it."""
     rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
