@@ -31,7 +31,7 @@ def _perform(rank: int, folder: str, jobs: list[Job], shards: bool) -> None:
     from fairtune.execution.run import perform_alone
 
     torch.set_num_threads(1)
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(SIZE)}
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(SIZE), "LOCAL_WORLD_SIZE": str(SIZE)}
     ranks = join_group(Path(folder) / "store", "cpu", shards)
     for job in jobs:
         if ranks.leads:
