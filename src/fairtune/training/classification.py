@@ -140,6 +140,9 @@ class Classification:
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
         return model(**batch)
 
+    def weight(self, batch: Batch) -> float:
+        return float(len(batch["labels"]))
+
     def evaluate(
         self,
         model: nn.Module,

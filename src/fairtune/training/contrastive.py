@@ -112,6 +112,9 @@ class Contrastive:
         similarities = nn.functional.cosine_similarity(*vectors.chunk(2))
         return PairOutput(nn.functional.mse_loss(similarities, batch["labels"]), similarities)
 
+    def weight(self, batch: Batch) -> float:
+        return float(len(batch["labels"]))
+
     def evaluate(
         self,
         model: nn.Module,

@@ -99,6 +99,9 @@ class LanguageModelling:
             )
         return CausalLMOutputWithPast(loss=loss)
 
+    def weight(self, batch: Batch) -> float:
+        return float((batch["labels"][:, 1:] != IGNORED).sum())
+
     def evaluate(
         self,
         model: nn.Module,

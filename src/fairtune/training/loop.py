@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure, Stopped
 from fairtune.core.seeding import (
+    RandomState,
     derive,
     random_state,
     restore_random_state,
@@ -32,7 +33,7 @@ from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.batch_pass import BatchPass
+from fairtune.training.batch_parts import forward_backward
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
@@ -46,8 +47,13 @@ from fairtune.training.optimizer import (
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
 from fairtune.training.ranks import ALONE, Ranks
+from fairtune.training.shared_batches import SharedBatch
 from fairtune.training.sharding import shard_model, whole
 from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
+
+
+COMMON = "common"
+"""Among the states of generators, the one that all processes of a run have in common."""
 
 
 class TrainingRun:
@@ -64,6 +70,7 @@ class TrainingRun:
     Attributes:
         consistent: whether the state may be saved; False only inside a training step.
         random: the state of all generators as this run left them.
+        common: draws what must be the same in all processes of the run.
     """
 
     def __init__(
@@ -82,7 +89,7 @@ class TrainingRun:
         check_stop: Callable[[], None],
         ranks: Ranks = ALONE,
     ) -> None:
-        self.ranks = ranks
+        self.ranks, self.common = ranks, torch.Generator()
         self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
         self.accelerator, self.log, self.states, self.keep = accelerator, log, states, keep
         self._own_check_stop = check_stop
@@ -125,6 +132,8 @@ class TrainingRun:
         """Do the next unit of work, then save the state if it is time to."""
         self.check_stop()
         restore_random_state(self.random)  # another run may have drawn since
+        if COMMON in self.random[0]:
+            self.common.set_state(self.random[0][COMMON])
         if self.progress.phase == TRAIN:
             self.consistent = False
             self._train_step()
@@ -134,7 +143,7 @@ class TrainingRun:
         elif self.progress.phase == SCORE:
             self._score()
         self.progress.unit += 1
-        self.random = random_state()
+        self.random = self._random_state()
         if not self.done and self._checkpoint_is_due():
             self.save()
 
@@ -142,7 +151,12 @@ class TrainingRun:
         """Begin the run's randomness. Each process has its own, or all parts of a batch would have the same dropout."""
         others = ("rank", self.ranks.rank, self.progress.unit) if self.ranks.rank else ()
         seed_all(derive(self.seed, "training", *others))
-        self.random = random_state()
+        self.common.manual_seed(derive(self.seed, "training"))
+        self.random = self._random_state()
+
+    def _random_state(self) -> RandomState:
+        tensors, values = random_state()
+        return (tensors, values) if self.ranks.alone else ({**tensors, COMMON: self.common.get_state()}, values)
 
     def end_sharing(self) -> None:
         """Training is over: the first process goes on alone with what is made of the model, of which it now holds all."""
@@ -176,11 +190,12 @@ class TrainingRun:
         largest = now.largest_batch
         with self.clock.measure("data"):
             chosen = self._next_rows()
-            batches = [self.objective.batch(self.ranks.own(rows), self.device) for rows in chosen]
-            self._examples = sum(map(len, chosen))
+            shared = [] if self.ranks.alone else [self._share(rows) for rows in chosen]
+            own = [one.own for one in shared] if shared else chosen
+            batches = [self.objective.batch(rows, self.device) for rows in own]
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
-            loss = self.ranks.total(self._forward_backward(batches))
+            loss = self._forward_backward(batches, shared)
             with self.clock.part("optimizer"):
                 self.ranks.sum_gradients(self._trainable)
                 self.accelerator.unscale_gradients()
@@ -211,17 +226,12 @@ class TrainingRun:
         if last or (due and self._selects):
             now.phase = EVALUATE
 
-    def _forward_backward(self, batches: list[Batch]) -> float:
+    def _share(self, rows: Indices) -> SharedBatch:
+        return SharedBatch(rows, self.ranks, self.objective, self.common)
+
+    def _forward_backward(self, batches: list[Batch], shared: list[SharedBatch]) -> float:
         """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
-        examples = self._examples
-        total = torch.zeros((), device=self.device)
-        for batch in batches:
-            share = len(batch["labels"]) / examples
-            for method in self.methods:
-                batch = method.inputs(batch)
-            one = BatchPass(self, batch, share)
-            total += one.forward_backward() * one.share
-        return float(total)
+        return self.ranks.total(float(forward_backward(self, [[batch] for batch in batches], shared)))
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:
         step = self.progress.step + 1

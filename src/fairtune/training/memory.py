@@ -47,7 +47,7 @@ def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
     if run.device.type == "cuda" or size <= now.largest_batch:
         yield
         return
-    now.largest_batch = size
+    largest, now.largest_batch = now.largest_batch, size
     weights = {_place(tensor) for tensor in _tensors(run.model)}
     kept: dict[int, int] = {}
 
@@ -56,8 +56,12 @@ def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
             kept[_place(tensor)] = tensor.untyped_storage().nbytes()
         return tensor.detach()  # the tensor itself would hold the graph that holds it
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        yield
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            yield
+    except BaseException:  # a pass that is not gone through to its end has not been counted
+        now.largest_batch = largest
+        raise
     now.memory["activations"] = max(now.memory.get("activations", 0), sum(kept.values()))
 
 

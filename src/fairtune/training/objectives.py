@@ -71,6 +71,9 @@ class Objective(Protocol):
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
         """The model's answer to a batch; it has a `loss`, the mean over the batch."""
 
+    def weight(self, batch: Batch) -> float:
+        """Over how many examples, or tokens, the loss of a batch is a mean."""
+
     def evaluate(
         self,
         model: nn.Module,

@@ -55,6 +55,12 @@ class AscentConfig(AdversarialConfig):
     )
 
     @property
+    def whole_batch(self) -> str | None:
+        if self.target == "table" and not self.idle:
+            return "`target: table` moves the token embeddings once for all examples of a batch"
+        return None
+
+    @property
     def ascent(self) -> tuple[int, float]:
         """Steps up the loss, and how long each is: one, as far as it may go."""
         return 1, self.epsilon

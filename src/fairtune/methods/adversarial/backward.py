@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from pydantic import ValidationError
+import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import FairtuneError, nearest
@@ -35,6 +36,9 @@ class _OwnPass:
     scale: float
     given_forward: Callable[[], Tensor] | None
     given_backward: Callable[[Tensor], object] | None
+
+    def uniform(self, tokens: int, width: int) -> Tensor:
+        return torch.rand(tokens, width, device=self.batch["input_ids"].device)
 
     def forward(self) -> Tensor:
         if self.given_forward is not None:
