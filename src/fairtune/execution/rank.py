@@ -26,7 +26,7 @@ from fairtune.core.files import write_json
 from fairtune.core.stages import watched
 from fairtune.execution.job import Job, describe_failure
 from fairtune.execution.run import perform_alone
-from fairtune.execution.shared_run import JOB, PROGRESS, STOP, STORE, REPORT_SECONDS, outcome_file
+from fairtune.execution.shared_run import JOB, PROGRESS, REPORT_SECONDS, STOP, STORE, outcome_file, pid_file
 from fairtune.training.ranks import Ranks
 
 LOOK_SECONDS = 0.1
@@ -38,6 +38,7 @@ LONGEST_WAIT = timedelta(days=1)
 def main() -> None:
     folder = Path(sys.argv[1])
     order: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
+    write_json(pid_file(folder, int(os.environ["RANK"])), os.getpid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it is asked, and passes it on
     threading.Thread(target=_end_with, args=(order["parent"], order["began"], folder), daemon=True).start()
     job, device, threads = Job(**order["job"]), str(order["device"]), order["threads"]

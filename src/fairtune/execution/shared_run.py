@@ -7,6 +7,7 @@ outcomes in the other. Nothing listens but gloo and NCCL among the processes the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -36,6 +37,10 @@ Report = Callable[[dict[str, Any]], None]
 
 def outcome_file(folder: Path, rank: int) -> Path:
     return folder / f"outcome-{rank}.json"
+
+
+def pid_file(folder: Path, rank: int) -> Path:
+    return folder / f"pid-{rank}.json"
 
 
 def perform_shared(job: Job, device: str, check_stop: Callable[[], None], report: Report) -> dict[str, Any]:
@@ -128,11 +133,9 @@ class _Agent(threading.Thread):
 
     def end(self) -> None:
         """Kill what is left of the processes, where this one was interrupted while it waited for them."""
-        if not self.is_alive():
-            return
-        for child in psutil.Process().children(recursive=True):
-            if str(self._folder) in child.cmdline():
-                child.kill()
+        for rank in range(self._processes if self.is_alive() else 0):
+            with contextlib.suppress(OSError, ValueError, psutil.NoSuchProcess):
+                psutil.Process(json.loads(pid_file(self._folder, rank).read_text(encoding="utf-8"))).kill()
         self.join(END_SECONDS)
 
 
