@@ -1,4 +1,4 @@
-"""A plug-in in place of dropout, whose draws depend on who makes them: second copies of a doubled batch are seen a little larger."""
+"""A plug-in in place of dropout, whose draws depend on who makes them: second copies of a batch are seen a little larger."""
 
 from __future__ import annotations
 

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from fairtune.core.errors import FairtuneError
 from fairtune.core.plugins import load_module
-from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.job import Job, make_job
-from fairtune.execution.study_run import run_plan
 from fairtune.ledger.environment import read_environment
-from fairtune.ledger.events import all_events, counted_events
+from fairtune.ledger.events import counted_events
 from fairtune.methods.registry import parse_method_use, registered
-from fairtune.monitor.terminal import QuietMonitor
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import make_tiny_model
-from tests import warm
 from tests.execution import made_texts
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy_source
 from tests.execution.shared_runs import Shared, perform_together
@@ -52,6 +41,9 @@ DIVISIBLE: dict[str, list[Any]] = {
     "halves": [UNEQUAL, "orthogonal_qk", "layerwise_lr", *COPIES],
     "quarters": ["label_smoothing", "bitfit", "augment"],
     "adapted": [{"peft": {"target_modules": ["value"]}}, "focal"],
+    "attacked": ["fgm", "label_smoothing"],
+    "wandering": ["freelb"],
+    "climbing": [{"pgd": {"clean": False}}],
 }
 
 
@@ -120,7 +112,9 @@ def test_every_method_and_kind_of_task_trains_to_the_same_in_two_processes(calm:
     assert (read_environment(shared[0].run) or {})["processes"] == 2
 
 
-def test_divided_weights_train_to_the_same_and_go_on_from_where_they_were_stopped(calm: ToyStudy, tmp_path: Path) -> None:
+def test_divided_weights_train_to_the_same_and_go_on_from_where_they_were_stopped(
+    calm: ToyStudy, tmp_path: Path
+) -> None:
     def jobs(runs: str) -> list[Job]:
         own = [calm.job(f"{runs}/{name}", arm, **SHORT) for name, arm in DIVISIBLE.items()]
         return [*own, text_jobs(tmp_path, runs)[0]]

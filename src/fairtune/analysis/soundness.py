@@ -14,6 +14,7 @@ import numpy as np
 
 from fairtune.analysis.arm_pairs import counts_as_learned
 from fairtune.analysis.collapses import CHANCE, GUESS, RANKING, UNRANKED, Collapses, is_ranked, majority_share
+from fairtune.analysis.cut_batches import cut_cautions
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import TITLES, StudyRegistration, day
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
@@ -62,6 +63,7 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_bands(results),
         *_impossible_figures(results),
         *_threads(results),
+        *cut_cautions(results),
     ]
     return gravest_first(found)
 

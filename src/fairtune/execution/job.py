@@ -128,8 +128,12 @@ def failure_reason(error: BaseException) -> str:
     """Why a run failed, in a sentence."""
     import torch  # only where runs are performed: the process that starts workers does without it
 
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
-        return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
+    memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error)
+    if memory and not isinstance(error, RunFailure):
+        return (
+            "out of memory; steps and evaluations are made smaller by themselves, so it is the model with its optimizer that does "
+            "not fit: use a smaller model, a method that trains fewer weights, fewer runs at once or a device with more memory"
+        )
     if _is_full_disk(error):
         return "the disk is full; free some space and run the same command again, what is recorded is kept"
     if isinstance(error, RunFailure | FairtuneError):

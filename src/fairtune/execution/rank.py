@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import torch
 from torch import distributed
+from torch._C._distributed_c10d import FileStore
 
 from fairtune.core.errors import Stopped
 from fairtune.core.files import write_json
@@ -77,12 +78,13 @@ def join_group(store: Path, device: str, shards: bool) -> Ranks:
     rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
-    backend, options = "gloo", {}
+    backend, own = "gloo", None
     if device.startswith("cuda"):
         torch.cuda.set_device(local)
-        backend, options = "cpu:gloo,cuda:nccl", {"device_id": torch.device("cuda", local)}
+        backend, own = "cpu:gloo,cuda:nccl", torch.device("cuda", local)
+    others = FileStore(str(store), size)
     distributed.init_process_group(
-        backend, store=distributed.FileStore(str(store), size), rank=rank, world_size=size, timeout=LONGEST_WAIT, **options
+        backend, store=others, rank=rank, world_size=size, timeout=LONGEST_WAIT, device_id=own
     )
     return Ranks(rank, size, shards)
 
@@ -105,7 +107,8 @@ def _is_lost_connection(error: BaseException) -> bool:
     """Whether it failed only because another process did."""
     words = str(error)
     return isinstance(error, RuntimeError) and any(
-        sign in words for sign in ("Connection closed by peer", "Connection reset by peer", "gloo", "NCCL", "Broken pipe")
+        sign in words
+        for sign in ("Connection closed by peer", "Connection reset by peer", "gloo", "NCCL", "Broken pipe")
     )
 
 

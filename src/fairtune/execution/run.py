@@ -301,6 +301,7 @@ def _result(job: Job, run: TrainingRun, ready: PreparedRun, folder: RunFolder) -
         "stopped_early": now.stopped_early,
         "skipped_steps": now.skipped_steps,
         "examples": now.examples,
+        **({"micro_batch": now.micro_batch} if now.micro_batch is not None else {}),
         "tokens": now.tokens,
         "padding_share": now.padding / max(1, now.tokens + now.padding),
         "seconds": {**run.clock.seconds, "total": sum(run.clock.seconds.values()), "epochs": now.epoch_seconds},

@@ -1,8 +1,8 @@
 """One run in several processes, from the view of the one that was given the job: start them, pass on, wait, tell what came of it.
 
 torchrun's agent starts the processes (`rank.py`), notices the death of one and ends the others. This process holds the run's lock
-meanwhile. They talk through a folder of their own on this machine's disk: the job and the wish to stop in one direction, progress and
-outcomes in the other. Nothing listens but gloo and NCCL among the processes themselves, on the loopback interface.
+meanwhile. They talk through a folder of their own on this machine's disk: the job and the wish to stop in one direction, progress
+and outcomes in the other. Nothing listens but gloo and NCCL among the processes themselves, on the loopback interface.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,13 @@ def perform_shared(job: Job, device: str, check_stop: Callable[[], None], report
     with tempfile.TemporaryDirectory(prefix="fairtune-run-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         me = psutil.Process()
-        order = {"job": job.as_json(), "device": device, "threads": _threads(device), "parent": me.pid, "began": me.create_time()}
+        order = {
+            "job": job.as_json(),
+            "device": device,
+            "threads": _threads(device),
+            "parent": me.pid,
+            "began": me.create_time(),
+        }
         write_json(folder / JOB, order)
         agent = _Agent(folder, job.processes)
         agent.start()

@@ -64,7 +64,10 @@ class MethodConfig(BaseModel):
         """
         if type(self).__module__.startswith("fairtune.methods."):
             return None
-        return f"{type(self).__name__} does not say whether weights may be divided (its property `whole_weights`, see docs/plugins.md)"
+        return (
+            f"{type(self).__name__} does not say whether weights may be divided (its property `whole_weights`, see "
+            "docs/plugins.md)"
+        )
 
     @property
     def step_factor(self) -> float:

@@ -33,13 +33,19 @@ def _arm_problems(study: Study, arm: str, devices: int, shards: bool) -> Iterato
     for position, use in enumerate(study.methods(arm)):
         path: Path = ("arms", arm, "methods", position)
         if reason := use.config.one_process:
-            yield path, f"'{use.name}' cannot be shared by {devices} devices: {reason}; set `{DEVICES}` to 1, or remove it"
+            yield (
+                path,
+                f"'{use.name}' cannot be shared by {devices} devices: {reason}; set `{DEVICES}` to 1, or remove it",
+            )
         elif shards and (reason := use.config.whole_weights):
             yield path, f"'{use.name}' cannot train divided weights: {reason}; set `{SHARDING}` to none, or remove it"
     if train.batch_size < devices:
         own = ("arms", arm, "batch_size")
         path = own if getattr(study.arms[arm], "batch_size", None) is not None else ("train", "batch_size")
-        yield path, f"{train.batch_size} cannot be divided among {devices} devices; use a larger one, or lower `{DEVICES}`"
+        yield (
+            path,
+            f"{train.batch_size} cannot be divided among {devices} devices; use a larger one, or lower `{DEVICES}`",
+        )
     if shards and learner is not None:
         yield ("arms", arm, "learner"), f"'{learner.name}' fits a head on the whole model; set `{SHARDING}` to none"
     if shards and train.precision == "fp16":

@@ -76,7 +76,7 @@ class BatchParts:
         rows = sum(self.sizes) if self.shared is None else len(self.shared.rows)
         whole = values.view(-1, rows, *values.shape[1:])
         own = whole if self.shared is None else self.shared.part(whole)
-        parts = own.split(list(self.sizes), dim=1)
+        parts = torch.split(own, list(self.sizes), dim=1)
         return [part.flatten(0, 1) for part in parts]
 
     def forward_backward(self) -> Tensor:

@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import text_metrics
@@ -109,19 +110,30 @@ class LanguageModelling:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
         ranks: Ranks = ALONE,
     ) -> Evaluation:
         text = self.text[split]
         losses, hits = np.zeros(len(text.stream), np.float64), np.zeros(len(text.stream), np.int64)
-        with scoring(model, methods):
+
+        counts = True
+
+        def own_batches() -> Iterator[list[Span]]:
+            nonlocal counts
             batches = self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS))
-            for spans, counts in ranks.dealt(batches, check_stop):
-                inputs, targets = _padded(text, spans)
-                nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
-                if not counts:
-                    continue
-                for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
-                    losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
+            for spans, counts in ranks.dealt(batches, check_stop):  # noqa: B007 - `score` looks at it
+                yield spans
+
+        def score(spans: list[Span]) -> None:
+            inputs, targets = _padded(text, spans)
+            nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
+            if not counts:
+                return
+            for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
+                losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
+
+        with scoring(model, methods):
+            (scored or ScoredParts()).each(own_batches(), score)
         losses, hits = ranks.joined(losses), ranks.joined(hits)
         firsts = np.concatenate([[0], np.cumsum(text.documents[:, 0])[:-1]]).astype(np.int64)
         found = {"nll": np.add.reduceat(losses, firsts), "correct": np.add.reduceat(hits, firsts)}

@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure, Stopped
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.core.seeding import (
     RandomState,
     derive,
@@ -27,16 +28,17 @@ from fairtune.core.seeding import (
 )
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
-from fairtune.methods.base import Batch, Method, Moment, are_ours
+from fairtune.methods.base import Method, Moment, ParamGroup, are_ours
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.batch_parts import forward_backward
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
 from fairtune.training.memory import count_states
+from fairtune.training.micro_batches import EVENT as MICRO_BATCH
+from fairtune.training.micro_batches import MicroBatches
 from fairtune.training.objectives import Evaluation, Objective
 from fairtune.training.optimizer import (
     gradient_norm,
@@ -47,11 +49,11 @@ from fairtune.training.optimizer import (
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
 from fairtune.training.ranks import ALONE, Ranks
+from fairtune.training.sharding import groups_of, named_groups, shard_model, whole
 from fairtune.training.shared_batches import SharedBatch
-from fairtune.training.sharding import shard_model, whole
 from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
 
-
+NOT_CUT = 1 << 62
 COMMON = "common"
 """Among the states of generators, the one that all processes of a run have in common."""
 
@@ -99,6 +101,11 @@ class TrainingRun:
         self.total_steps = train.total_steps(len(objective))
         self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
+        self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut), False
+        if ranks.shards:
+            self.micro_batches.refusal = (
+                "its weights are divided, so that all devices must go through the model equally often"
+            )
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
         use_fast_gelu(self.model)
@@ -107,10 +114,12 @@ class TrainingRun:
             use_fast_dropout(self.model)
         if ranks.shards:
             self._whole = copy.deepcopy(self.model).cpu() if ranks.leads else None
+            self._named = named_groups(self.model, parameter_groups(self.model, train, methods))
             shard_model(self.model, self.device, ranks.size)
         elif self.device.type == "cpu":
             use_fast_embedding(self.model, wary=not are_ours(methods))
         self.consistent = True
+        self.random: RandomState
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None
         if not states.resume(self):
@@ -144,7 +153,10 @@ class TrainingRun:
             self._score()
         self.progress.unit += 1
         self.random = self._random_state()
-        if not self.done and self._checkpoint_is_due():
+        due = self._checkpoint_is_due()
+        if not self.ranks.alone:
+            due = self._agree(due)
+        if not self.done and (due or self._save_now):
             self.save()
 
     def draw_anew(self) -> None:
@@ -170,19 +182,18 @@ class TrainingRun:
     def go_on_training(self) -> None:
         """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
         if self.progress.phase != TRAIN:
-            ended, memory, largest = (
-                self.progress.step >= self.total_steps,
-                self.progress.memory,
-                self.progress.largest_batch,
-            )
-            self.progress = Progress(memory=memory, largest_batch=largest) if ended else self.progress
+            now = self.progress
+            if now.step >= self.total_steps:
+                self.progress = Progress(
+                    memory=now.memory, largest_batch=now.largest_batch, micro_batch=now.micro_batch
+                )
             self.progress.phase = TRAIN
 
     def save(self) -> None:
         """Write the whole state of the run, so that it can go on from here."""
         with self.clock.measure("checkpoint"):
             self.states.save(self)
-        self._saved_at = time.monotonic()
+        self._saved_at, self._save_now = time.monotonic(), False
         self.log.write("checkpoint", self.progress.unit, step=self.progress.step, seconds=self.clock.last["checkpoint"])
 
     def _train_step(self) -> None:
@@ -192,10 +203,10 @@ class TrainingRun:
             chosen = self._next_rows()
             shared = [] if self.ranks.alone else [self._share(rows) for rows in chosen]
             own = [one.own for one in shared] if shared else chosen
-            batches = [self.objective.batch(rows, self.device) for rows in own]
+            batches = self.micro_batches.batches(own)
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
-            loss = self._forward_backward(batches, shared)
+            loss = self.ranks.total(self.micro_batches.forward_backward(own, batches, shared))
             with self.clock.part("optimizer"):
                 self.ranks.sum_gradients(self._trainable)
                 self.accelerator.unscale_gradients()
@@ -228,10 +239,6 @@ class TrainingRun:
 
     def _share(self, rows: Indices) -> SharedBatch:
         return SharedBatch(rows, self.ranks, self.objective, self.common)
-
-    def _forward_backward(self, batches: list[Batch], shared: list[SharedBatch]) -> float:
-        """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
-        return self.ranks.total(float(forward_backward(self, [[batch] for batch in batches], shared)))
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:
         step = self.progress.step + 1
@@ -307,7 +314,10 @@ class TrainingRun:
         return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
-        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop, self.ranks)
+        scored = ScoredParts(self.progress.scored_parts, self._tell_scored, cuts=not self.ranks.shards)
+        return self.objective.evaluate(
+            self.model, split, self.device, self.methods, self.check_stop, scored, self.ranks
+        )
 
     def _is_better(self, score: float, than: float) -> bool:
         return score < than if METRICS[self.objective.metric].lower_is_better else score > than
@@ -325,7 +335,7 @@ class TrainingRun:
 
     def make_optimizer(self) -> None:
         """The optimizer over what is trainable now."""
-        groups = parameter_groups(self.model, self.train, self.methods)
+        groups = self._groups()
         self._trainable = [p for group in groups for p in group["params"]]
         optimizer = make_optimizer(groups, self.train, self.device, fused=not self.ranks.shards)
         if self.ranks.alone:
@@ -333,6 +343,11 @@ class TrainingRun:
         else:  # its precision, without the wrapper that sums gradients: see `Ranks.sum_gradients`
             self.model = self.accelerator.prepare_model(self.model, evaluation_mode=True)
             self.optimizer = self.accelerator.prepare_optimizer(optimizer)
+
+    def _groups(self) -> list[ParamGroup]:
+        if self.ranks.shards:  # methods saw the parameters before these were divided, and so became others
+            return groups_of(self.model, self._named)
+        return parameter_groups(self.model, self.train, self.methods)
 
     def _call_methods(self, hook: str) -> None:
         if not self.methods:
@@ -366,13 +381,35 @@ class TrainingRun:
     def _warn(self, text: str) -> None:
         self.log.write("warning", self.progress.unit, text=text)
 
+    def _tell_cut(self, size: int, was: int) -> None:
+        """Batches are cut from here on; kept as soon as the step is done, so that a run that is killed goes on so too."""
+        now, self._save_now = self.progress, True
+        self.log.write(MICRO_BATCH, now.unit, step=now.step + 1, size=size, was=was)
+        self._warn(
+            f"memory ran out at step {now.step + 1} with {was} examples at once; from there on at most {size} go through the model "
+            "at once, and a step still learns from the same examples"
+        )
+
+    def _tell_scored(self, parts: int) -> None:
+        self.progress.scored_parts, self._save_now = parts, True
+        self._warn(
+            f"memory ran out in an evaluation; from there on each batch that is scored is cut into {parts} parts"
+        )
+
     def _checkpoint_is_due(self) -> bool:
         every = self.checkpoint_every
         if isinstance(every, int):
             return self.progress.phase == TRAIN and self.progress.step % every == 0
         unit = every.lstrip("0123456789.")
-        due = time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
-        return self.ranks.first(due)  # clocks differ
+        return time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
+
+    def _agree(self, due: bool) -> bool:
+        """Have all processes save at the same time, and cut their batches alike from now on. Returns whether to save."""
+        now, own = self.progress, (due and self.ranks.leads) or self._save_now  # clocks differ
+        cut = -NOT_CUT if now.micro_batch is None else -now.micro_batch
+        asked, cut, now.scored_parts = self.ranks.most([int(own), cut, now.scored_parts])
+        now.micro_batch = None if cut == -NOT_CUT else -cut
+        return bool(asked)
 
 
 def _check_together(check_stop: Callable[[], None], ranks: Ranks) -> None:

@@ -12,6 +12,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.tokens.encoded_splits import Indices
@@ -81,12 +82,14 @@ class Objective(Protocol):
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
         ranks: Ranks = ALONE,
     ) -> Evaluation:
         """Score a split: every example once.
 
         Args:
             check_stop: called before each batch, so that a long evaluation can be stopped.
+            scored: how batches are cut where memory is short.
             ranks: the processes that share the run; each gets the scores of all examples.
         """
 

@@ -48,7 +48,7 @@ class Ranks:
         return self.rank == 0
 
     def own(self, rows: Array) -> Array:
-        """What this process takes of a batch's rows: a piece of the batch's order, as long as the others' or one longer or shorter."""
+        """What this process takes of a batch's rows: a piece of its order, as long as the others' but for one."""
         return rows if self.alone else np.array_split(rows, self.size)[self.rank]  # type: ignore[return-value]
 
     def counts(self, rows: int) -> list[int]:
@@ -73,23 +73,14 @@ class Ranks:
 
     def agreed(self, flag: bool) -> bool:
         """Whether any of the processes says so."""
-        if self.alone:
-            return flag
-        found = torch.tensor([int(flag)])
-        distributed.all_reduce(found, distributed.ReduceOp.MAX)
-        return bool(found)
+        return flag if self.alone else bool(self.most([int(flag)])[0])
 
-    def first(self, flag: bool) -> bool:
-        """What the first process says."""
-        return self.agreed(flag and self.leads)
-
-    def most(self, number: int) -> int:
-        """The largest that any process has."""
-        if self.alone:
-            return number
-        found = torch.tensor([number])
-        distributed.all_reduce(found, distributed.ReduceOp.MAX)
-        return int(found)
+    def most(self, numbers: Sequence[int]) -> list[int]:
+        """Of each number the largest that any process has."""
+        found = torch.tensor(numbers)
+        if not self.alone:
+            distributed.all_reduce(found, distributed.ReduceOp.MAX)
+        return [int(number) for number in found]
 
     def total(self, value: float) -> float:
         """The sum over all processes, in double precision."""

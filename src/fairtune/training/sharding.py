@@ -5,7 +5,7 @@ By torch's `fully_shard`: each process holds its rows of every tensor; a layer's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
+
+from fairtune.methods.base import ParamGroup
 
 
 def shard_model(model: nn.Module, device: torch.device, processes: int) -> None:
@@ -27,6 +29,18 @@ def shard_model(model: nn.Module, device: torch.device, processes: int) -> None:
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)  # gloo has no other, and a mean would have to be undone
+
+
+def named_groups(model: nn.Module, groups: Sequence[ParamGroup]) -> list[ParamGroup]:
+    """An optimizer's groups with the names of parameters in their place, by which they are known once they are divided."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return [{**group, "params": [names[id(parameter)] for parameter in group["params"]]} for group in groups]
+
+
+def groups_of(model: nn.Module, named: Sequence[ParamGroup]) -> list[ParamGroup]:
+    """The groups of a model's parameters from those of their names."""
+    parameters = dict(model.named_parameters())
+    return [{**group, "params": [parameters[name] for name in group["params"]]} for group in named]
 
 
 def is_sharded(model: nn.Module) -> bool:

@@ -79,7 +79,7 @@ class SharedBatch:
         if (copies, width) not in self._drawn:
             total = self.tokens(0, len(self.rows))
             self._drawn[copies, width] = torch.rand(copies * total, width, generator=self.generator)
-        return self._drawn[copies, width].unflatten(0, (copies, -1))
+        return self._drawn[copies, width].view(copies, -1, width)
 
 
 @dataclass(frozen=True)

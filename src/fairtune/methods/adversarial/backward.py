@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from pydantic import ValidationError
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from fairtune.core.errors import FairtuneError, nearest

@@ -57,7 +57,9 @@ class AugmentConfig(MethodConfig):
     @property
     def one_process(self) -> str | None:
         if self.function is not None:
-            return "a `function` may answer each process otherwise, and then they would no longer train on the same texts"
+            return (
+                "a `function` may answer each process otherwise, and then they would no longer train on the same texts"
+            )
         return None
 
     def control_for(self, acting: MethodConfig) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.arm_pairs import SIMPLE
+from fairtune.analysis.cut_batches import cut_notes
 from fairtune.analysis.step_bounds import WORK
 from fairtune.analysis.timing_file import comparison_json
 from fairtune.analysis.timing_words import aa_sentence, effort_sentence, implausible_sentences, share_of_bound
@@ -60,7 +61,7 @@ def gather(evidence: Evidence) -> TimeAndSize:
     return TimeAndSize(
         timing,
         (*timing_notes(timing), *_lost(evidence), *bound_notes(compared)),
-        own_time_notes(evidence.header, evidence.machine),
+        (*own_time_notes(evidence.header, evidence.machine), *cut_notes(evidence.results)),
     )
 
 
