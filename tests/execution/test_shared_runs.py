@@ -11,7 +11,7 @@ import pytest
 from fairtune.core.plugins import load_module
 from fairtune.execution.job import Job, make_job
 from fairtune.ledger.environment import read_environment
-from fairtune.ledger.events import counted_events
+from fairtune.ledger.events import all_events, counted_events
 from fairtune.methods.registry import parse_method_use, registered
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
@@ -41,9 +41,6 @@ DIVISIBLE: dict[str, list[Any]] = {
     "halves": [UNEQUAL, "orthogonal_qk", "layerwise_lr", *COPIES],
     "quarters": ["label_smoothing", "bitfit", "augment"],
     "adapted": [{"peft": {"target_modules": ["value"]}}, "focal"],
-    "attacked": ["fgm", "label_smoothing"],
-    "wandering": ["freelb"],
-    "climbing": [{"pgd": {"clean": False}}],
 }
 
 
@@ -100,13 +97,18 @@ def test_every_method_is_tried() -> None:
     assert tried == {name for name in registered() if not name.startswith("clip")}
 
 
-def test_every_method_and_kind_of_task_trains_to_the_same_in_two_processes(calm: ToyStudy, tmp_path: Path) -> None:
+def test_every_method_and_kind_of_task_trains_to_the_same_in_two_processes(
+    calm: ToyStudy, toy: ToyStudy, tmp_path: Path
+) -> None:
     def jobs(runs: str) -> list[Job]:
         own = [calm.job(f"{runs}/{name}", arm, **SHORT) for name, arm in ARMS.items()]
         return [*own, pair_job(calm, runs), *text_jobs(tmp_path, runs)]
 
     alone, shared = jobs("alone"), jobs("shared")
-    perform_together([Shared(job) for job in shared], tmp_path)
+    noisy, broken = (toy.job(f"noisy-{name}", [MAP, "ema"], **SHORT) for name in ("whole", "broken"))
+    perform_together([*map(Shared, shared), Shared(noisy), Shared(broken, stop_at=18)], tmp_path)
+    assert digests(broken.run.path) == digests(noisy.run.path), "also of what is drawn, in each process for itself"
+    assert [e["unit"] for e in all_events(broken.run.events) if e["event"] == "resumed"][1] > 0
     for one, two in zip(alone, shared, strict=True):
         require_same_training(one, two)
     assert (read_environment(shared[0].run) or {})["processes"] == 2

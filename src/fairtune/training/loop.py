@@ -28,7 +28,7 @@ from fairtune.core.seeding import (
 )
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
-from fairtune.methods.base import Method, Moment, ParamGroup, are_ours
+from fairtune.methods.base import Batch, Method, Moment, ParamGroup, are_ours
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
