@@ -1,4 +1,4 @@
-"""A study whose runs two processes share: what is killed goes on to the same bits, and what cannot be shared is refused when it is read."""
+"""A study whose runs two processes share: killed, it goes on to the same bits; what cannot be shared is refused when it is read."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tests.execution.shared_runs import Shared, perform_together
     ("execution", "arm", "problem"),
     [
         ({"devices_per_run": 1, "sharding": "full"}, {}, "execution.sharding: full divides a model among the devices of a run"),
-        ({}, {"methods": [{"fgm": {"target": "table"}}]}, "arms.arm.methods[0]: 'fgm' cannot be shared by 2 devices: `target: table`"),
-        ({}, {"methods": [{"augment": {"function": "json:loads"}}]}, "arms.arm.methods[0]: 'augment' cannot be shared by 2 devices"),
+        ({}, {"methods": [{"fgm": {"target": "table"}}]}, "arms.arm.methods[0]: 'fgm' cannot be shared by 2 devices: `target:"),
+        ({}, {"methods": [{"augment": {"function": "json:loads"}}]}, "arms.arm.methods[0]: 'augment' cannot be shared by 2"),
         ({}, {"batch_size": 1}, "arms.arm.batch_size: 1 cannot be divided among 2 devices"),
-        ({"sharding": "full"}, {"methods": ["ema"]}, "arms.arm.methods[0]: 'ema' cannot train divided weights: it keeps an average"),
+        ({"sharding": "full"}, {"methods": ["ema"]}, "arms.arm.methods[0]: 'ema' cannot train divided weights: it keeps"),
         ({"sharding": "full"}, {"methods": ["bpsom"]}, "arms.arm.methods[0]: 'bpsom' cannot train divided weights"),
         ({"sharding": "full"}, {"methods": ["focal", "pgd"]}, "arms.arm.methods[1]: 'pgd' cannot train divided weights"),
         ({"sharding": "full"}, {"precision": "fp16"}, "arms.arm.precision: fp16 scales losses"),
