@@ -10,7 +10,7 @@ import pytest
 
 from fairtune.core.console import Console
 from fairtune.core.stages import stage, watched
-from fairtune.execution.executors.worker import _Stages
+from fairtune.execution.executors.performer import StageReports
 from fairtune.monitor import stage_view
 from fairtune.monitor.stage_view import StageBars, StageLines, show_stages
 from fairtune.monitor.terminal import LiveMonitor, PlainMonitor
@@ -78,7 +78,7 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_worker_sends_its_stages_and_both_monitors_show_them() -> None:
     sent: list[dict[str, Any]] = []
-    with watched(_Stages(lambda values: sent.append({"phase": "stage", **values}))):
+    with watched(StageReports(lambda values: sent.append({"phase": "stage", **values}))):
         work()
     assert sent[0] == {"phase": "stage", "what": "reading rows", "done": 0, "of": None}
     assert {values["what"] for values in sent} == {"reading rows", "tokenising texts"}

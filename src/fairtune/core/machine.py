@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -42,6 +45,33 @@ def memory_kills() -> int:
             if name == "oom_kill":
                 return int(count)
     return 0
+
+
+@cache
+def boot_name() -> str:
+    """A name that processes share which know each other by their ids: of one start of one machine, and of one container on it."""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - not a path
+    import psutil
+
+    return f"{platform.node()} {uuid.getnode():x} {int(psutil.boot_time())}"
+
+
+def process_mark(pid: int) -> str | None:
+    """When a process of this machine began, which no later one of the same id did; None where there is no such process."""
+    if Path("/proc/self/stat").exists():
+        try:
+            facts = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if facts[0] in "ZX" else facts[19]
+    import psutil
+
+    try:
+        return str(int(psutil.Process(pid).create_time()))
+    except psutil.Error:
+        return None
 
 
 def _cpu_quotas() -> Iterator[tuple[float, float]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
+from fairtune.core.leases import require_held
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.studies import run_folder
@@ -96,8 +97,13 @@ def failed_result(job: Job, reason: str, cause: str) -> dict[str, Any]:
 
 
 def record_failure(job: Job, result: dict[str, Any], details: str | None = None) -> None:
-    """Write a failure into the ledger, as far as the disk still takes it; a study whose folder is gone gets none."""
+    """Write a failure into the ledger, as far as the disk still takes it; a study whose folder is gone gets none.
+
+    Raises:
+        LeaseLost: another process has taken the run over, so it has not failed.
+    """
     folder = job.run
+    require_held(folder.path)
     if not folder.path.parent.parent.is_dir():
         return
     with contextlib.suppress(OSError):

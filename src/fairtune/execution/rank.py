@@ -22,9 +22,12 @@ import torch
 from torch import distributed
 from torch._C._distributed_c10d import FileStore
 
-from fairtune.core.errors import Stopped
+from fairtune.core.errors import LeaseLost, Stopped
 from fairtune.core.files import write_json
+from fairtune.core.leases import followed
 from fairtune.core.stages import watched
+from fairtune.execution.device_health import DeviceHealth
+from fairtune.execution.executors.performer import StageReports
 from fairtune.execution.job import Job, describe_failure
 from fairtune.execution.run import perform_alone
 from fairtune.execution.shared_run import JOB, PROGRESS, REPORT_SECONDS, STOP, STORE, outcome_file, pid_file
@@ -45,18 +48,24 @@ def main() -> None:
     job, device, threads = Job(**order["job"]), str(order["device"]), order["threads"]
     if threads is not None:
         torch.set_num_threads(threads)
-    ranks = join_group(folder / STORE, device, job.sharding == "full")
+    ranks, health = join_group(folder / STORE, device, job.sharding == "full"), DeviceHealth(device)
     try:
-        outcome = _perform(job, device, ranks, folder)
+        with followed(job.run.path, order["lease"]):
+            outcome = _perform(job, device, ranks, folder)
     except Stopped:
         outcome = {"stopped": True}
+    except LeaseLost as error:
+        outcome = {"lease_lost": str(error)}
     except Exception as error:
         result, details = describe_failure(job, error)
         outcome = {"failed": result, "details": details, "lost": _is_lost_connection(error)}
+        if (fault := health.fault(error)) is not None:
+            outcome = {"device_lost": fault}
     write_json(outcome_file(folder, ranks.rank), {**outcome, "time": time.time()})
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1 if "failed" in outcome else 0)  # without taking the group down, for which the others would be waited for
+    # Without taking the group down, for which the others would be waited for.
+    os._exit(0 if outcome.keys() <= {"result", "stopped"} else 1)
 
 
 def _perform(job: Job, device: str, ranks: Ranks, folder: Path) -> dict[str, Any]:
@@ -67,7 +76,7 @@ def _perform(job: Job, device: str, ranks: Ranks, folder: Path) -> dict[str, Any
             raise Stopped
 
     report = _Reports(folder / PROGRESS) if ranks.leads else None
-    with watched(report):
+    with watched(StageReports(report) if report else None):
         result = perform_alone(job, device, check_stop, report or (lambda _: None), ranks)
     ranks.agreed(False)  # all have come this far, so none fails for want of another
     return {"result": result} if ranks.leads else {}
@@ -113,30 +122,17 @@ def _is_lost_connection(error: BaseException) -> bool:
 
 
 class _Reports:
-    """How far the run is, as lines of a file that the process which started it reads; also what it does before it trains."""
+    """How far the run is, as lines of a file that the process which started it reads."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
         self._last = 0.0
-        self._open: list[dict[str, Any]] = []
 
     def __call__(self, values: dict[str, Any]) -> None:
         if values.get("phase") != "train" or time.monotonic() - self._last >= REPORT_SECONDS:
             self._last = time.monotonic()
             self._file.write(json.dumps(values) + "\n")
             self._file.flush()
-
-    def begin(self, what: str, total: int | None) -> None:
-        self._open.append({"phase": "stage", "what": what, "done": 0, "of": total})
-        self(dict(self._open[-1]))
-
-    def advance(self, count: int) -> None:
-        self._open[-1]["done"] += count
-        if time.monotonic() - self._last >= REPORT_SECONDS:
-            self(dict(self._open[-1]))
-
-    def end(self) -> None:
-        self._open.pop()
 
 
 if __name__ == "__main__":

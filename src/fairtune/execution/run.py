@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,15 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import RunFailure, Stopped
+from fairtune.core.errors import DeviceLost, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
+from fairtune.core.leases import require_held
 from fairtune.core.plugins import take_plugins
+from fairtune.execution.device_health import DeviceHealth
+from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.job import GONE, Job, describe_failure, failure_reason, record_failure
 from fairtune.execution.learner_run import perform_learner
 from fairtune.execution.shared_run import perform_shared
 from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
-from fairtune.ledger.environment import capture_environment, capture_load
+from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
 from fairtune.ledger.events import EventLog, NoEvents, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
@@ -63,18 +67,25 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        DeviceLost: its GPU has failed; it can go on elsewhere, from its last checkpoint.
+        LeaseLost: another process has taken it over; nothing more was written.
     """
     folder, begun = job.run, False
     folder.check_plan(job.plan)
+    health = DeviceHealth(device)
     try:
         folder.begin(job.plan)
         begun = True
         # What is fitted at once, without training, takes one process, whatever its study has for the others.
         shared = job.processes > 1 and not is_simple(_learned(job))
         return (perform_shared if shared else perform_alone)(job, device, check_stop, report)
-    except Stopped:
+    except (Stopped, LeaseLost):
         raise
     except Exception as error:
+        fault = str(error) if isinstance(error, DeviceLost) else health.fault(error)
+        if fault is not None:
+            _note_lost_device(folder, begun, fault)
+            raise DeviceLost(fault) from error
         result, details = describe_failure(job, error, begun)
         record_failure(job, result, details)
         return result
@@ -90,11 +101,23 @@ def perform_alone(
     """
     log = EventLog(job.run.events) if ranks.leads else NoEvents()
     try:
-        if is_simple(_learned(job)):
-            return perform_learner(job, job.run, device, log, check_stop, report)
-        return _perform(job, job.run, device, log, check_stop, report, ranks)
+        with DeviceSamples(log, device, job.run.path) if ranks.leads else nullcontext():
+            if is_simple(_learned(job)):
+                return perform_learner(job, job.run, device, log, check_stop, report)
+            return _perform(job, job.run, device, log, check_stop, report, ranks)
     finally:
         log.close()
+
+
+def _note_lost_device(folder: RunFolder, begun: bool, fault: str) -> None:
+    require_held(folder.path)
+    if begun:
+        with suppress(OSError):
+            log = EventLog(folder.events)
+            try:
+                log.write("warning", 0, text=f"its GPU failed: {fault}; it goes on elsewhere from its last checkpoint")
+            finally:
+                log.close()
 
 
 def _learned(job: Job) -> dict[str, Any]:
@@ -112,14 +135,17 @@ def _perform(
     ranks: Ranks,
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = capture_environment(device)
+    environment = continued(capture_environment(device), read_environment(folder))
     if not ranks.alone:
         environment |= {"processes": ranks.size, "sharding": job.sharding}
     if ranks.leads:
         write_sealed(folder.environment, environment)
     ready = prepare_run(job, device, log, check_stop, ranks)
     run = ready.run
+    anew = not run.progress.unit and environment.pop("earlier", None)  # nothing of it was trained elsewhere
     if ranks.leads:
+        if anew:
+            write_sealed(folder.environment, environment)
         write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     watch_memory(run.device)

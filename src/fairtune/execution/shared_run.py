@@ -20,8 +20,9 @@ from typing import Any
 
 import psutil
 
-from fairtune.core.errors import RunFailure, Stopped
+from fairtune.core.errors import DeviceLost, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json
+from fairtune.core.leases import held_generation
 from fairtune.core.machine import memory_kills
 from fairtune.execution.job import Job, failed_result, record_failure
 
@@ -47,6 +48,8 @@ def perform_shared(job: Job, device: str, check_stop: Callable[[], None], report
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        DeviceLost: one of its GPUs has failed.
+        LeaseLost: another process has taken it over.
     """
     if device == "mps":
         raise RunFailure(
@@ -62,6 +65,7 @@ def perform_shared(job: Job, device: str, check_stop: Callable[[], None], report
             "threads": _threads(device),
             "parent": me.pid,
             "began": me.create_time(),
+            "lease": held_generation(job.run.path),
         }
         write_json(folder / JOB, order)
         agent = _Agent(folder, job.processes)
@@ -170,6 +174,11 @@ def _result(job: Job, folder: Path, agent: _Agent, stopping: bool, starved: bool
     failures = sorted(
         (found for found in outcomes.values() if "failed" in found), key=lambda one: (one["lost"], one["time"])
     )
+    for found in outcomes.values():
+        if "device_lost" in found:
+            raise DeviceLost(found["device_lost"])
+        if "lease_lost" in found:
+            raise LeaseLost(found["lease_lost"])
     own = [found for found in failures if not found["lost"]]
     if own:
         record_failure(job, own[0]["failed"], own[0]["details"])

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent
-from fairtune.execution.executors.local import make_local_executor
+from fairtune.execution.executors.choice import make_executor
 from fairtune.execution.job import DISK, Job, make_job
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import lock
@@ -20,7 +20,7 @@ from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import require_writable, study_folder
 from fairtune.study.plan import Plan
 
-_default_executor: ExecutorFactory = make_local_executor
+_default_executor: ExecutorFactory = make_executor
 
 
 class Monitor(Protocol):
@@ -85,7 +85,7 @@ def run_plan(
     """Run what is not finished yet.
 
     Args:
-        executor: who performs the runs; None makes the usual one, worker processes on this machine.
+        executor: who performs the runs; None makes the one that the study asks for (`execution.on`).
         reanalysed: verdicts go by this plan, whatever was planned before results were known.
         until_decided: seeds are added look by look, up to so many; recorded with the plan.
         arms: perform the runs of these alone; the plan that is recorded is whole all the same.
@@ -135,9 +135,13 @@ def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: Stud
                     _require_there(home)
                 if outcome.disk_full:
                     executor.cancel_waiting()
-    except (KeyboardInterrupt, Stopped):
+    except (KeyboardInterrupt, Stopped) as interruption:
+        decide = getattr(executor, "interrupted", None)  # of one whose jobs can go on without this process
         acknowledge = getattr(monitor, "stopping", None)  # a monitor from before it was asked for may have none
-        if acknowledge is not None:
+        if decide is not None:
+            monitor.end()  # bars would be drawn over the question
+            decide(isinstance(interruption, KeyboardInterrupt))
+        elif acknowledge is not None:
             acknowledge()
         raise Stopped from None
     finally:

@@ -11,7 +11,8 @@ from typing import Any
 
 from fairtune.core.errors import LedgerError, one_of
 from fairtune.core.files import read_sealed, remove_leftovers, write_sealed
-from fairtune.core.locks import try_lock
+from fairtune.core.leases import is_leased
+from fairtune.core.locks import is_locked, try_lock
 
 SCRATCH, LOCK = "checkpoint", ".lock"
 
@@ -139,6 +140,11 @@ class RunFolder:
     def clear_scratch(self) -> None:
         """Remove checkpoints; a finished run needs none."""
         shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+
+def is_under_way(folder: RunFolder) -> bool:
+    """Whether a process performs a run, on this machine or on another."""
+    return is_locked(folder.lock) or is_leased(folder.path)
 
 
 def _explain(error: Exception) -> str:

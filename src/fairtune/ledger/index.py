@@ -21,6 +21,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from fairtune.core.files import read_sealed
+from fairtune.core.leases import FOLDER as LEASE
 from fairtune.core.version import __version__
 from fairtune.ledger.folders import LOCK, RunFolder
 from fairtune.ledger.index_file import COLUMNS, NAME, IndexRow, Rows, read_rows, write_rows
@@ -45,8 +46,8 @@ LARGEST = 2**63 - 1
 """What SQLite can hold; a folder may be called by any number."""
 CLOSED = (FINISHED, FAILED)
 """States that files alone decide; whether a run is running is a matter of its lock."""
-UNCOUNTED = (CHECKED, LOCK)
-"""Files of a run that say nothing of it."""
+UNCOUNTED = (CHECKED, LOCK, LEASE)
+"""Files and folders of a run that say nothing of it."""
 _VALUES = attrgetter(*(name for name in COLUMNS if name not in ("seal", "stamp")))
 
 FileStats = dict[str, list[int]]
@@ -173,10 +174,12 @@ def _list_into(found: FileStats, path: str, prefix: str) -> bool:
     with os.scandir(path) as entries:
         for entry in entries:
             name = entry.name
+            if name in UNCOUNTED:
+                continue
             if entry.is_dir():
                 if entry.is_symlink() or not _list_into(found, entry.path, f"{prefix}{name}/"):
                     return False
-            elif name not in UNCOUNTED:
+            else:
                 stat = entry.stat()
                 found[prefix + name] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
     return True

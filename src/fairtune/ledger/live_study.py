@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.locks import is_locked
+from fairtune.ledger.folders import is_under_way
 from fairtune.ledger.index import (
     Stamp,
     is_believed,
@@ -213,7 +213,7 @@ class LiveStudy:
                 run.events_look, self._grown[place], grown = events, now, True
             if place in self._followed:
                 run.follow(self.steps.get(place))
-            if run.row is not None and run.row.status == RUNNING and not is_locked(run.run_folder.lock):
+            if run.row is not None and run.row.status == RUNNING and not is_under_way(run.run_folder):
                 unread[place] = None
         return grown
 

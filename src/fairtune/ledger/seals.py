@@ -26,8 +26,8 @@ from fairtune.core.files import (
     write_sealed,
 )
 from fairtune.core.folders import files_of, first_change, sums_of
-from fairtune.core.locks import is_locked
-from fairtune.ledger.folders import RunFolder
+from fairtune.core.leases import require_held
+from fairtune.ledger.folders import RunFolder, is_under_way
 
 VERSION = 1
 CHECKED = ".checked.json"
@@ -74,10 +74,13 @@ def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
 
     Raises:
         OSError: something cannot be read or written; the run has not finished then.
+        LeaseLost: another process has taken the run over, and will finish it.
     """
+    require_held(folder.path)
     content = sealed({**result, "key": key})
     sums = sums_of(folder.path, _recorded(folder))
     sums[folder.result.name] = hashlib.sha256(content).hexdigest()
+    require_held(folder.path)  # summing up a large model takes a while
     write_sealed(folder.manifest, {"version": VERSION, "key": key, "files": sums})
     write_atomically(folder.result, content)
     _remember(folder, {name: stat_of(folder.path / name) for name in sums})
@@ -147,7 +150,7 @@ def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -
     if key is not None and plan.get("key") != key:
         return RunState(WAITING)  # a run of another plan is none of this one; it is listed under exclusions
     if not folder.result.exists():
-        if is_locked(folder.lock):
+        if is_under_way(folder):
             return RunState(RUNNING)
         closed = folder.manifest.exists() and not folder.checkpoint.exists()
         return RunState(DAMAGED, problem="result.json is missing") if closed else RunState(INTERRUPTED)

@@ -9,6 +9,7 @@ rarely agree on the time. Who looks only once has the file's time and nothing el
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import time
@@ -92,10 +93,10 @@ def remove_sign(logs: Path, worker: str) -> None:
         sign_file(logs, worker).unlink(missing_ok=True)
 
 
-def remove_signs(logs: Path) -> None:
-    """Remove whatever signs there are."""
+def remove_signs(logs: Path, label: str = "") -> None:
+    """Remove whatever signs there are of workers whose names begin so."""
     with contextlib.suppress(OSError):
-        for file in logs.glob("worker-*.json"):
+        for file in logs.glob(f"worker-{glob.escape(label)}*.json"):
             file.unlink(missing_ok=True)
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from fairtune.core.errors import RunFailure
 from fairtune.core.files import parse_json, read_json, read_sealed, remove_leftovers, write_json, write_sealed
 from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
+from fairtune.core.leases import require_held
 from fairtune.core.machine import can_delete_open_files
 from fairtune.core.seeding import RandomState
 from fairtune.methods.base import Method
@@ -242,7 +243,12 @@ def _nested(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
 
 
 def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None:
-    """Write a state so that a reader sees all of it or none."""
+    """Write a state so that a reader sees all of it or none.
+
+    Raises:
+        LeaseLost: another process has taken the run over.
+    """
+    require_held(folder.parent.parent)
     folder.parent.mkdir(exist_ok=True)  # but not the run's folder, if somebody deleted that
     remove_leftovers(folder.parent)  # a run has one writer
     with write_folder(folder, replace=True) as aside:

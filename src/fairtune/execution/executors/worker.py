@@ -14,20 +14,19 @@ import queue
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fairtune.core.console import make_messages_printable
-from fairtune.core.errors import FairtuneError, LedgerError, Stopped
-from fairtune.core.locks import is_locked
+from fairtune.core.errors import DeviceLost, FairtuneError, Stopped
 from fairtune.core.pipes import own_pipes
-from fairtune.core.stages import watched
+from fairtune.execution.executors.base import LOST
+from fairtune.execution.executors.performer import perform_job
 from fairtune.execution.job import Job
-from fairtune.ledger.folders import lock
 
-REPORT_SECONDS = 0.2
-LOCK_SECONDS = 60.0
+LOST_CODE = 75
+"""The exit code of a worker whose GPU has failed."""
 
 
 class _Stop:
@@ -69,12 +68,19 @@ def main() -> None:
         job = Job(**json.loads(line))
         send("started", run=job.name)
         try:
-            send("ended", run=job.name, result=_perform(job, device, stop, send))
+            send("ended", run=job.name, result=perform_job(job, device, stop.check, partial(_progress, send, job)))
+        except DeviceLost as lost:
+            send(LOST, run=job.name, reason=str(lost))
+            os._exit(LOST_CODE)  # to let go of a broken GPU in good order can take for ever
         except Stopped:
             send("stopped", run=job.name)
             return
         except FairtuneError as error:
             send("refused", run=job.name, reason=str(error))
+
+
+def _progress(send: Callable[..., None], job: Job, values: dict[str, Any]) -> None:
+    send("progress", run=job.name, **values)
 
 
 def _use_threads(threads: int) -> None:
@@ -101,53 +107,6 @@ def _next(jobs: queue.Queue[str | None], stop: _Stop) -> str | None:
         except queue.Empty:
             continue
     return None
-
-
-class _Stages:
-    """Reports what a run does before it trains, such as tokenising."""
-
-    def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
-        self._report, self._last = report, 0.0
-        self._open: list[dict[str, Any]] = []
-
-    def begin(self, what: str, total: int | None) -> None:
-        self._open.append({"what": what, "done": 0, "of": total})
-        self._report(dict(self._open[-1]))
-
-    def advance(self, count: int) -> None:
-        self._open[-1]["done"] += count
-        if time.monotonic() - self._last >= REPORT_SECONDS:
-            self._last = time.monotonic()
-            self._report(self._open[-1])
-
-    def end(self) -> None:
-        self._open.pop()
-
-
-def _perform(job: Job, device: str, stop: _Stop, send: Any) -> dict[str, Any]:
-    from fairtune.execution.run import perform_run
-
-    last = 0.0
-
-    def report(values: dict[str, Any]) -> None:
-        nonlocal last
-        if time.monotonic() - last >= REPORT_SECONDS or values.get("phase") != "train":
-            last = time.monotonic()
-            send("progress", run=job.name, **values)
-
-    stages = _Stages(lambda values: send("progress", run=job.name, phase="stage", **values))
-    path = job.run.lock
-    waited = time.monotonic()
-    while True:  # a worker whose parent was killed may still be saving this very run
-        try:
-            with lock(path, f"{job.run.path}: another process is performing this run."), watched(stages):
-                return perform_run(job, device, stop.check, report)
-        except LedgerError:
-            if time.monotonic() - waited < LOCK_SECONDS and is_locked(path):
-                stop.check()
-                time.sleep(0.2)
-                continue
-            raise
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+"""What Ctrl-C means for jobs on a cluster: they need nobody who waits for them, so the user is asked."""
+
+from __future__ import annotations
+
+import sys
+
+LEAVE, CANCEL = "leave", "cancel"
+
+
+def ask_what_to_do(cluster: str, ways: str) -> str:
+    """`leave` or `cancel`; where nobody can be asked, and after another Ctrl-C, they are left."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return LEAVE
+    print(f"\n{ways}", file=sys.stderr)
+    while True:
+        print(f"Leave the jobs on {cluster}, or cancel them? [leave/cancel] ", end="", file=sys.stderr, flush=True)
+        try:
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            return LEAVE
+        answer = line.strip().lower()
+        if not line or answer in ("", "l", LEAVE):
+            return LEAVE
+        if answer in ("c", CANCEL):
+            return CANCEL
+
+
+def say(text: str) -> None:
+    """A line on standard error, once bars are gone."""
+    print(f"fairtune: {text}", file=sys.stderr, flush=True)
