@@ -94,7 +94,9 @@ def run(
             where += [] if address is None else [f"execution.ray.address={address}"]
             study = load_checked(file, [*(overrides or []), *where], profile)
         if address is not None and study.execution.on != "ray":
-            raise FairtuneError(f"--address is that of a Ray cluster, but the runs are performed on {study.execution.on}; add --on ray.")
+            raise FairtuneError(
+                f"--address is that of a Ray cluster, but the study runs on: {study.execution.on}; add --on ray."
+            )
         if max_seeds is not None and not until_decided:
             raise FairtuneError(
                 "--max-seeds is for --until-decided; the study's `seeds` say how many there are otherwise."

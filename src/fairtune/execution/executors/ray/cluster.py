@@ -132,12 +132,13 @@ class RayCluster:
     def queued(self) -> list[Path]:
         return []  # tasks end with the process that asked for them
 
-    def states(self) -> Mapping[BlockKey, BlockState]:
-        refs = [ref for _, ref in self._tasks.values()]
+    def states(self, blocks: Collection[BlockKey]) -> Mapping[BlockKey, BlockState]:
+        asked = {key: self._tasks[key] for key in blocks if key in self._tasks}
+        refs = [ref for _, ref in asked.values()]
         done = set(self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]) if refs else set()
         return {
             key: self._ended(ref) if ref in done else _under_way(submission, key[1])
-            for key, (submission, ref) in self._tasks.items()
+            for key, (submission, ref) in asked.items()
         }
 
     def _ended(self, ref: Any) -> BlockState:
