@@ -125,7 +125,7 @@ class SlurmCluster:
         process = self.processes.pop(name)
         process.kill()
         process.wait()
-        for order in _processes_with(f"SLURMD_NODENAME={name}", f"SLURM_CONF={self.folder}"):
+        for order in processes_with(f"SLURMD_NODENAME={name}", f"SLURM_CONF={self.folder}"):
             os.kill(order, signal.SIGKILL)
 
     def until(self, what: Any, seconds: float = 60.0) -> Any:
@@ -148,11 +148,11 @@ class SlurmCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for left in _processes_with(f"SLURM_CONF={self.folder}"):
+        for left in processes_with(f"SLURM_CONF={self.folder}"):
             os.kill(left, signal.SIGKILL)
 
 
-def _processes_with(*settings: str) -> list[int]:
+def processes_with(*settings: str) -> list[int]:
     """Processes whose environment has all of these, at the beginning of a variable."""
     found = []
     for place in Path("/proc").glob("[0-9]*/environ"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.execution.executors.performer import perform_job
 from fairtune.execution.executors.remote import executor as remote
 from fairtune.execution.executors.remote.executor import RemoteExecutor
 from fairtune.execution.executors.slurm import commands, probe
@@ -29,7 +31,7 @@ from fairtune.settings.execution import Execution
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests, perform_here, toy_source
-from tests.cluster.slurm_cluster import NODES, SlurmCluster, needs_slurm, real_slurm
+from tests.cluster.slurm_cluster import NODES, SlurmCluster, needs_slurm, processes_with, real_slurm
 
 pytestmark = [needs_slurm, pytest.mark.timeout(280)]
 SOURCE = Path(__file__).parents[2] / "src"
@@ -78,11 +80,11 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def study(model: Path, task: Any, seeds: int, arms: int, **slurm_settings: Any) -> Plan:
+def study(model: Path, task: Any, seeds: int, arms: int, epochs: int, **slurm_settings: Any) -> Plan:
     source = toy_source(model, task)
     names = dict(list({"baseline": {}, "fast": {"lr": 2e-3}}.items())[:arms])
     execution = {"on": "slurm", "devices": "cpu", "checkpoint_every": 4, "slurm": {"time": 10, **slurm_settings}}
-    train = {**source["train"], "epochs": 3}
+    train = {**source["train"], "epochs": epochs}
     return make_plan(load_study({**source, "train": train, "arms": names, "seeds": seeds, "execution": execution}))
 
 
@@ -107,8 +109,9 @@ def check_bits(plan: Plan, runs: Path, alone: Path) -> None:
 def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
     cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path
 ) -> None:
-    plan, runs = study(tiny_model, tiny_task, 2, 2, partition="main", max_parallel=2), tmp_path / "runs"
+    plan, runs = study(tiny_model, tiny_task, 2, 2, 4, partition="main", max_parallel=2), tmp_path / "runs"
     first = {run.block: run for run in reversed(plan.runs)}
+    excluded, places = list[str](), list[str]()
 
     def save_for_the_limit() -> None:
         (array,) = read_arrays(runs / "toy")
@@ -117,8 +120,18 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
 
     def put_back() -> None:
         (array,) = read_arrays(runs / "toy")
-        cluster.ask("scontrol", "requeue", f"{array.job}_1")
-        start_now(cluster, f"{array.job}_1")
+        job, kind = f"{array.job}_1", runs / "toy" / "jobs" / "1" / "block-1.node.json"
+        before = cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()
+        here = kind.read_bytes()
+        kind.write_text('{"cpu": "another", "gpus": []}')  # so it seems to have begun on a node unlike all others
+        cluster.ask("scontrol", "requeue", job)
+        start_now(cluster, job)
+        cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%x").strip() in NODES)
+        excluded.append(cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%x").strip())
+        kind.write_bytes(here)
+        start_now(cluster, job)
+        cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%T").strip() == "RUNNING")
+        places.extend([before, cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()])
 
     monitor = Acting(
         {
@@ -134,6 +147,8 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
     assert sorted(outcome.finished) == sorted(f"{run.arm}/seed-{run.seed}" for run in plan.runs), (outcome.failed, logs)
     assert "the time is nearly up: states are saved" in logs[0]
     assert all("start 2" in log for log in logs)
+    assert "its runs began on another, so it goes back into the queue, to a node like that" in logs[1]
+    assert places[1] not in excluded, "a node of another kind is never asked again"
     assert sum("put back into the queue" in note for note in monitor.notes) >= 1
     for run in first.values():
         events = all_events(make_job(plan, run, runs).run.events)
@@ -147,7 +162,7 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
 def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
     cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan, runs = study(tiny_model, tiny_task, 1, 1), tmp_path / "runs"
+    plan, runs = study(tiny_model, tiny_task, 1, 1, 10), tmp_path / "runs"
     home, name = runs / "toy", "baseline/seed-0"
     execution = plan.study.execution
     slurm._probed.add((str(runs.resolve()), None, sys.executable))  # while nodes are drained no probe would begin
@@ -177,19 +192,14 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
         cluster.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def kill() -> None:
-        for place in Path("/proc").glob("[0-9]*/environ"):
-            mine = f"SLURM_ARRAY_JOB_ID={array.job}\0".encode()
-            if (
-                place.exists()
-                and mine in place.read_bytes()
-                and b"slurmstepd" not in (place.parent / "comm").read_bytes()
-            ):
-                os.kill(int(place.parent.name), signal.SIGKILL)
+        for process in processes_with(f"SLURM_ARRAY_JOB_ID={array.job}", "SLURM_CONF="):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
 
     class Then(Acting):
         def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
             lost = any("sent again" in note for note in self.notes)
-            if lost and event == "progress" and values.get("phase") == "train" and values["step"] > 12:
+            if lost and event == "progress" and values.get("phase") == "train":
                 raise KeyboardInterrupt
             super().update(run, event, values)
 
@@ -205,7 +215,7 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
 
     # and goes on here
     job = make_job(plan, plan.runs[0], runs)
-    assert perform_here(job)["status"] == "finished"
+    assert perform_job(job, "cpu", lambda: None, lambda _: None)["status"] == "finished"
     *_, resumed = [event["unit"] for event in all_events(job.run.events) if event["event"] == "resumed"]
     assert resumed > steps[-1] - 1, "the last step before it was cancelled was saved"
     check_bits(plan, runs, tmp_path / "alone")

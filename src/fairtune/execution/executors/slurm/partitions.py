@@ -39,7 +39,7 @@ def require_resources(execution: Execution, nodes: Sequence[NodeFacts]) -> None:
 
 
 def _nodes_of(wanted: str | None, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
-    names = list(dict.fromkeys(node.partition for node in nodes))
+    names = sorted({node.partition for node in nodes})
     for name in (wanted or "").split(","):
         if name and name not in names:
             raise SlurmError(
