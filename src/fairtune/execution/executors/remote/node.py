@@ -35,8 +35,9 @@ from fairtune.settings.values import AUTO
 
 DONE, LEFT, UNUSABLE = 0, 75, 2
 """Exit codes: every job of the block has its last answer; it was stopped before that; it could not be read."""
-ANSWER_SECONDS = 1.0
-"""Between two answers about a run's progress."""
+ANSWER_SECONDS, MOST_ANSWERS = 1.0, 100
+"""Between two answers about a run's progress, at least; and how many a second all blocks of a submission give at most: each
+is a file that is written aside, renamed, found and read."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1") if hasattr(signal, name))
 
 
@@ -117,11 +118,12 @@ def _perform(submission: Submission, numbers: list[int], label: str) -> None:
     jobs = {submission.jobs[number].name: number for number in numbers}
     executor = LocalExecutor(_on_a_node(submission.execution), submission.home / "logs", _plain(label))
     answered: dict[str, float] = {}
+    every = max(ANSWER_SECONDS, len(submission.blocks) / MOST_ANSWERS)
     try:
         executor.submit([submission.jobs[number] for number in numbers])
         for event in executor.events():
             now = time.monotonic()
-            if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= ANSWER_SECONDS:
+            if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= every:
                 answered[event.job.name] = now
                 _answer(submission.folder, jobs[event.job.name], event)
             if event.is_last:
