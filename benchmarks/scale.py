@@ -233,14 +233,19 @@ def _show_overhead(place: str, home: Path, runs: int, sleep: float, section: dic
         (Slept(*read_sealed(folder.result)["slept"]) for folder in run_folders(home / "runs" / STUDY)),
         key=lambda one: one.began,
     )
-    between = [after.began - before.ended for before, after in _in_turn(slept)]
+    slots, busy = _side_by_side(slept), sum(one.ended - one.began for one in slept)
+    idle = (slots * (max(one.ended for one in slept) - slept[0].began) - busy) / runs
     print(
-        f"{place:<6} {runs} runs of {sleep:g} s: {ended - began:.1f} s; first run after {slept[0].began - began:.1f} s, "
-        f"{1000 * statistics.median(between):.0f} ms between two runs of a worker "
-        f"(most {1000 * max(between):.0f}), told {ended - slept[-1].ended:.1f} s after the last; "
-        f"{len({one.process for one in slept})} worker processes, at most {_side_by_side(slept)} at once",
+        f"{place:<6} {runs} runs of {sleep:g} s: {ended - began:.1f} s; the first began after {slept[0].began - began:.1f} s; "
+        f"{slots} at once in {len({one.process for one in slept})} processes, which idled {idle:.2f} s a run"
+        f"{_between([after.began - before.ended for before, after in _in_turn(slept)])}; "
+        f"told {ended - max(one.ended for one in slept):.1f} s after the last",
         flush=True,
     )
+
+
+def _between(gaps: list[float]) -> str:
+    return f", {1000 * statistics.median(gaps):.0f} ms between two of one process" if gaps else ""
 
 
 def _in_turn(slept: list[Slept]) -> Iterator[tuple[Slept, Slept]]:
