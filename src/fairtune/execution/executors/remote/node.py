@@ -35,9 +35,9 @@ from fairtune.settings.values import AUTO
 
 DONE, LEFT, UNUSABLE = 0, 75, 2
 """Exit codes: every job of the block has its last answer; it was stopped before that; it could not be read."""
-ANSWER_SECONDS, MOST_ANSWERS = 1.0, 100
-"""Between two answers about a run's progress, at least; and how many a second all blocks of a submission give at most: each
-is a file that is written aside, renamed, found and read."""
+ANSWER_SECONDS, SELDOM_SECONDS, FEW_BLOCKS = 1.0, 10.0, 100
+"""Between two answers about a run's progress, in a submission of few blocks and at most in one of many: each is a file that is
+written aside, renamed, found and read, in one folder for all nodes."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1") if hasattr(signal, name))
 
 
@@ -118,7 +118,7 @@ def _perform(submission: Submission, numbers: list[int], label: str) -> None:
     jobs = {submission.jobs[number].name: number for number in numbers}
     executor = LocalExecutor(_on_a_node(submission.execution), submission.home / "logs", _plain(label))
     answered: dict[str, float] = {}
-    every = max(ANSWER_SECONDS, len(submission.blocks) / MOST_ANSWERS)
+    every = ANSWER_SECONDS * max(1.0, min(SELDOM_SECONDS, len(submission.blocks) / FEW_BLOCKS))
     try:
         executor.submit([submission.jobs[number] for number in numbers])
         for event in executor.events():
