@@ -39,10 +39,12 @@ class ScoredParts:
 
     Args:
         tell: takes the new number of parts.
+        cuts: False lets the error through.
     """
 
     parts: int = 1
     tell: Callable[[int], None] = lambda _: None
+    cuts: bool = True
 
     def each(self, batches: Iterable[Batch], score: Callable[[Batch], None]) -> None:
         """Score every batch, a list or an array of what is scored.
@@ -58,7 +60,7 @@ class ScoredParts:
                     score(part)
                     continue
                 except Exception as error:
-                    if not is_out_of_memory(error):
+                    if not self.cuts or not is_out_of_memory(error):
                         raise
                 free_memory()  # here, where the error and the frames that it held are gone
                 if len(part) == 1:

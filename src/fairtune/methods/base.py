@@ -62,6 +62,9 @@ class Step(Protocol):
     def epochs(self) -> int:
         """How many of them there will be; the last may be cut short."""
 
+    def uniform(self, tokens: int, width: int) -> Tensor:
+        """Numbers from 0 to 1, a row for each real token of the batch; the same ones however many processes share the batch."""
+
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""
 

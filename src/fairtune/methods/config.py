@@ -47,7 +47,26 @@ class MethodConfig(BaseModel):
             return None
         return (
             f"{type(self).__name__} does not say whether a batch may be cut into parts (its property `whole_batch`, see "
-            "docs/extend.md)"
+            "docs/plugins.md)"
+        )
+
+    @property
+    def one_process(self) -> str | None:
+        """Why several devices cannot share a run with these settings, as half a sentence; None if they can."""
+        return self.whole_batch
+
+    @property
+    def whole_weights(self) -> str | None:
+        """Why every device must hold all weights with these settings, as half a sentence; None if they may be divided.
+
+        A method that reads or writes parameters once training has begun needs them whole; one that only prepares the model or
+        changes the loss does not. A method of somebody else's says so by this property; until it does, its arms are not divided.
+        """
+        if type(self).__module__.startswith("fairtune.methods."):
+            return None
+        return (
+            f"{type(self).__name__} does not say whether weights may be divided (its property `whole_weights`, see "
+            "docs/plugins.md)"
         )
 
     @property

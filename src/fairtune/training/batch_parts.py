@@ -19,6 +19,7 @@ from fairtune.methods.base import Batch, Method, Rehearsed
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.batch_pass import BatchPass
 from fairtune.training.progress import RunInProgress
+from fairtune.training.shared_batches import PlaceInBatch, SharedBatch
 
 CONCERNED = ("inputs", "loss", "penalty", "around_backward")
 """Hooks that see a batch."""
@@ -47,10 +48,12 @@ class BatchParts:
     Args:
         steps: their passes, in the order of the batch.
         sizes: examples of each.
+        shared: the batch among the processes that share it, where there are several; the parts are then of this one's rows.
     """
 
     steps: Sequence[BatchPass]
     sizes: Sequence[int]
+    shared: SharedBatch | None = None
     _random: list[RandomState] = field(default_factory=list, init=False)
 
     def rehearse(self) -> None:
@@ -66,10 +69,14 @@ class BatchParts:
 
     def join(self, values: Sequence[Tensor]) -> Tensor:
         whole = [value.view(-1, size, *value.shape[1:]) for value, size in zip(values, self.sizes, strict=True)]
-        return torch.cat(whole, dim=1).flatten(0, 1)
+        own = torch.cat(whole, dim=1)
+        return (own if self.shared is None else self.shared.gathered(own)).flatten(0, 1)
 
     def divide(self, values: Tensor) -> list[Tensor]:
-        parts = torch.split(values.view(-1, sum(self.sizes), *values.shape[1:]), list(self.sizes), dim=1)
+        rows = sum(self.sizes) if self.shared is None else len(self.shared.rows)
+        whole = values.view(-1, rows, *values.shape[1:])
+        own = whole if self.shared is None else self.shared.part(whole)
+        parts = torch.split(own, list(self.sizes), dim=1)
         return [part.flatten(0, 1) for part in parts]
 
     def forward_backward(self) -> Tensor:
@@ -82,21 +89,31 @@ class BatchParts:
         return total
 
 
-def forward_backward(run: RunInProgress, batches: Sequence[Sequence[Batch]]) -> Tensor:
+def forward_backward(
+    run: RunInProgress, batches: Sequence[Sequence[Batch]], shared: Sequence[SharedBatch] = ()
+) -> Tensor:
     """Gradients of the mean loss over all examples of a step, however they are cut into batches, and these into parts.
 
     Args:
         batches: the parts of each batch, in its order; one part is the batch itself.
+        shared: each batch among the processes that share it, where there are several; the parts are then of this one's rows. The
+            loss and the gradients are this one's, and add up to the step's over all processes.
     """
     examples = sum(len(part["labels"]) for parts in batches for part in parts)
+    if shared:
+        examples = sum(len(one.rows) for one in shared)
     total = torch.zeros((), device=run.device)
-    for parts in batches:
-        if len(parts) == 1:
+    for number, parts in enumerate(batches):
+        if len(parts) == 1 and not shared:
             one = _passes(run, parts, examples)[0]
             total += one.forward_backward() * one.share
             continue
-        sizes = [len(part["labels"]) for part in parts]
-        cut = BatchParts(_emphasised(run, _passes(run, parts, examples), sizes), sizes)
+        sizes, passes = [len(part["labels"]) for part in parts], _passes(run, parts, examples)
+        among = shared[number] if shared else None
+        if among is not None:
+            among.begin()
+            passes = _of_shared(passes, sizes, among)
+        cut = BatchParts(_emphasised(run, passes, sizes, among), sizes, among)
         for method in run.methods:
             method.before_parts(cut)
         total += cut.forward_backward()
@@ -113,10 +130,23 @@ def _passes(run: RunInProgress, parts: Sequence[Batch], examples: int) -> list[B
     return found
 
 
-def _emphasised(run: RunInProgress, passes: Sequence[BatchPass], sizes: Sequence[int]) -> list[BatchPass]:
+def _of_shared(passes: Sequence[BatchPass], sizes: Sequence[int], shared: SharedBatch) -> list[BatchPass]:
+    """The passes of a process's rows, each with its place among them."""
+    places = [PlaceInBatch(shared, sum(sizes[:number]), size) for number, size in enumerate(sizes)]
+    return [
+        replace(one, share=0.0 if shared.idle else one.share, place=place)
+        for one, place in zip(passes, places, strict=True)
+    ]
+
+
+def _emphasised(
+    run: RunInProgress, passes: Sequence[BatchPass], sizes: Sequence[int], shared: SharedBatch | None
+) -> list[BatchPass]:
     """The parts of a batch, each with what its loss counts more or less than its examples."""
     weights = [_weight(run, one.batch) for one in passes]
     whole, examples = sum(weights), sum(sizes)
+    if shared is not None:
+        whole, examples = shared.total(whole), len(shared.rows)
     if not whole:  # no token counts, and every loss is 0
         return list(passes)
     emphases = [weight * examples / (whole * size) for weight, size in zip(weights, sizes, strict=True)]

@@ -30,6 +30,7 @@ from fairtune.tasks.tokens.encoded_splits import (
     training_batches,
 )
 from fairtune.training.objectives import Evaluation, scoring
+from fairtune.training.ranks import ALONE, Ranks
 
 TOKENS_PER_BATCH = {"cpu": 1024}
 """Padded tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
@@ -151,22 +152,31 @@ class Classification:
         methods: Sequence[Method],
         check_stop: Callable[[], None],
         scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
 
+        counts = True
+
+        def own_batches() -> Iterator[Indices]:
+            nonlocal counts
+            for rows, counts in ranks.dealt(quick_batches(data, device), check_stop):  # noqa: B007 - `score` looks at it
+                yield rows
+
         def score(rows: Indices) -> None:
             nonlocal scores
-            check_stop()
             batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
             logits = model(**batch).logits.float().cpu().numpy()
             if scores is None:
-                scores = np.empty((len(data), logits.shape[1]), dtype=np.float32)
-            scores[rows] = logits
+                scores = np.zeros((len(data), logits.shape[1]), dtype=np.float32)
+            if counts:
+                scores[rows] = logits
 
         with scoring(model, methods):
-            (scored or ScoredParts()).each(quick_batches(data, device), score)
-        assert scores is not None, "a split is never empty"
+            (scored or ScoredParts()).each(own_batches(), score)
+        (classes,) = ranks.most([0 if scores is None else scores.shape[1]])
+        scores = ranks.joined(np.zeros((len(data), classes), dtype=np.float32) if scores is None else scores)
         loss = torch.nn.functional.cross_entropy(torch.from_numpy(scores).double(), torch.from_numpy(data.labels))
         return Evaluation({"scores": scores}, {"loss": float(loss), **classification_metrics(data.labels, scores)})
 

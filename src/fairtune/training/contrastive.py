@@ -30,6 +30,7 @@ from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, training_batc
 from fairtune.training.classification import PROBED, SAMPLED, quick_batches, to_device
 from fairtune.training.objectives import Evaluation, scoring
 from fairtune.training.pairs import Pairs, draw_pairs, require_both_kinds
+from fairtune.training.ranks import ALONE, Ranks
 
 CheckStop = Callable[[], None]
 
@@ -123,8 +124,12 @@ class Contrastive:
         methods: Sequence[Method],
         check_stop: CheckStop,
         scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         data, scored = self.data[split], scored or ScoredParts()
+        if not ranks.alone:  # each fits the same head by itself, on vectors of all texts, at its own pace
+            check_stop()
+            check_stop = _never
         with scoring(model, methods):
             head, known = self._fitted(model, device, check_stop, scored)
             vectors = (
@@ -185,6 +190,9 @@ class Contrastive:
         few = {name: self.data[name].take(np.arange(min(SAMPLED, len(self.data[name])))) for name in ("train", split)}
         there, taken = (sum(len(part[name]) for name in few) for part in (self.data, few))
         return replace(self, data={**self.data, **few}), there / taken
+
+
+def _never() -> None: ...
 
 
 def _digest(model: nn.Module) -> str:

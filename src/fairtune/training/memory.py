@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.training.progress import RunInProgress
+from fairtune.training.sharding import own_part
 
 ALLOCATED = "the most that torch allocated on the GPU"
 COUNTED = (
@@ -74,7 +75,7 @@ def count_states(run: RunInProgress) -> None:
     now = run.progress
     parts = {
         "weights": sum({_place(t): t.untyped_storage().nbytes() for t in _tensors(run.model)}.values()),
-        "gradients": sum(p.nbytes for p in run.model.parameters() if p.requires_grad),
+        "gradients": sum(own_part(p).nbytes for p in run.model.parameters() if p.requires_grad),
         "optimizer": sum(_bytes(state) for state in run.optimizer.state.values()),
         "methods": sum(_bytes(method.state_dict()) for method in run.methods),
     }
@@ -83,12 +84,13 @@ def count_states(run: RunInProgress) -> None:
 
 
 def _tensors(model: nn.Module) -> Iterator[Tensor]:
-    yield from model.parameters()
-    yield from model.buffers()
+    """What this process holds of a model."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        yield own_part(tensor)
 
 
 def _bytes(state: Any) -> int:
-    return sum(value.nbytes for value in state.values() if isinstance(value, Tensor))
+    return sum(own_part(value).nbytes for value in state.values() if isinstance(value, Tensor))
 
 
 def _place(tensor: Tensor) -> int:

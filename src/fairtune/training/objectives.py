@@ -16,6 +16,7 @@ from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.tokens.encoded_splits import Indices
+from fairtune.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,14 @@ class Objective(Protocol):
         methods: Sequence[Method],
         check_stop: Callable[[], None],
         scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         """Score a split: every example once.
 
         Args:
             check_stop: called before each batch, so that a long evaluation can be stopped.
             scored: how batches are cut where memory is short.
+            ranks: the processes that share the run; each gets the scores of all examples.
         """
 
     def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:

@@ -124,3 +124,6 @@ class RunInProgress(Protocol):
 
     def make_optimizer(self) -> None:
         """Make the optimizer over what is trainable now."""
+
+    def draw_anew(self) -> None:
+        """Begin the run's randomness, as it is of this process."""

@@ -39,6 +39,10 @@ class AdversarialConfig(MethodConfig):
         """Nothing is perturbed."""
         return self.epsilon == 0
 
+    @property
+    def whole_weights(self) -> str | None:
+        return None if self.idle else "it goes through the model again in the midst of a pass"
+
     def control_for(self, acting: MethodConfig) -> bool:
         """Without a perturbation no other setting makes a difference."""
         return self.idle and type(acting) is type(self) and not acting.idle
