@@ -241,7 +241,7 @@ def prepare_run(
     take_layouts(job.attention)
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
-    accelerator = make_accelerator(device, train.precision)
+    accelerator = make_accelerator(device, train.precision, train.deterministic)
     source = ModelSource(**job.model)
     require_unchanged(source)
     tokenizer = Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch()

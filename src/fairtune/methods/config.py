@@ -47,7 +47,7 @@ class MethodConfig(BaseModel):
             return None
         return (
             f"{type(self).__name__} does not say whether a batch may be cut into parts (its property `whole_batch`, see "
-            "docs/extend.md)"
+            "docs/plugins.md)"
         )
 
     @property

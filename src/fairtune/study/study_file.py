@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairtune.core.plugins import PluginError, load_module
+from fairtune.study.arithmetic import arithmetic_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.checks import (
     arm_problems,
@@ -165,6 +166,7 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: Loo
         problems += [
             *size_problems(study, origins),
             *conflict_problems(study, origins),
+            *arithmetic_problems(study, origins),
             *kind_problems(study, origins),
             *metric_problems(study, origins),
             *model_problems(study, origins),

@@ -18,6 +18,7 @@ from fairtune.core.seeding import restore_random_state
 from fairtune.methods.base import Batch
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.batch_parts import cut_rows, forward_backward, why_whole
+from fairtune.training.compiled_layers import pad_batch
 from fairtune.training.progress import RunInProgress
 from fairtune.training.shared_batches import SharedBatch
 
@@ -30,18 +31,21 @@ class MicroBatches:
 
     Args:
         tell: takes the examples of a part from now on, and how many a part had for which memory ran out.
+        lengths: to which batches are padded, each to the next; none pads a batch to its longest text.
         refusal: why batches are not cut, whatever the methods say; None cuts them.
     """
 
     run: RunInProgress
     tell: Callable[[int, int], None]
+    lengths: Sequence[int] = ()
     refusal: str | None = None
     _places: list[tuple[nn.Module, str]] = field(default_factory=list, init=False)
 
     def batches(self, chosen: Sequence[Indices]) -> list[list[Batch]]:
         """The batches of a step, each in its parts."""
         run, most = self.run, self.run.progress.micro_batch
-        return [[run.objective.batch(part, run.device) for part in cut_rows(rows, most)] for rows in chosen]
+        found = [[run.objective.batch(part, run.device) for part in cut_rows(rows, most)] for rows in chosen]
+        return [[pad_batch(batch, self.lengths) for batch in parts] for parts in found] if self.lengths else found
 
     def forward_backward(
         self, chosen: Sequence[Indices], batches: Sequence[Sequence[Batch]], shared: Sequence[SharedBatch] = ()
