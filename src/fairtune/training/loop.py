@@ -337,11 +337,8 @@ class TrainingRun:
 
     def make_optimizer(self) -> None:
         """The optimizer over what is trainable now."""
-        groups = (
-            parameter_groups(self.model, self.train, self.methods)
-            if self._division is None
-            else self._division.groups(self.model)
-        )
+        divided = self._division
+        groups = divided.groups(self.model) if divided else parameter_groups(self.model, self.train, self.methods)
         self._trainable = [p for group in groups for p in group["params"]]
         optimizer = make_optimizer(groups, self.train, self.device, fused=not self.ranks.shards)
         if self.ranks.alone:
