@@ -316,6 +316,7 @@ def _take(order: dict[str, Any], streams: list[int], imports: str) -> None:
 
 def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:
     """What a warm process starts is warm too, if it is of this Python."""
+    args = list(args) if isinstance(args, tuple) else args  # as torchrun's agent has them
     ours = isinstance(args, list) and args[:1] == [sys.executable] and args[1:2] in (["-m"], ["-c"])
     return (WarmPopen if ours else _RealPopen)(args, *rest, **options)
 

@@ -14,10 +14,11 @@ import pytest
 from fairtune.execution.executors import heartbeat, local
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.local import LocalExecutor
-from fairtune.execution.executors.slots import Slot, visible_number
+from fairtune.execution.executors.slots import Slot, device_gpus
 from fairtune.execution.job import Job
 from fairtune.ledger.worker_signs import WorkerSign, read_signs, sign_file, write_sign
 from fairtune.settings.execution import Execution
+from tests.fake_nvml import GB, use_fake
 
 SLOT = Slot("cpu", "cpu-1", 1)
 TALKING = """
@@ -77,18 +78,23 @@ def test_a_worker_is_told_of_while_it_works_and_no_longer(logs: Path) -> None:
 def test_a_gpu_is_told_of_by_its_number_and_our_own_workers_are_no_others(
     logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gpu = {"index": 3, "name": "A GPU", "utilisation": 40, "memory_used_bytes": 5, "memory_bytes": 9}
-    monkeypatch.setattr(heartbeat, "gpus", lambda: [{**gpu, "temperature": 61, "other_processes": 3}])
+    nvml = use_fake(monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    nvml.cards[3].utilisation, nvml.cards[3].temperature = 40, 61
+    nvml.cards[3].processes = {psutil.Process().pid: 4 * GB, 1: GB}
+    nvml.cards[2].processes = {1: GB}
     beating = Heartbeat(logs, every=0.01)
     for name in ("cuda-1-1", "cuda-1-2"):
-        beating.add(Slot("cuda:1", name, None), psutil.Process().pid)
-    found = wait_for(logs, lambda found: len(found) == 2)
+        beating.add(Slot("cuda:1", name, None, device_gpus("cuda:1")), psutil.Process().pid)
+    both = (*device_gpus("cuda:0"), *device_gpus("cuda:1"))
+    beating.add(Slot("cuda:0", "cuda-0_1", None, both, 2), psutil.Process().pid)
+    together, *found = wait_for(logs, lambda found: len(found) == 3)
     beating.stop()
+    name = nvml.cards[3].name
     for sign in found:
-        assert (sign.name, sign.load, sign.memory_used, sign.memory, sign.temperature) == ("A GPU", 0.4, 5, 9, 61)
-    assert found[1].others == 1
-    assert [visible_number(name) for name in ("cuda:0", "cuda:1", "cuda:5", "cpu", "mps")] == [2, 3, 5, None, None]
+        seen = sign.name, sign.load, sign.memory_used, sign.memory, sign.temperature, sign.others
+        assert seen == (name, 0.4, 6 * GB, 40 * GB, 61, 1)
+    assert (together.load, together.memory, together.temperature, together.others) == (0.2, 80 * GB, 61, 2)
 
 
 @pytest.mark.parametrize("fault", ["gone", "failing"])

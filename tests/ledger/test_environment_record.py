@@ -9,10 +9,9 @@ import platform
 import sys
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
+from tests.fake_nvml import GB, FakeNvml, use_fake
 
 from fairtune.ledger.environment import capture_environment, capture_load, gpus
 
@@ -54,78 +53,33 @@ def test_nobody_and_no_machine_is_named() -> None:
     assert not keys & {"host", "hostname", "user", "cwd", "argv", "environ"}
 
 
-class FakeNvml(ModuleType):
-    """Two GPUs as NVML would tell of them; the second does not answer some questions."""
-
-    NVML_TEMPERATURE_GPU = 0
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self) -> None:
-        super().__init__("pynvml")
-        self.open = 0
-        self.deaf: set[str] = set()
-
-    def nvmlInit(self) -> None:  # noqa: N802
-        self._answer("nvmlInit", None)
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:  # noqa: N802
-        self.open -= 1
-
-    def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
-        return self._answer("nvmlSystemGetDriverVersion", b"550.1")
-
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return self._answer("nvmlDeviceGetCount", 2)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
-        return index
-
-    def nvmlDeviceGetName(self, handle: int) -> Any:  # noqa: N802
-        return self._answer("nvmlDeviceGetName", [b"H100", "A100"][handle])
-
-    def nvmlDeviceGetTemperature(self, handle: int, kind: int) -> int:  # noqa: N802
-        assert kind == self.NVML_TEMPERATURE_GPU
-        return self._answer("nvmlDeviceGetTemperature", 60 + handle)
-
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
-        return self._answer("nvmlDeviceGetUtilizationRates", SimpleNamespace(gpu=10 * handle, memory=1))
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802, ARG002
-        return self._answer("nvmlDeviceGetMemoryInfo", SimpleNamespace(used=5, total=80))
-
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> Any:  # noqa: N802
-        pids = [[os.getpid()], [os.getpid(), 1, 2]][handle]
-        return self._answer("nvmlDeviceGetComputeRunningProcesses", [SimpleNamespace(pid=p) for p in pids])
-
-    def _answer(self, question: str, answer: Any) -> Any:
-        if question in self.deaf:
-            raise self.NVMLError("Not Supported")
-        return answer
-
-
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    fake = FakeNvml()
-    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    fake = use_fake(monkeypatch, cards=2)
+    fake.cards[1].processes = {os.getpid(): GB, 1: GB}
+    fake.cards[1].utilisation = 10
     return fake
 
 
-def test_gpus_are_described_with_everything_that_may_disturb_a_run(nvml: FakeNvml) -> None:
+def test_gpus_are_described_with_everything_that_may_disturb_a_run(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     first, second = gpus()
     assert first == {
         "index": 0,
-        "name": "H100",
+        "name": "NVIDIA A100-SXM4-40GB",
         "driver": "550.1",
-        "temperature": 60,
+        "temperature": 40,
         "utilisation": 0,
-        "memory_used_bytes": 5,
-        "memory_bytes": 80,
+        "clock_mhz": 1410,
+        "slowed": [],
+        "memory_used_bytes": GB,
+        "memory_bytes": 40 * GB,
         "other_processes": 0,
+        "visible": False,
     }
-    assert (second["name"], second["utilisation"], second["other_processes"]) == ("A100", 10, 2)
+    assert (second["visible"], second["utilisation"], second["other_processes"]) == (True, 10, 1)
     assert capture_load()["gpus"] == [first, second]
     assert nvml.open == 0, "NVML is shut down again"
 

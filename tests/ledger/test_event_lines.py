@@ -7,11 +7,13 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from fairtune.ledger.events import EventLog, all_events, counted_events
+from fairtune.ledger.events import SAMPLE, EventLog, all_events, counted_events, latest_events, parse_lines
+from fairtune.ledger.run_progress import RunProgress
 
 
 def write(path: Path, *events: tuple[str, int]) -> None:
@@ -136,3 +138,56 @@ def test_a_line_cut_short_by_a_full_disk_does_not_swallow_the_next(tmp_path: Pat
     done = subprocess.run([sys.executable, "-c", FULL, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "File too large"
     assert names(list(all_events(file))) == [("step", 1), ("failed", 2)]
+
+
+def test_samples_of_the_device_come_from_another_thread_and_end_with_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path)
+    ended = threading.Event()
+
+    def sample() -> None:
+        while not ended.is_set():
+            log.write_sample(gpus=[{"index": 0, "utilisation": 50, "temperature": 60}])
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    for step in range(1, 300):
+        log.write("step", step, step=step, loss=0.5)
+    log.write("finished", 300, accuracy=0.5)
+    size = path.stat().st_size
+    log.write_sample(gpus=[])
+    log.close()
+    log.write_sample(gpus=[])
+    ended.set()
+    thread.join()
+    assert path.stat().st_size == size, "the file is sealed now"
+    assert all(parse_lines(line) for line in path.read_bytes().splitlines()), "no line is torn"
+    found = list(all_events(path))
+    assert [event["step"] for event in found if event["event"] == "step"] == list(range(1, 300))
+    units = [event["unit"] for event in found]
+    assert units == sorted(units), "a sample belongs to the unit that was written last"
+    assert any(event["event"] == SAMPLE for event in found)
+
+
+def test_samples_of_what_was_lost_are_lost_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    for attempt, units in enumerate(([1, 2, 3, 4], [3, 4, 5])):
+        log = EventLog(path)
+        log.write("resumed", units[0] if attempt else 0, step=0)
+        for unit in units:
+            log.write("step", unit, step=unit, loss=0.1, seconds=0.1, attempt=attempt)
+            log.write_sample(busy=0.5, attempt=attempt)
+        log.write_sample(busy=0.9, attempt=attempt)
+        log.close()
+    counted = [(e["unit"], e["attempt"]) for e in counted_events(path) if e["event"] == SAMPLE]
+    assert counted == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (5, 1)]
+    assert [event["event"] for event in latest_events(path, 2)] == ["step", "step"]
+
+
+def test_how_far_a_run_is_does_not_depend_on_samples() -> None:
+    events = [{"event": "step", "unit": step, "step": step, "loss": 0.5, "time": float(step)} for step in range(1, 50)]
+    sampled = [one for event in events for one in (event, {"event": SAMPLE, "unit": 1, "time": 1e9, "busy": 0.5})]
+    plain, beside = RunProgress(50), RunProgress(50)
+    plain.add(events)
+    beside.add([{"event": SAMPLE, "unit": 0, "time": 0.0}, *sampled])
+    assert beside.as_json() == plain.as_json()

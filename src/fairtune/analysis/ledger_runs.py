@@ -13,9 +13,10 @@ import numpy as np
 
 from fairtune.analysis.decision_lines import HALF, LinePolicy
 from fairtune.analysis.resampling import Scored, limited, scored
+from fairtune.analysis.run_conditions import RunConditions, judge_samples
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.environment import read_environment
-from fairtune.ledger.events import counted_events
+from fairtune.ledger.events import SAMPLE, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
 from fairtune.ledger.seals import DAMAGED, WAITING, RunState
@@ -119,6 +120,11 @@ class LedgerRun:
     def environment(self) -> dict[str, Any] | None:
         """What it ran on; None where that is not on record."""
         return read_environment(self.folder)
+
+    @cached_property
+    def conditions(self) -> RunConditions | None:
+        """How its device fared while it ran; None where nothing was sampled."""
+        return judge_samples(f"{self.arm}/seed-{self.seed}", self.events_of(SAMPLE))
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:

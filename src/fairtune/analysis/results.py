@@ -16,6 +16,7 @@ from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_time
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
 from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
+from fairtune.analysis.hardware import Places, find_places
 from fairtune.analysis.ledger_runs import LedgerRun, difference_of, steps_text, steps_to_loss
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals
@@ -216,15 +217,24 @@ class Results:
         found = self.timing.between(arm, other) if self.timing is not None and self.timing.trusted else None
         return None if found is None or found.implausible else found.found.ratio
 
+    @cached_property
+    def hardware(self) -> Places:
+        """On which kinds of hardware runs were, and which arms were compared across kinds."""
+        return find_places(self)
+
+    def clocked(self, arm: str) -> list[LedgerRun]:
+        """Finished runs whose own times may stand beside other arms': none where they were on unlike hardware."""
+        return [] if arm in self.hardware.unlike else self.finished(arm)
+
     def step_seconds(self, arm: str) -> float | None:
         """Median over seeds of the median optimizer step, as runs recorded it; arms are compared by `timing` alone."""
-        steps = [run.result.get("step_seconds") for run in self.finished(arm)]
+        steps = [run.result.get("step_seconds") for run in self.clocked(arm)]
         found = [one["median"] for one in steps if one is not None]  # what is fitted at once has none
         return float(np.median(found)) if found else None
 
     def tokens_per_second(self, arm: str) -> float | None:
         """Median over seeds of the real tokens that went through training, by the seconds of optimizer steps."""
-        spent = [(run.result.get("tokens"), run.result.get("seconds", {}).get("step")) for run in self.finished(arm)]
+        spent = [(run.result.get("tokens"), run.result.get("seconds", {}).get("step")) for run in self.clocked(arm)]
         found = [tokens / seconds for tokens, seconds in spent if tokens and seconds]
         return float(np.median(found)) if found else None
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairtune.analysis.decision_lines import HALF, LinePolicy, line_metric
 from fairtune.analysis.fact_differences import FactDifference, differing_facts, flat_facts, method_facts
+from fairtune.analysis.hardware import hardware_of, readable
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import load_results
 from fairtune.core.errors import LedgerError
@@ -109,7 +110,7 @@ class RunPair:
 
     Args:
         metric: of the first run's study; None where it is not known.
-        untold: why there are no scores or predictions side by side.
+        untold: what is not compared, and why; why there are no scores or predictions side by side.
         weights: what is on record of the trained weights.
     """
 
@@ -138,6 +139,8 @@ def compare_runs(first: str | Path, second: str | Path, runs: Path) -> RunPair:
     found = None if untold else _predictions(sides)
     if isinstance(found, str):
         untold.append(found)
+    if None not in (kinds := [hardware_of(side.run.environment) for side in sides]) and kinds[0] != kinds[1]:
+        untold.append("what the runs took, as they were on unlike hardware")
     metric = sides[0].metric if sides[0].metric == sides[1].metric else None
     return RunPair(
         (sides[0].face(names[0]), sides[1].face(names[1])),
@@ -207,7 +210,7 @@ class _Side:
 
     def environment(self) -> dict[str, Any]:
         found = self.run.environment if self.run.status != DAMAGED else None
-        return flat_facts({name: value for name, value in (found or {}).items() if name not in MOMENTARY})
+        return flat_facts({name: value for name, value in readable(found or {}).items() if name not in MOMENTARY})
 
     def curve(self, event: str, figure: str) -> dict[int, float]:
         if self.run.status == DAMAGED:

@@ -12,18 +12,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fairtune.analysis import hardware
 from fairtune.analysis.arm_pairs import counts_as_learned
 from fairtune.analysis.collapses import CHANCE, GUESS, RANKING, UNRANKED, Collapses, is_ranked, majority_share
+from fairtune.analysis.cut_batches import cut_cautions
+from fairtune.analysis.hardware import Places
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import TITLES, StudyRegistration, day
+from fairtune.analysis.run_conditions import list_texts
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
-from fairtune.ledger.environment import read_environment
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.few_labels import examples_used
+from fairtune.settings.learners import is_simple
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -44,6 +48,8 @@ class CheckedResults(ComparedResults, Protocol):
     def collapses(self) -> dict[str, Collapses]: ...
     @property
     def tuning(self) -> StudyTuning | None: ...
+    @property
+    def hardware(self) -> Places: ...
     def summary(self, arm: str, metric: str | None = None) -> Summary: ...
 
 
@@ -60,8 +66,12 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *_collapses(results),
         *_short_budgets(results),
         *_bands(results),
+        *hardware.find_cautions(results, results.hardware),
         *_impossible_figures(results),
         *_threads(results),
+        *_processes(results),
+        *cut_cautions(results),
+        *_disturbed(results),
     ]
     return gravest_first(found)
 
@@ -182,7 +192,7 @@ def _seeds(results: CheckedResults, arm: str) -> tuple[int, ...]:
 def _threads(results: CheckedResults) -> Iterator[Caution]:
     """Runs of one study with different numbers of threads: sums are added up in another order."""
     runs = [run for arm in results.arms for run in results.finished(arm)]
-    captured = [found for run in runs if (found := read_environment(run.folder)) and found.get("device") == "cpu"]
+    captured = [found for run in runs if (found := run.environment) and found.get("device") == "cpu"]
     counts = Counter(found["torch"].get("threads") for found in captured if isinstance(found.get("torch"), dict))
     if len(counts) > 1:
         seen = ", ".join(f"{number} with {threads}" for threads, number in counts.most_common())
@@ -191,6 +201,44 @@ def _threads(results: CheckedResults) -> Iterator[Caution]:
             "another number adds up in another order, so that the last bits of a result differ, and its times say nothing",
             "Give `execution: {threads: n}` the same n whenever the study is run",
         )  # fmt: skip
+
+
+def _processes(results: CheckedResults) -> Iterator[Caution]:
+    """Runs of one study that different numbers of devices shared."""
+    trained = [arm for arm in results.arms if not is_simple(results.plan["arms"][arm])]  # others take one process
+    captured = [found for arm in trained for run in results.finished(arm) if (found := run.environment)]
+    counts = Counter((found.get("processes", 1), found.get("sharding", "none")) for found in captured)
+    if len(counts) > 1:
+        kinds = [(number, devices, how) for (devices, how), number in counts.most_common()]
+        seen = ", ".join(f"{n} on {devices}{', divided' if how == 'full' else ''}" for n, devices, how in kinds)
+        yield Caution(
+            "note", "mixed-devices-per-run", f"runs were trained on different numbers of devices each ({seen})",
+            "dropout is drawn and sums are added up otherwise, and times do not compare",
+            "Give `execution: {devices_per_run: n}` the same n whenever the study is run",
+        )  # fmt: skip
+
+
+def _disturbed(results: CheckedResults) -> Iterator[Caution]:
+    """Runs that had others on their device, or a device that was slowed down, by its samples."""
+    found = [run.conditions for arm in results.arms for run in results.finished(arm) if run.conditions is not None]
+    shared = [one.sharing_text for one in found if one.is_shared]
+    slowed = [one.slowing_text for one in found if one.is_slowed]
+    if shared:
+        yield Caution(
+            "note", "shared-device", f"{_runs(len(shared))} shared the device with other work ({list_texts(shared)})",
+            "times of such runs say little, though their scores are what they are",
+            "Compare times with `fairtune time`; on GPUs, `execution: {wait_for_free: true}` waits for one that nobody uses",
+        )  # fmt: skip
+    if slowed:
+        yield Caution(
+            "note", "slowed-device", f"the GPU of {_runs(len(slowed))} was slowed down ({list_texts(slowed)})",
+            "times of such runs say little, though their scores are what they are",
+            "See to cooling and power before times are compared",
+        )  # fmt: skip
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _collapses(results: CheckedResults) -> Iterator[Caution]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.fact_differences import FactDifference, differing_facts, flat_facts, method_facts
+from fairtune.analysis.hardware import hardware_of
 from fairtune.analysis.results import Results
 from fairtune.analysis.study_verdict import REFERENCE
 from fairtune.core.errors import FairtuneError
@@ -197,11 +198,7 @@ def _common(arms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _machine(environment: Mapping[str, Any] | None) -> str:
-    if environment is None:
-        return ""
-    device = environment.get("device")
-    gpus = [str(gpu.get("name")) for gpu in (environment.get("load") or {}).get("gpus") or ()]
-    return ", ".join(str(part) for part in (environment.get("cpu"), device, *gpus) if part)
+    return ", ".join(f"{name}: {value}" for name, value in hardware_of(environment) or ())
 
 
 def _seeds(seeds: Sequence[int]) -> str:

@@ -219,7 +219,7 @@ def _prepare_run(
     folder: Path, check_stop: Callable[[], None],
 ) -> TrainingRun:  # fmt: skip
     train, names = settings.train, data.classes.names
-    accelerator = make_accelerator(device, train.precision)
+    accelerator = make_accelerator(device, train.precision, train.deterministic)
     plan = {"seed": settings.seed, "methods": settings.methods, "train": {"attention": train.attention}}
     start = build_start(plan, source, names)
     for split in encoded.values():

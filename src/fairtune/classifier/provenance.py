@@ -92,7 +92,7 @@ def settings_of(settings: Settings, source: ModelSource, data: dict[str, Any]) -
             "calibrate": settings.calibrate,
             "seed": settings.seed,
         }
-    unused = {"tokens", "examples", "eval_examples"} | ({"attention"} if train.attention is None else set())
+    unused = {"tokens", "examples", "eval_examples"} | train.unstated
     return {
         "protocol": PROTOCOL,
         "data": data["fingerprint"],

@@ -27,12 +27,20 @@ class LedgerError(FairtuneError):
     """A runs folder cannot be used as asked."""
 
 
+class DeviceError(FairtuneError):
+    """The devices that a study asks for are not there, or have all failed."""
+
+
 class RunFailure(Exception):  # noqa: N818 - it is an outcome that gets recorded, not a user's mistake
     """A run cannot go on; the reason is recorded in its ledger and the study goes on."""
 
 
 class Stopped(Exception):  # noqa: N818 - a signal asked for it
     """Somebody asked this process to stop; what was done so far is saved."""
+
+
+class DeviceLost(Stopped):
+    """The GPU under a run has failed; the run can go on elsewhere, from its checkpoint."""
 
 
 class LeaseLost(Exception):  # noqa: N818 - nobody's mistake; whoever has the lease now goes on

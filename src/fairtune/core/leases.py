@@ -232,7 +232,7 @@ class LeaseWatch:
         return now - self._since > self._times.silence
 
 
-_held: dict[str, Lease] = {}
+_held: dict[str, Lease | _FollowedLease] = {}
 
 
 @contextmanager
@@ -254,6 +254,36 @@ def require_held(folder: Path) -> None:
     """
     if (lease := _held.get(os.path.abspath(folder))) is not None:  # noqa: PTH100
         lease.confirm()
+
+
+def held_generation(folder: Path) -> int | None:
+    """Of the lease that this process has on a folder, for processes that work for it."""
+    lease = _held.get(os.path.abspath(folder))  # noqa: PTH100
+    return None if lease is None else lease.generation
+
+
+@contextmanager
+def followed(folder: Path, generation: int | None) -> Iterator[None]:
+    """Let `require_held` ask meanwhile whether a lease that another process of this machine holds is still in force."""
+    key = os.path.abspath(folder)  # noqa: PTH100
+    if generation is not None:
+        _held[key] = _FollowedLease(folder, generation)
+    try:
+        yield
+    finally:
+        _held.pop(key, None)
+
+
+@dataclass(frozen=True)
+class _FollowedLease:
+    """A lease of the process that started this one, and beats for both."""
+
+    folder: Path
+    generation: int
+
+    def confirm(self) -> None:
+        if _highest(self.folder / FOLDER) != self.generation:
+            raise LeaseLost(f"{self.folder}: another process has taken over.")
 
 
 def _is_over(seen: SeenLease) -> bool:

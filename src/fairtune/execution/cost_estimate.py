@@ -58,7 +58,7 @@ def estimate_costs(plan: Plan, arms: Collection[str] | None = None) -> Costs:
     per_step, per_run = {}, {}
     runs = [run for run in plan.runs if arms is None or run.arm in arms]
     with temporary_folder() as scratch:
-        slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in runs])
+        slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in runs])[: len(runs)]
         with _threads(slots[0].threads):
             for arm in (arm for arm in plan.trained if arms is None or arm in arms):
                 planned = next(run for run in plan.runs if run.arm == arm)

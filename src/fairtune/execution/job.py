@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import traceback
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fairtune.ledger.studies import run_folder
 from fairtune.models.attention_layouts import registered_layouts
 from fairtune.study.plan import Plan, PlannedRun
 
+GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
 DISK = "disk"
 """The cause of a failure after which no other run can be recorded either."""
 
@@ -33,6 +35,8 @@ class Job:
         prompts: texts that a language model goes on with when it is trained; None takes beginnings of validation texts.
         attention: layouts that the user registered, for the worker to know them too.
         plugins: what the worker loads first, as `Plugin.as_json` has it.
+        processes: that share the run, each with a device of its own, or with its threads on a CPU.
+        sharding: full, if each of them holds only its part of the weights.
     """
 
     folder: str
@@ -45,6 +49,8 @@ class Job:
     tokenizer: dict[str, Any] | None = None
     prompts: list[str] | None = None
     plugins: list[dict[str, Any]] = field(default_factory=list)
+    processes: int = 1
+    sharding: str = "none"
 
     @property
     def run(self) -> RunFolder:
@@ -70,6 +76,8 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         tokenizer=plan.tokenizer.as_json() if plan.tokenizer else None,
         prompts=None if plan.study.prompts is None else list(plan.study.prompts),
         plugins=[plugin.as_json() for plugin in plan.plugins],
+        processes=plan.study.execution.devices_per_run,
+        sharding=plan.study.execution.sharding,
     )
 
 
@@ -110,12 +118,28 @@ def record_failure(job: Job, result: dict[str, Any], details: str | None = None)
         write_sealed(folder.result, result)
 
 
+def describe_failure(job: Job, error: Exception, begun: bool = True) -> tuple[dict[str, Any], str | None]:
+    """The result of a run that ended in an exception, and where that was raised, unless it says all by itself.
+
+    Args:
+        begun: whether the run's folder was made.
+    """
+    gone = begun and not job.run.plan.exists()
+    result = failed_result(job, GONE if gone else failure_reason(error), cause="run" if gone else failure_cause(error))
+    foreseen = isinstance(error, RunFailure | FairtuneError)
+    return result, None if foreseen else "".join(traceback.format_exception(error, limit=-6))
+
+
 def failure_reason(error: BaseException) -> str:
     """Why a run failed, in a sentence."""
     import torch  # only where runs are performed: the process that starts workers does without it
 
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error):
-        return "out of memory; a smaller batch_size with a larger accumulate gives the same training in less of it"
+    memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or "out of memory" in str(error)
+    if memory and not isinstance(error, RunFailure):
+        return (
+            "out of memory; steps and evaluations are made smaller by themselves, so it is the model with its optimizer that does "
+            "not fit: use a smaller model, a method that trains fewer weights, fewer runs at once or a device with more memory"
+        )
     if _is_full_disk(error):
         return "the disk is full; free some space and run the same command again, what is recorded is kept"
     if isinstance(error, RunFailure | FairtuneError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,21 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import FairtuneError, LeaseLost, RunFailure, Stopped
+from fairtune.core.errors import DeviceLost, LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
+from fairtune.core.leases import require_held
 from fairtune.core.plugins import take_plugins
-from fairtune.execution.job import (
-    Job,
-    failed_result,
-    failure_cause,
-    failure_reason,
-    record_failure,
-)
+from fairtune.execution.device_health import DeviceHealth
+from fairtune.execution.device_samples import DeviceSamples
+from fairtune.execution.job import GONE, Job, describe_failure, failure_reason, record_failure
 from fairtune.execution.learner_run import perform_learner
+from fairtune.execution.shared_run import perform_shared
 from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
-from fairtune.ledger.environment import capture_environment, capture_load
-from fairtune.ledger.events import EventLog, counted_events
+from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
+from fairtune.ledger.events import EventLog, NoEvents, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.records import EVENT as RECORD
@@ -53,12 +51,12 @@ from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
 from fairtune.training.memory import describe_memory, watch_memory
 from fairtune.training.objectives import Objective
+from fairtune.training.ranks import ALONE, Ranks
 from fairtune.training.representation import NAME as REPRESENTATION
 from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
 
 __all__ = ["PreparedRun", "load_task_once", "perform_run", "prepare_run"]
-GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
 LOOK_SECONDS = 5.0
 """How often a run looks whether its folder is still there."""
 Report = Callable[[dict[str, Any]], None]
@@ -69,29 +67,57 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
+        DeviceLost: its GPU has failed; it can go on elsewhere, from its last checkpoint.
         LeaseLost: another process has taken it over; nothing more was written.
     """
-    folder = job.run
+    folder, begun = job.run, False
     folder.check_plan(job.plan)
-    log = None
+    health = DeviceHealth(device)
     try:
         folder.begin(job.plan)
-        log = EventLog(folder.events)
-        performed = perform_learner if is_simple(_learned(job)) else _perform
-        return performed(job, folder, device, log, check_stop, report)
+        begun = True
+        # What is fitted at once, without training, takes one process, whatever its study has for the others.
+        shared = job.processes > 1 and not is_simple(_learned(job))
+        return (perform_shared if shared else perform_alone)(job, device, check_stop, report)
     except (Stopped, LeaseLost):
         raise
     except Exception as error:
-        gone = log is not None and not folder.plan.exists()
-        result = failed_result(
-            job, GONE if gone else failure_reason(error), cause="run" if gone else failure_cause(error)
-        )
-        details = None if isinstance(error, RunFailure | FairtuneError) else traceback.format_exc(limit=-6)
+        fault = str(error) if isinstance(error, DeviceLost) else health.fault(error)
+        if fault is not None:
+            _note_lost_device(folder, begun, fault)
+            raise DeviceLost(fault) from error
+        result, details = describe_failure(job, error, begun)
         record_failure(job, result, details)
         return result
+
+
+def perform_alone(
+    job: Job, device: str, check_stop: Callable[[], None], report: Report, ranks: Ranks = ALONE
+) -> dict[str, Any]:
+    """Perform a run whose folder is made, in this process, or this process's part of it.
+
+    Returns:
+        The result; nothing in processes other than the first.
+    """
+    log = EventLog(job.run.events) if ranks.leads else NoEvents()
+    try:
+        with DeviceSamples(log, device, job.run.path) if ranks.leads else nullcontext():
+            if is_simple(_learned(job)):
+                return perform_learner(job, job.run, device, log, check_stop, report)
+            return _perform(job, job.run, device, log, check_stop, report, ranks)
     finally:
-        if log is not None:
-            log.close()
+        log.close()
+
+
+def _note_lost_device(folder: RunFolder, begun: bool, fault: str) -> None:
+    require_held(folder.path)
+    if begun:
+        with suppress(OSError):
+            log = EventLog(folder.events)
+            try:
+                log.write("warning", 0, text=f"its GPU failed: {fault}; it goes on elsewhere from its last checkpoint")
+            finally:
+                log.close()
 
 
 def _learned(job: Job) -> dict[str, Any]:
@@ -100,14 +126,27 @@ def _learned(job: Job) -> dict[str, Any]:
 
 
 def _perform(
-    job: Job, folder: RunFolder, device: str, log: EventLog, check_stop: Callable[[], None], report: Report
+    job: Job,
+    folder: RunFolder,
+    device: str,
+    log: EventLog,
+    check_stop: Callable[[], None],
+    report: Report,
+    ranks: Ranks,
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = capture_environment(device)
-    write_sealed(folder.environment, environment)
-    ready = prepare_run(job, device, log, check_stop)
+    environment = continued(capture_environment(device), read_environment(folder))
+    if not ranks.alone:
+        environment |= {"processes": ranks.size, "sharding": job.sharding}
+    if ranks.leads:
+        write_sealed(folder.environment, environment)
+    ready = prepare_run(job, device, log, check_stop, ranks)
     run = ready.run
-    write_json(folder.card, ready.card)
+    anew = not run.progress.unit and environment.pop("earlier", None)  # nothing of it was trained elsewhere
+    if ranks.leads:
+        if anew:
+            write_sealed(folder.environment, environment)
+        write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     watch_memory(run.device)
     looked = time.monotonic()
@@ -123,6 +162,9 @@ def _perform(
             run.save()
         raise
 
+    run.end_sharing()
+    if not ranks.leads:
+        return {}
     _require_there(folder)
     if frozen_fingerprint(run.model) != ready.frozen:
         raise RunFailure("a frozen tensor changed during training; the run cannot be trusted")
@@ -190,14 +232,16 @@ class PreparedRun:
     tokenizer: Path
 
 
-def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> PreparedRun:
+def prepare_run(
+    job: Job, device: str, log: EventLog, check_stop: Callable[[], None], ranks: Ranks = ALONE
+) -> PreparedRun:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
     # What the parent process was given must be known to this one, before anything else.
     take_plugins(job.plugins)
     take_layouts(job.attention)
     settings = job.plan["settings"]
     train, seed = Train.model_validate(settings["train"]), int(settings["seed"])
-    accelerator = make_accelerator(device, train.precision)
+    accelerator = make_accelerator(device, train.precision, train.deterministic)
     source = ModelSource(**job.model)
     require_unchanged(source)
     tokenizer = Path(job.tokenizer["folder"]) if job.tokenizer else source.fetch()
@@ -212,12 +256,17 @@ def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], N
         log.write("warning", 0, text=note)
     if isinstance(objective, Contrastive):
         train = train.for_pairs()
-    states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text))
+    states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text), ranks)
+    keep = partial(write_arrays, job.run) if ranks.leads else _keep_nothing
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
-        states=states, keep=partial(write_arrays, job.run), checkpoint_every=job.checkpoint_every, check_stop=check_stop,
+        states=states, keep=keep, checkpoint_every=job.checkpoint_every, check_stop=check_stop, ranks=ranks,
     )  # fmt: skip
     return PreparedRun(run, card, frozen, tokenizer)
+
+
+def _keep_nothing(name: str, step: int, arrays: Mapping[str, Any]) -> None:
+    """The first process keeps it."""
 
 
 def _objective(
@@ -278,6 +327,7 @@ def _result(job: Job, run: TrainingRun, ready: PreparedRun, folder: RunFolder) -
         "stopped_early": now.stopped_early,
         "skipped_steps": now.skipped_steps,
         "examples": now.examples,
+        **({"micro_batch": now.micro_batch} if now.micro_batch is not None else {}),
         "tokens": now.tokens,
         "padding_share": now.padding / max(1, now.tokens + now.padding),
         "seconds": {**run.clock.seconds, "total": sum(run.clock.seconds.values()), "epochs": now.epoch_seconds},

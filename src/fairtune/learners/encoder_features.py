@@ -16,12 +16,13 @@ import torch
 import transformers
 
 from fairtune.core.cache import cached, key_of
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.learners.base import Features
 from fairtune.models.loader import load_classifier
 from fairtune.models.model_parts import text_encoder
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import explain_failure
-from fairtune.tasks.tokens.encoded_splits import Encoded, collate, evaluation_batches
+from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
 
 AREA = "features"
 VERSION = 1
@@ -71,24 +72,30 @@ def compute_features(
     device: str = "cpu",
     check_stop: CheckStop = lambda: None,
     report: Callable[[int], None] = lambda _: None,
+    scored: ScoredParts | None = None,
 ) -> Features:
     """The mean of the encoder's last states over the tokens of each example."""
     place = torch.device(device.partition(":")[0])  # a worker sees one device of its kind
     encoder, done = encoder.to(place), 0
     found: Features | None = None
+
+    def encode(rows: Indices) -> None:
+        nonlocal found, done
+        check_stop()
+        arrays = {name: torch.from_numpy(array).to(place) for name, array in collate(data, rows).items()}
+        arrays.pop("labels")
+        states = encoder(**arrays).last_hidden_state.float()
+        real = arrays["attention_mask"][..., None].float()
+        means = (states * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        if found is None:
+            found = np.empty((len(data), means.shape[1]), dtype=np.float32)
+        found[rows] = means.cpu().numpy()
+        done += len(rows)
+        report(done)
+
     with torch.inference_mode(), explain_failure("the encoder: no text goes through it"):
-        for rows in evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(place.type, MANY_TOKENS)):
-            check_stop()
-            arrays = {name: torch.from_numpy(array).to(place) for name, array in collate(data, rows).items()}
-            arrays.pop("labels")
-            states = encoder(**arrays).last_hidden_state.float()
-            real = arrays["attention_mask"][..., None].float()
-            means = (states * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
-            if found is None:
-                found = np.empty((len(data), means.shape[1]), dtype=np.float32)
-            found[rows] = means.cpu().numpy()
-            done += len(rows)
-            report(done)
+        batches = evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(place.type, MANY_TOKENS))
+        (scored or ScoredParts()).each(batches, encode)
     assert found is not None, "a split is never empty"
     return found
 

@@ -1,4 +1,4 @@
-"""What a run ran on: hardware, load, versions. No host name, no user, no paths."""
+"""What a run ran on: node, hardware, load, versions. No host name but a cluster's own for its nodes, no user, no paths."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -16,8 +14,11 @@ from typing import Any
 import psutil
 
 from fairtune.core.files import read_sealed
+from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_held
 from fairtune.core.version import __version__
+from fairtune.core.visible_gpus import visible_gpus
 from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.node import node_name, own_cards
 
 PACKAGES = (
     "torch",
@@ -35,20 +36,42 @@ PACKAGES = (
 
 def capture_environment(device: str) -> dict[str, Any]:
     """Everything that may explain a difference between two runs of one plan."""
+    load = capture_load()
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "fairtune": __version__,
         "python": platform.python_version(),
+        "node": node_name(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpu": cpu_name(),
         "cores": {"physical": psutil.cpu_count(logical=False), "logical": psutil.cpu_count()},
         "memory_bytes": psutil.virtual_memory().total,
         "device": device,
+        "cards": own_cards(device, load["gpus"]),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "git": _git_commit(),
         "torch": _torch_settings(),
-        "load": capture_load(),
+        "load": load,
     }
+
+
+LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "packages", "torch", "processes")
+"""What is kept of the place where a run began, once it goes on in another."""
+
+
+def continued(environment: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """The environment of a run that may go on from a saved state, with those in which it was trained before."""
+    if before is None:
+        return environment
+    places: list[dict[str, Any]] = [environment]
+    for one in (*before.get("earlier", ()), {name: before[name] for name in LASTING if name in before}):
+        if all(_place(one) != _place(other) for other in places):
+            places.append(one)
+    return {**environment, "earlier": places[1:]} if places[1:] else environment
+
+
+def _place(environment: dict[str, Any]) -> dict[str, Any]:
+    return {name: environment.get(name) for name in LASTING if name != "time"}
 
 
 def read_environment(folder: RunFolder) -> dict[str, Any] | None:
@@ -70,64 +93,16 @@ def capture_load() -> dict[str, Any]:
 
 
 def gpus() -> list[dict[str, Any]]:
-    """Every GPU that NVML knows, with its temperature, use and other processes; empty where there is none."""
-    try:
-        import pynvml
+    """Every GPU that NVML knows, with its temperature, use and foreign processes; empty where there is none.
 
-        pynvml.nvmlInit()
-    except Exception:
-        return []
-    try:
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
-        return [_gpu(pynvml, index, driver) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError:
-        return []  # a driver that fell over must not stop a run
-    finally:
-        pynvml.nvmlShutdown()
-
-
-@contextmanager
-def nvml_held() -> Iterator[None]:
-    """Have NVML stay loaded meanwhile, for who asks for `gpus` again and again; nothing where there is none."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except Exception:
-        yield
-        return
-    try:
-        yield
-    finally:
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
-def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-
-    def ask(question: str, *arguments: Any) -> Any:
-        try:
-            return getattr(nvml, question)(handle, *arguments)
-        except nvml.NVMLError:
-            return None  # not every device answers every question
-
-    used, memory = ask("nvmlDeviceGetUtilizationRates"), ask("nvmlDeviceGetMemoryInfo")
-    name, processes = ask("nvmlDeviceGetName"), ask("nvmlDeviceGetComputeRunningProcesses")
-    return {
-        "index": index,
-        "name": None if name is None else _text(name),
-        "driver": driver,
-        "temperature": ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-        "utilisation": used.gpu if used else None,
-        "memory_used_bytes": memory.used if memory else None,
-        "memory_bytes": memory.total if memory else None,
-        "other_processes": None if processes is None else sum(process.pid != os.getpid() for process in processes),
-    }
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    `visible` are those that this process may use; `other_processes` are those of others than this study.
+    """
+    with nvml_held():
+        found, driver = find_gpus() or (), driver_version()
+        if not found or driver is None:
+            return []  # a driver that fell over must not stop a run
+        seen = visible_gpus() or []
+        return [{**describe_gpu(gpu), "driver": driver, "visible": gpu in seen} for gpu in found]
 
 
 @cache

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,17 @@ SUM = b', "crc32": "'
 """Stands before the checksum that ends each line, so that a damaged one is not taken for what happened."""
 
 
+SAMPLE = "device"
+"""What a thread beside the run sees of its device, now and then."""
+LAST = ("finished", "failed")
+
+
 class EventLog:
-    """The events of one run, open for appending."""
+    """The events of one run, open for appending; by the run itself, and by a thread that samples its device."""
 
     def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._unit, self._ended = 0, False
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
         self._synced = time.monotonic()
         self._whole = True
@@ -37,6 +45,17 @@ class EventLog:
             os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
 
     def write(self, event: str, unit: int, **values: Any) -> None:
+        with self._lock:
+            self._unit, self._ended = unit, event in LAST
+            self._write(event, unit, values)
+
+    def write_sample(self, **values: Any) -> None:
+        """Write how the device is, beside the unit that was written last; nothing once the run has come to its end."""
+        with self._lock:
+            if not self._ended:  # the file is sealed then
+                self._write(SAMPLE, self._unit, values)
+
+    def _write(self, event: str, unit: int, values: Mapping[str, Any]) -> None:
         line = _with_sum(json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values})))
         # After a line that a full disk cut short, a new one begins: that one is lost, this one is not.
         data = (line + "\n" if self._whole else "\n" + line + "\n").encode()
@@ -44,13 +63,27 @@ class EventLog:
         while data:
             data = data[os.write(self._file, data) :]
         self._whole = True
+        if event == SAMPLE:
+            return  # never worth waiting for a disk: the run's own next line takes it along
         if event != "step" or time.monotonic() - self._synced > SYNC_SECONDS:
             os.fsync(self._file)
             self._synced = time.monotonic()
 
     def close(self) -> None:
         """Close the file. Every line is synced already, or is a step that the system will write in its own time."""
-        os.close(self._file)
+        with self._lock:
+            self._ended = True  # its number may be another file's soon
+            os.close(self._file)
+
+
+class NoEvents(EventLog):
+    """Takes events and keeps none: for processes beside the one that records a run."""
+
+    def __init__(self) -> None: ...
+
+    def write(self, event: str, unit: int, **values: Any) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def all_events(path: Path) -> Iterator[dict[str, Any]]:
@@ -63,12 +96,12 @@ def all_events(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def latest_events(path: Path, most: int) -> list[dict[str, Any]]:
-    """The last lines of a file, which may be of any size, that are as they were written; none where it cannot be read."""
+    """What a run did last, by the end of a file of any size and without samples of its device; nothing where it cannot be read."""
     try:
         content = read_regular(path, LATEST_BYTES, end=True)
     except OSError:
         return []
-    return parse_lines(content)[-most:]
+    return [event for event in parse_lines(content) if event.get("event") != SAMPLE][-most:]
 
 
 def parse_lines(content: bytes) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtune.core.files import as_number
 from fairtune.ledger.curve_points import POINTS, Points, ThinnedPoints, flat_points, points_of, short, thin_points
+from fairtune.ledger.events import SAMPLE
 
 LATEST = 20
 """Steps that make up the loss and the speed of now."""
@@ -76,8 +77,11 @@ class RunProgress:
     def add(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Take note of events, in their order."""
         for event in events:
+            kind = event.get("event")
+            if kind == SAMPLE:  # a thread beside the run wrote it, whatever the run itself did
+                continue
             self._note_time(as_number(event.get("time")))
-            unit, kind = _whole(event.get("unit")) or 0, event.get("event")
+            unit = _whole(event.get("unit")) or 0
             if kind == "step":
                 self._add_step(event, unit)
             elif kind == "evaluation" and event.get("split") == "validation":

@@ -62,11 +62,38 @@ class Step(Protocol):
     def epochs(self) -> int:
         """How many of them there will be; the last may be cut short."""
 
+    def uniform(self, tokens: int, width: int) -> Tensor:
+        """Numbers from 0 to 1, a row for each real token of the batch; the same ones however many processes share the batch."""
+
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""
 
     def backward(self, loss: Tensor) -> None:
         """Add the loss's gradients, scaled as the run's precision and accumulation ask."""
+
+
+class Parts(Protocol):
+    """A batch that goes through the model in parts, since memory is short or several devices share it."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The parts that are this process's, in the order of the batch."""
+
+    def rehearse(self) -> None:
+        """Begin the pass of each part, for who must see the whole batch before any part learns; nothing is left of it.
+
+        Who asked for it raises `Rehearsed` as soon as it has seen what it needs of a part. The passes to come draw the same.
+        """
+
+    def join(self, values: Sequence[Tensor]) -> Tensor:
+        """Rows of the whole batch, in its order, from those of each part; a part that holds copies has them behind each other."""
+
+    def divide(self, values: Tensor) -> list[Tensor]:
+        """The rows of each part from those of the whole batch: the reverse of `join`."""
+
+
+class Rehearsed(Exception):  # noqa: N818 - no error: it ends the rehearsal of a part
+    """What was to be seen of a part has been seen."""
 
 
 class Recorder(Protocol):
@@ -140,12 +167,25 @@ class Method:
         """The mean loss of a batch in place of the model's own; None keeps what there is."""
         return None
 
-    def penalty(self, outputs: Any, batch: Batch) -> Tensor | None:  # noqa: ARG002
-        """A term that is added to the batch's loss, whatever that is; None adds nothing."""
+    def weight(self, batch: Batch) -> float | None:  # noqa: ARG002
+        """What `loss` divides a batch's sum by, where that is not the number of examples (of a language model, of tokens).
+
+        By it, the parts of a batch that is cut are averaged to the loss of the whole.
+        """
         return None
 
+    def penalty(self, outputs: Any, batch: Batch) -> Tensor | None:  # noqa: ARG002
+        """A mean over examples that is added to the batch's loss, whatever that is; None adds nothing."""
+        return None
+
+    def before_parts(self, parts: Parts) -> None:
+        """Called before the first part of a batch that is cut, and not where a batch goes through the model in one piece."""
+
     def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
-        """Forward and backward of one batch. `proceed` does it as without this method and returns the loss."""
+        """Forward and backward of one batch, or of a part. `proceed` does it as without this method and returns the loss.
+
+        It may raise, when memory runs out or in a rehearsal; the pass is then begun again, with all that was changed put back.
+        """
         return proceed()
 
     def after_step(self, moment: Moment) -> None:

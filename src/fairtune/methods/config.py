@@ -36,6 +36,40 @@ class MethodConfig(BaseModel):
         return self.idle and self == acting
 
     @property
+    def whole_batch(self) -> str | None:
+        """Why a batch must go through the model in one piece with these settings, as half a sentence; None if it may be cut.
+
+        A batch is cut where memory is short, and where several devices share it. What `loss` and `penalty` give of the parts
+        is then averaged: a penalty by examples, a loss by what `Method.weight` says. A method of somebody else's says by this
+        property whether that is the whole batch's gradient; until it does, its arms are not cut.
+        """
+        if type(self).__module__.startswith("fairtune.methods."):
+            return None
+        return (
+            f"{type(self).__name__} does not say whether a batch may be cut into parts (its property `whole_batch`, see "
+            "docs/plugins.md)"
+        )
+
+    @property
+    def one_process(self) -> str | None:
+        """Why several devices cannot share a run with these settings, as half a sentence; None if they can."""
+        return self.whole_batch
+
+    @property
+    def whole_weights(self) -> str | None:
+        """Why every device must hold all weights with these settings, as half a sentence; None if they may be divided.
+
+        A method that reads or writes parameters once training has begun needs them whole; one that only prepares the model or
+        changes the loss does not. A method of somebody else's says so by this property; until it does, its arms are not divided.
+        """
+        if type(self).__module__.startswith("fairtune.methods."):
+            return None
+        return (
+            f"{type(self).__name__} does not say whether weights may be divided (its property `whole_weights`, see "
+            "docs/plugins.md)"
+        )
+
+    @property
     def step_factor(self) -> float:
         """How many times as long a step takes with the method, counted in passes through the model."""
         return 1.0

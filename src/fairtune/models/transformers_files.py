@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from fairtune.core.errors import FairtuneError, ModelError, Stopped
+from fairtune.core.errors import FairtuneError, ModelError, RunFailure, Stopped
 from fairtune.core.files import read_json
 from fairtune.models.folder_safety import (
     CONFIG,
@@ -209,7 +209,7 @@ def explain_failure(failed: str) -> Iterator[None]:
         with quiet_transformers(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (FairtuneError, Stopped, MemoryError, torch.OutOfMemoryError):
+    except (FairtuneError, RunFailure, Stopped, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         raise Unloadable(f"{failed}: {reason_of(error)}.") from None

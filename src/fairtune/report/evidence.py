@@ -143,7 +143,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     known = [name for name in shown if all(name in run.metrics for run in finished)]
     parameters = finished[0].result.get("parameters") if finished else None
     memory = [found for run in finished if (found := run.result.get("memory")) is not None]
-    steps = [found for run in finished if (found := run.result.get("step_seconds")) is not None]
+    clocked = results.clocked(arm)
+    steps = [found for run in clocked if (found := run.result.get("step_seconds")) is not None]
     learner = results.learner(arm)
     return ArmRow(
         arm=arm,
@@ -159,7 +160,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         raw=versus_of(results, raw) if raw else None,
         timed=results.timing.arms.get(arm) if results.timing else None,
         step_seconds=spread_of(found["median"] for found in steps),
-        seconds=_seconds(finished),
+        seconds=_seconds(clocked),
         trainable_share=results.trainable_share(arm),
         parameters=int(parameters["total"]) if parameters else None,
         trainable=int(parameters["trainable"]) if parameters else None,

@@ -40,6 +40,18 @@ UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention
 """Settings that mean nothing for a kind of task, so that no run of it has them."""
 
 
+UNSTATED: dict[str, Any] = {
+    "attention": None,
+    "gradient_checkpointing": False,
+    "attention_kernel": None,
+    "compile": False,
+    "deterministic": True,
+}
+"""Settings that a run's plan leaves out while they are these, as plans did from before there were such."""
+ARITHMETIC = ("gradient_checkpointing", "attention_kernel", "compile", "deterministic")
+"""Settings of how a run is computed: the same training, but other last bits, times and memory."""
+
+
 class Train(Section):
     """How a run is trained. Every field may also stand in an arm, for that arm alone."""
 
@@ -93,6 +105,26 @@ class Train(Section):
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
     )
+    gradient_checkpointing: bool = Field(
+        False,
+        description="Whether the forward pass of each layer is made once more in the backward pass instead of being kept: less "
+        "memory, more time, the same gradients.",
+    )
+    attention_kernel: Literal["sdpa", "eager", "flash"] | None = Field(
+        None,
+        description="How attention is computed. sdpa: torch's fused kernels; eager: product by product; flash: the package "
+        "flash-attn, on a GPU in 16 bits; null is what transformers chooses for the model.",
+    )
+    compile: bool = Field(
+        False,
+        description="Whether the model's layers are compiled by torch for training; batches are then padded to a few lengths, so "
+        "that few kernels are made. The first steps take minutes.",
+    )
+    deterministic: bool = Field(
+        True,
+        description="Whether a GPU is kept to kernels that give the same bits every time; false lets it take quicker ones, and no "
+        "run is then promised to be repeated exactly.",
+    )
     evaluate: Evaluate = Field(
         "epoch", description="Score the validation split after each epoch, or every so many steps."
     )
@@ -114,6 +146,11 @@ class Train(Section):
         if isinstance(self.max_length, str):
             raise ValueError("max_length: auto becomes a number when the study is planned")
         return self.max_length
+
+    @property
+    def unstated(self) -> set[str]:
+        """The fields that a run's plan leaves out."""
+        return {name for name, usual in UNSTATED.items() if getattr(self, name) == usual}
 
     def steps_per_epoch(self, examples: int) -> int:
         """Optimizer steps of one pass over so many training examples, or over the sample of them.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
-from fairtune.settings.sections import Train, optional_fields
+from fairtune.settings.sections import ARITHMETIC, Train, optional_fields
 from fairtune.settings.values import LONGEST_TEXT, SEEDS_SCHEMA, Number, Section, Whole, read_seeds
 
 FIRST_SEED = 2_000_000
@@ -16,7 +16,7 @@ FIRST_SEED = 2_000_000
 MOST_TRIALS, MOST_VALUES, MOST_FIELDS = 10_000, 1_000, 50
 DATA = ("examples", "eval_examples", "tokens")
 """Settings that decide what is learned from, which no arm may choose for itself."""
-FIXED = ("betas", "precision")
+FIXED = ("betas", "precision", *ARITHMETIC)
 """Settings that are not a single value, or not a matter of training."""
 Sampler = Literal["random", "grid", "qmc", "tpe", "gp"]
 OPTUNA = ("qmc", "tpe", "gp")

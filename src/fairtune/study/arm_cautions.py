@@ -11,6 +11,7 @@ from fairtune.core.errors import one_of
 from fairtune.methods.config import MethodUse
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
+from fairtune.study.arithmetic import arithmetic_cautions
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
 from fairtune.study.inputs import PlanInputs
 
@@ -39,6 +40,7 @@ def find_arm_cautions(
         *_same_runs(own),
         *_bidirectional(inputs, tuned),
         *_extra_tuning(inputs, tuned),
+        *arithmetic_cautions(tuned, primaries),
     ]
 
 

@@ -178,5 +178,5 @@ def find_differences(
 def setting_text(setting: str, value: Any) -> str:
     """A setting's value as messages show it."""
     if value is None:
-        return "the model's own" if setting == "attention" else "none"
-    return plain_setting(value)
+        return "the model's own" if setting in ("attention", "attention_kernel") else "none"
+    return str(value).lower() if isinstance(value, bool) else plain_setting(value)

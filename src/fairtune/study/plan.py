@@ -299,7 +299,7 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
     """What decides the runs of an arm, with a place for the seed."""
     study, task, model, tokenizer = inputs.study, inputs.task, inputs.models[arm], inputs.tokenizer
     train, learner, uses_model = study.settings(arm), study.learner(arm), study.uses_model(arm)
-    unused = UNUSED[task.kind] | ({"attention"} if train.attention is None else set())
+    unused = UNUSED[task.kind] | train.unstated
     if learner is not None:
         unused |= {name for name in type(train).model_fields if not learner.uses(name)}
     kind = {"kind": TEXT} if task.kind == TEXT else {}

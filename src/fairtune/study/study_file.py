@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairtune.core.plugins import PluginError, load_module
+from fairtune.study.arithmetic import arithmetic_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.checks import (
     arm_problems,
@@ -36,6 +37,7 @@ from fairtune.study.problems import (
 from fairtune.study.removed_arms import require_controls, require_reference
 from fairtune.study.schema import Study
 from fairtune.study.search_space import tune_problems
+from fairtune.study.sharing_checks import sharing_problems
 from fairtune.study.source import StudySource, Written, read_source
 
 __all__ = ["StudySource", "check_file", "load_checked", "load_study"]
@@ -164,10 +166,12 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: Loo
         problems += [
             *size_problems(study, origins),
             *conflict_problems(study, origins),
+            *arithmetic_problems(study, origins),
             *kind_problems(study, origins),
             *metric_problems(study, origins),
             *model_problems(study, origins),
             *learner_problems(study, origins),
+            *sharing_problems(study, origins),
             *tune_problems(study, origins),
         ]
     if look is not LookAt.NOTHING:

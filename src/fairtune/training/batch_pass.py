@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from fairtune.methods.base import Batch
 from fairtune.training.memory import count_activations
 from fairtune.training.progress import RunInProgress
+from fairtune.training.shared_batches import PlaceInBatch
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,17 @@ class BatchPass:
     """What `around_backward` is given.
 
     Args:
-        share: of the optimizer step's examples that are in this batch.
+        share: of the optimizer step's examples that are in this batch, or in this part of one.
+        emphasis: what a part's loss is multiplied by where it is not a mean over examples, so that the parts' shares make it
+            the whole batch's.
+        place: of the rows in a batch that several processes share.
     """
 
     run: RunInProgress
     batch: Batch
     share: float
+    emphasis: float = 1.0
+    place: PlaceInBatch | None = None
 
     @property
     def model(self) -> nn.Module:
@@ -51,6 +58,11 @@ class BatchPass:
     def epochs(self) -> int:
         return math.ceil(self.run.total_steps / self.run.steps_per_epoch)
 
+    def uniform(self, tokens: int, width: int) -> Tensor:
+        if self.place is None:
+            return torch.rand(tokens, width, device=self.run.device)
+        return self.place.uniform(tokens, width).to(self.run.device)
+
     def forward(self) -> Tensor:
         with self.run.clock.part("forward"), count_activations(self.run, self.batch["input_ids"].numel()):
             outputs = self.run.objective.outputs(self.run.model, self.batch)
@@ -58,6 +70,8 @@ class BatchPass:
             for method in self.run.methods:
                 own = method.loss(outputs, self.batch)
                 loss = loss if own is None else own
+            if self.emphasis != 1.0:
+                loss = loss * self.emphasis
             for method in self.run.methods:
                 more = method.penalty(outputs, self.batch)
                 loss = loss if more is None else loss + more

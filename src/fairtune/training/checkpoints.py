@@ -5,6 +5,7 @@ A state is a folder of safetensors and JSON, never pickle, written aside and ren
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save, save_file
 from torch import Tensor
 
 from fairtune.core.errors import RunFailure
@@ -20,9 +21,12 @@ from fairtune.core.files import parse_json, read_json, read_sealed, remove_lefto
 from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
 from fairtune.core.leases import require_held
 from fairtune.core.machine import can_delete_open_files
+from fairtune.core.seeding import RandomState
 from fairtune.methods.base import Method
 from fairtune.training.objectives import Evaluation
 from fairtune.training.progress import RunInProgress
+from fairtune.training.ranks import ALONE, Ranks
+from fairtune.training.sharding import divided, is_sharded, load_whole, whole
 
 MANIFEST, STATE = "manifest.json", "state.json"
 KEPT = 2
@@ -53,23 +57,30 @@ class RunStates:
     Args:
         key: of the run's settings; a state of other settings is never taken up.
         warn: takes a text when a damaged state is skipped.
+        ranks: the processes that share the run. Every one of them calls all that is here; the first one writes.
     """
 
     folder: Path
     key: str
     warn: Callable[[str], None]
+    ranks: Ranks = ALONE
 
     def save(self, run: RunInProgress) -> None:
         """Write a whole state, then drop older ones and best weights that no kept state refers to."""
-        random_tensors, random_values = run.random
+        self.ranks.require_same(run.model)
+        (random_tensors, random_values), *others = gather_random(run.random, self.ranks)
+        weights, optimizer = _weights(run), _flat(run.optimizer.state_dict()["state"])
+        if not self.ranks.leads:
+            return
         method_tensors, method_values = _states_of(run.methods)
         write_state(
             self.folder / f"step-{run.progress.unit:09d}",
             {
-                "model": _weights(run),
-                "optimizer": _flat(run.optimizer.state_dict()["state"]),
+                "model": weights,
+                "optimizer": optimizer,
                 "random": random_tensors,
                 "methods": method_tensors,
+                **{f"random-{rank}": tensors for rank, (tensors, _) in enumerate(others, start=1)},
             },
             {
                 "key": self.key,
@@ -78,6 +89,7 @@ class RunStates:
                 "random": random_values,
                 "methods": method_values,
                 "scaler": run.accelerator.scaler.state_dict() if run.accelerator.scaler else None,
+                **{f"random-{rank}": values for rank, (_, values) in enumerate(others, start=1)},
             },
         )
         kept = sorted(self.folder.glob("step-*"))[-KEPT:]
@@ -91,34 +103,49 @@ class RunStates:
             return False
         saved = self._own(*found)
         _load_methods(run, saved)
-        run.model.load_state_dict(saved.tensors["model"])
+        _load_weights(run, saved)
         for name, value in saved.state["progress"].items():
             setattr(run.progress, name, value)
         run.clock.seconds = dict(saved.state["seconds"])
         run.make_optimizer()
-        run.optimizer.load_state_dict(
-            {"state": _nested(saved.tensors["optimizer"]), "param_groups": run.optimizer.state_dict()["param_groups"]}
-        )
+        state = _nested(saved.tensors["optimizer"])
+        if self.ranks.shards:
+            state = _divided(state, run)
+        run.optimizer.load_state_dict({"state": state, "param_groups": run.optimizer.state_dict()["param_groups"]})
         if run.accelerator.scaler is not None and saved.state["scaler"]:
             run.accelerator.scaler.load_state_dict(saved.state["scaler"])
-        run.random = saved.tensors["random"], saved.state["random"]
+        own = f"random-{self.ranks.rank}" if self.ranks.rank else "random"
+        if own in saved.tensors:
+            run.random = saved.tensors[own], saved.state[own]
+        else:
+            run.draw_anew()
+        saved_by = 1 + sum(name.startswith("random-") for name in saved.tensors)
+        if saved_by != self.ranks.size:
+            self.warn(
+                f"the run goes on in {self.ranks.size} process{'es' if self.ranks.size > 1 else ''} from a state that {saved_by} "
+                "saved; its dropout, and the last bits of its sums, are others than without the change"
+            )
         return True
 
     def save_best(self, run: RunInProgress, found: Evaluation) -> None:
         """Keep the weights that were just evaluated, with their validation scores."""
         tensors, values = _states_of(run.methods)
+        self.ranks.require_same(run.model)
         with ExitStack() as stack:
             for method in run.methods:
                 stack.enter_context(method.evaluating(run.model))
-            write_state(
-                self._best(run.progress.best_step),
-                {
-                    "model": _weights(run),
-                    "methods": tensors,
-                    "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
-                },
-                {"key": self.key, "methods": values, "metrics": found.metrics},
-            )
+            weights = _weights(run)
+            if self.ranks.leads:
+                write_state(
+                    self._best(run.progress.best_step),
+                    {
+                        "model": weights,
+                        "methods": tensors,
+                        "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
+                    },
+                    {"key": self.key, "methods": values, "metrics": found.metrics},
+                )
+        self.ranks.agreed(False)  # the others go on when it is there to be read
 
     def restore_best(self, run: RunInProgress) -> Evaluation:
         """Load the best weights; returns their validation scores."""
@@ -130,7 +157,7 @@ class RunStates:
                 f"the best weights cannot be read back: {problem}; remove the run's folder to start it again"
             ) from None
         _load_methods(run, saved)
-        run.model.load_state_dict(saved.tensors["model"])
+        _load_weights(run, saved)
         return Evaluation(
             {name: part.numpy() for name, part in saved.tensors["scores"].items()}, saved.state["metrics"]
         )
@@ -156,7 +183,33 @@ class RunStates:
 
 
 def _weights(run: RunInProgress) -> dict[str, Tensor]:
-    return dict(run.accelerator.unwrap_model(run.model).state_dict())
+    state = run.accelerator.unwrap_model(run.model).state_dict()
+    return {name: whole(tensor) for name, tensor in state.items()}
+
+
+def _load_weights(run: RunInProgress, saved: SavedState) -> None:
+    if is_sharded(run.model):
+        load_whole(run.model, saved.tensors["model"])
+    else:
+        run.model.load_state_dict(saved.tensors["model"])
+
+
+def _divided(state: dict[int, dict[str, Tensor]], run: RunInProgress) -> dict[int, dict[str, Tensor]]:
+    """Of the optimizer's state, this process's part."""
+    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
+    return {
+        index: {name: divided(value, parameters[index]) for name, value in values.items()}
+        for index, values in state.items()
+    }
+
+
+def gather_random(own: RandomState, ranks: Ranks) -> list[RandomState]:
+    """The generators of every process, in the order of their ranks."""
+    if ranks.alone:
+        return [own]
+    tensors, values = own
+    sent = zip(ranks.messages(save(tensors)), ranks.messages(json.dumps(values).encode()), strict=True)
+    return [(load(of_tensors), json.loads(of_values)) for of_tensors, of_values in sent]
 
 
 def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
@@ -178,7 +231,7 @@ def _load_methods(run: RunInProgress, saved: SavedState) -> None:
 
 
 def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
-    return {f"{index}.{name}": value for index, values in state.items() for name, value in values.items()}
+    return {f"{index}.{name}": whole(value) for index, values in state.items() for name, value in values.items()}
 
 
 def _nested(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:

@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from fairtune.core.errors import RunFailure
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.few_labels import Examples
@@ -29,6 +30,7 @@ from fairtune.tasks.tokens.encoded_splits import (
     training_batches,
 )
 from fairtune.training.objectives import Evaluation, scoring
+from fairtune.training.ranks import ALONE, Ranks
 
 TOKENS_PER_BATCH = {"cpu": 1024}
 """Padded tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
@@ -139,6 +141,9 @@ class Classification:
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
         return model(**batch)
 
+    def weight(self, batch: Batch) -> float:
+        return float(len(batch["labels"]))
+
     def evaluate(
         self,
         model: nn.Module,
@@ -146,18 +151,32 @@ class Classification:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
-        with scoring(model, methods):
-            for rows in quick_batches(data, device):
-                check_stop()
-                batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
-                logits = model(**batch).logits.float().cpu().numpy()
-                if scores is None:
-                    scores = np.empty((len(data), logits.shape[1]), dtype=np.float32)
+
+        counts = True
+
+        def own_batches() -> Iterator[Indices]:
+            nonlocal counts
+            for rows, counts in ranks.dealt(quick_batches(data, device), check_stop):  # noqa: B007 - `score` looks at it
+                yield rows
+
+        def score(rows: Indices) -> None:
+            nonlocal scores
+            batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
+            logits = model(**batch).logits.float().cpu().numpy()
+            if scores is None:
+                scores = np.zeros((len(data), logits.shape[1]), dtype=np.float32)
+            if counts:
                 scores[rows] = logits
-        assert scores is not None, "a split is never empty"
+
+        with scoring(model, methods):
+            (scored or ScoredParts()).each(own_batches(), score)
+        (classes,) = ranks.most([0 if scores is None else scores.shape[1]])
+        scores = ranks.joined(np.zeros((len(data), classes), dtype=np.float32) if scores is None else scores)
         loss = torch.nn.functional.cross_entropy(torch.from_numpy(scores).double(), torch.from_numpy(data.labels))
         return Evaluation({"scores": scores}, {"loss": float(loss), **classification_metrics(data.labels, scores)})
 

@@ -17,6 +17,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.learners.base import Features, LabelledInputs
 from fairtune.learners.encoder_features import compute_features
 from fairtune.learners.setfit import SetFitHead, fit_setfit_head
@@ -29,6 +30,7 @@ from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, training_batc
 from fairtune.training.classification import PROBED, SAMPLED, quick_batches, to_device
 from fairtune.training.objectives import Evaluation, scoring
 from fairtune.training.pairs import Pairs, draw_pairs, require_both_kinds
+from fairtune.training.ranks import ALONE, Ranks
 
 CheckStop = Callable[[], None]
 
@@ -111,36 +113,52 @@ class Contrastive:
         similarities = nn.functional.cosine_similarity(*vectors.chunk(2))
         return PairOutput(nn.functional.mse_loss(similarities, batch["labels"]), similarities)
 
+    def weight(self, batch: Batch) -> float:
+        return float(len(batch["labels"]))
+
     def evaluate(
-        self, model: nn.Module, split: str, device: torch.device, methods: Sequence[Method], check_stop: CheckStop
+        self,
+        model: nn.Module,
+        split: str,
+        device: torch.device,
+        methods: Sequence[Method],
+        check_stop: CheckStop,
+        scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
-        data = self.data[split]
+        data, scored = self.data[split], scored or ScoredParts()
+        if not ranks.alone:  # each fits the same head by itself, on vectors of all texts, at its own pace
+            check_stop()
+            check_stop = _never
         with scoring(model, methods):
-            head, known = self._fitted(model, device, check_stop)
+            head, known = self._fitted(model, device, check_stop, scored)
             vectors = (
                 known
                 if split == "validation" and known is not None
-                else self._vectors(model, split, device, check_stop)
+                else self._vectors(model, split, device, check_stop, scored)
             )
         scores = head.scores(vectors)
         loss = -float(scores[np.arange(len(data)), data.labels].mean(dtype=np.float64))
         return Evaluation({"scores": scores}, {"loss": loss, **classification_metrics(data.labels, scores)})
 
     def _fitted(
-        self, model: nn.Module, device: torch.device, check_stop: CheckStop
+        self, model: nn.Module, device: torch.device, check_stop: CheckStop, scored: ScoredParts | None = None
     ) -> tuple[SetFitHead, Features | None]:
         """The head for the weights as they are, and the vectors of validation where they were made for it."""
         weights = _digest(model)
         if self._head is not None and self._head[0] == weights:
             return self._head[1], None
-        found = {split: self._vectors(model, split, device, check_stop) for split in ("train", "validation")}
+        found = {split: self._vectors(model, split, device, check_stop, scored) for split in ("train", "validation")}
         train, validation = (LabelledInputs(found[split], self.data[split].labels) for split in found)
         head = fit_setfit_head(train, validation, len(self.labels), self.metric, check_stop)
         self._head = weights, head
         return head, found["validation"]
 
-    def _vectors(self, model: nn.Module, split: str, device: torch.device, check_stop: CheckStop) -> Features:
-        return compute_features(cast(PooledEncoder, model).encoder, self.data[split], str(device), check_stop)
+    def _vectors(
+        self, model: nn.Module, split: str, device: torch.device, check_stop: CheckStop, scored: ScoredParts | None
+    ) -> Features:
+        encoder = cast(PooledEncoder, model).encoder
+        return compute_features(encoder, self.data[split], str(device), check_stop, scored=scored)
 
     def describe(self, model: nn.Module, device: torch.device, check_stop: CheckStop) -> dict[str, Any]:
         """What cards and reports say of the head for the weights as they are."""
@@ -172,6 +190,9 @@ class Contrastive:
         few = {name: self.data[name].take(np.arange(min(SAMPLED, len(self.data[name])))) for name in ("train", split)}
         there, taken = (sum(len(part[name]) for name in few) for part in (self.data, few))
         return replace(self, data={**self.data, **few}), there / taken
+
+
+def _never() -> None: ...
 
 
 def _digest(model: nn.Module) -> str:

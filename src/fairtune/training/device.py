@@ -15,12 +15,13 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 LARGE, MOST = 1 << 30, (1 << 31) - 1
 
 
-def make_accelerator(device: str, precision: str) -> Accelerator:
+def make_accelerator(device: str, precision: str, deterministic: bool = True) -> Accelerator:
     """An accelerator for one run.
 
     Args:
         device: `cpu`, or the kind of accelerator that this process sees first.
         precision: a study's word; `auto` is bf16 where a GPU has it, else fp32.
+        deterministic: whether a GPU is kept to kernels that give the same bits every time; a CPU always is.
     """
     on_cpu = device == "cpu"
     if precision == "auto":
@@ -39,8 +40,8 @@ def make_accelerator(device: str, precision: str) -> Accelerator:
     if on_cpu:
         keep_freed_memory()
     if device.startswith("cuda"):
-        torch.backends.cudnn.benchmark = False
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cudnn.benchmark = not deterministic
+        torch.use_deterministic_algorithms(deterministic, warn_only=True)
     return accelerator
 
 

@@ -22,6 +22,8 @@ class FastDropout(nn.Dropout):
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or self.p == 0.0 or self.p == 1.0 or input.device.type != "cpu":
             return super().forward(input)
+        if torch.compiler.is_compiling():  # compiled kernels draw in a way of their own, and could not be one with this
+            return super().forward(input)
         dropped = round(self.p * LEVELS)
         draws = torch.empty((input.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), (1 << 63) - 1)
         keep = draws.view(torch.int16)[: input.numel()].view(input.shape) >= dropped - LEVELS // 2

@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import text_metrics
@@ -21,6 +22,8 @@ from fairtune.tasks.tokens.blocks import TokenBlocks
 from fairtune.tasks.tokens.encoded_splits import Indices, fixed_order
 from fairtune.training.language_head import LanguageHead, language_head
 from fairtune.training.objectives import Evaluation, scoring
+from fairtune.training.ranks import ALONE, Ranks
+from fairtune.training.sharding import is_sharded
 from fairtune.training.token_losses import IGNORED, linear_cross_entropy, token_losses
 
 Span = tuple[int, int]
@@ -66,6 +69,7 @@ class LanguageModelling:
         self._autocast = accelerator.autocast
         classes: list[type[Method]] = [type(method) for method in methods]
         own = any(one.loss is not Method.loss or one.penalty is not Method.penalty for one in classes)
+        own = own or is_sharded(model)  # whose weights are brought together when the model is called, not a part of it
         device = next(model.parameters()).device
         probe = {name: part.to(device) for name, part in self.probe().items()}
         self._head = None if own else language_head(accelerator.unwrap_model(model), probe)
@@ -96,6 +100,9 @@ class LanguageModelling:
             )
         return CausalLMOutputWithPast(loss=loss)
 
+    def weight(self, batch: Batch) -> float:
+        return float((batch["labels"][:, 1:] != IGNORED).sum())
+
     def evaluate(
         self,
         model: nn.Module,
@@ -103,16 +110,31 @@ class LanguageModelling:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         text = self.text[split]
         losses, hits = np.zeros(len(text.stream), np.float64), np.zeros(len(text.stream), np.int64)
+
+        counts = True
+
+        def own_batches() -> Iterator[list[Span]]:
+            nonlocal counts
+            batches = self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS))
+            for spans, counts in ranks.dealt(batches, check_stop):  # noqa: B007 - `score` looks at it
+                yield spans
+
+        def score(spans: list[Span]) -> None:
+            inputs, targets = _padded(text, spans)
+            nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
+            if not counts:
+                return
+            for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
+                losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
+
         with scoring(model, methods):
-            for spans in self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)):
-                check_stop()
-                inputs, targets = _padded(text, spans)
-                nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
-                for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
-                    losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
+            (scored or ScoredParts()).each(own_batches(), score)
+        losses, hits = ranks.joined(losses), ranks.joined(hits)
         firsts = np.concatenate([[0], np.cumsum(text.documents[:, 0])[:-1]]).astype(np.int64)
         found = {"nll": np.add.reduceat(losses, firsts), "correct": np.add.reduceat(hits, firsts)}
         return Evaluation(found, text_metrics(found["nll"], *_sizes(text), found["correct"]))

@@ -6,17 +6,21 @@ of the run is plain data, so a run can be saved, killed and resumed, or interlea
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.core.errors import RunFailure
+from fairtune.core.errors import RunFailure, Stopped
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.core.seeding import (
+    RandomState,
     derive,
     random_state,
     restore_random_state,
@@ -24,16 +28,20 @@ from fairtune.core.seeding import (
 )
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
-from fairtune.methods.base import Batch, Method, Moment, are_ours
+from fairtune.methods.base import Batch, Method, Moment, ParamGroup, are_ours
+from fairtune.models.attention_kernels import use_kernel
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.batch_pass import BatchPass
 from fairtune.training.checkpoints import RunStates
+from fairtune.training.compiled_layers import bucket_lengths, compile_layers
 from fairtune.training.fast_layers import use_fast_dropout, use_fast_gelu
+from fairtune.training.layer_checkpoints import checkpoint_layers
 from fairtune.training.memory import count_states
+from fairtune.training.micro_batches import EVENT as MICRO_BATCH
+from fairtune.training.micro_batches import MicroBatches
 from fairtune.training.objectives import Evaluation, Objective
 from fairtune.training.optimizer import (
     gradient_norm,
@@ -43,7 +51,14 @@ from fairtune.training.optimizer import (
     step_clipped,
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
+from fairtune.training.ranks import ALONE, Ranks
+from fairtune.training.sharding import groups_of, named_groups, shard_model, whole
+from fairtune.training.shared_batches import SharedBatch
 from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
+
+NOT_CUT = 1 << 62
+COMMON = "common"
+"""Among the states of generators, the one that all processes of a run have in common."""
 
 
 class TrainingRun:
@@ -55,10 +70,12 @@ class TrainingRun:
         states: where the state of the run is saved; a state found there is taken up.
         keep: takes the name, the step and the arrays of what a method records.
         check_stop: called at every safe point; raises `Stopped` if the run shall stop.
+        ranks: the processes that share the run; this is one of them.
 
     Attributes:
         consistent: whether the state may be saved; False only inside a training step.
         random: the state of all generators as this run left them.
+        common: draws what must be the same in all processes of the run.
     """
 
     def __init__(
@@ -75,32 +92,53 @@ class TrainingRun:
         keep: Callable[[str, int, Mapping[str, Any]], None],
         checkpoint_every: int | str,
         check_stop: Callable[[], None],
+        ranks: Ranks = ALONE,
     ) -> None:
+        self.ranks, self.common = ranks, torch.Generator()
         self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
-        self.accelerator, self.log, self.states, self.keep, self.check_stop = accelerator, log, states, keep, check_stop
+        self.accelerator, self.log, self.states, self.keep = accelerator, log, states, keep
+        self._own_check_stop = check_stop
+        self.check_stop = check_stop if ranks.alone else partial(_check_together, check_stop, ranks)
         self.device = accelerator.device
         self.checkpoint_every = checkpoint_every
         self.total_steps = train.total_steps(len(objective))
         self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
+        lengths = bucket_lengths(train.longest) if train.compile else ()
+        self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut, lengths), False
+        if ranks.shards:
+            self.micro_batches.refusal = (
+                "its weights are divided, so that all devices must go through the model equally often"
+            )
         self.scores: dict[str, Evaluation] = {}
         self.model = model.to(self.device)
+        use_kernel(self.model, train.attention_kernel, self.device)
         use_fast_gelu(self.model)
         narrow_last_layer(self.model)
+        if train.gradient_checkpointing:
+            checkpoint_layers(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
+        if ranks.shards:
+            self._whole = copy.deepcopy(self.model).cpu() if ranks.leads else None
+            self._named = named_groups(self.model, parameter_groups(self.model, train, methods))
+            shard_model(self.model, self.device, ranks.size)
+        elif self.device.type == "cpu":
             use_fast_embedding(self.model, wary=not are_ours(methods))
         self.consistent = True
+        self.random: RandomState
         self._saved_at = time.monotonic()
         self._order: tuple[int, list[Indices]] | None = None
         if not states.resume(self):
             self.make_optimizer()
-            seed_all(derive(seed, "training"))
-            self.random = random_state()
+            self.draw_anew()
+        ranks.require_same(self.model)
         self.model.train()
         for method in methods:
             method.begin(objective.training_data)
         objective.begin(self.model, methods, accelerator)
+        if train.compile:
+            compile_layers(self.model, wary=not are_ours(methods))
 
     # -- the units of work ---------------------------------------------------------------------------------------------
 
@@ -112,6 +150,8 @@ class TrainingRun:
         """Do the next unit of work, then save the state if it is time to."""
         self.check_stop()
         restore_random_state(self.random)  # another run may have drawn since
+        if COMMON in self.random[0]:
+            self.common.set_state(self.random[0][COMMON])
         if self.progress.phase == TRAIN:
             self.consistent = False
             self._train_step()
@@ -121,26 +161,48 @@ class TrainingRun:
         elif self.progress.phase == SCORE:
             self._score()
         self.progress.unit += 1
-        self.random = random_state()
-        if not self.done and self._checkpoint_is_due():
+        self.random = self._random_state()
+        due = self._checkpoint_is_due()
+        if not self.ranks.alone:
+            due = self._agree(due)
+        if not self.done and (due or self._save_now):
             self.save()
+
+    def draw_anew(self) -> None:
+        """Begin the run's randomness. Each process has its own, or all parts of a batch would have the same dropout."""
+        others = ("rank", self.ranks.rank, self.progress.unit) if self.ranks.rank else ()
+        seed_all(derive(self.seed, "training", *others))
+        self.common.manual_seed(derive(self.seed, "training"))
+        self.random = self._random_state()
+
+    def _random_state(self) -> RandomState:
+        tensors, values = random_state()
+        return (tensors, values) if self.ranks.alone else ({**tensors, COMMON: self.common.get_state()}, values)
+
+    def end_sharing(self) -> None:
+        """Training is over: the first process goes on alone with what is made of the model, of which it now holds all."""
+        if self.ranks.shards:
+            weights = {name: whole(tensor) for name, tensor in self.model.state_dict().items()}
+            if self._whole is not None:
+                self._whole.load_state_dict(weights)
+                self.model = self._whole.to(self.device).train(self.model.training)
+        self.check_stop, self.ranks = self._own_check_stop, ALONE
 
     def go_on_training(self) -> None:
         """Leave out what comes between training steps, and begin again after the last one: for who times steps."""
         if self.progress.phase != TRAIN:
-            ended, memory, largest = (
-                self.progress.step >= self.total_steps,
-                self.progress.memory,
-                self.progress.largest_batch,
-            )
-            self.progress = Progress(memory=memory, largest_batch=largest) if ended else self.progress
+            now = self.progress
+            if now.step >= self.total_steps:
+                self.progress = Progress(
+                    memory=now.memory, largest_batch=now.largest_batch, micro_batch=now.micro_batch
+                )
             self.progress.phase = TRAIN
 
     def save(self) -> None:
         """Write the whole state of the run, so that it can go on from here."""
         with self.clock.measure("checkpoint"):
             self.states.save(self)
-        self._saved_at = time.monotonic()
+        self._saved_at, self._save_now = time.monotonic(), False
         self.log.write("checkpoint", self.progress.unit, step=self.progress.step, seconds=self.clock.last["checkpoint"])
 
     def _train_step(self) -> None:
@@ -148,11 +210,14 @@ class TrainingRun:
         largest = now.largest_batch
         with self.clock.measure("data"):
             chosen = self._next_rows()
-            batches = [self.objective.batch(rows, self.device) for rows in chosen]
+            shared = [] if self.ranks.alone else [self._share(rows) for rows in chosen]
+            own = [one.own for one in shared] if shared else chosen
+            batches = self.micro_batches.batches(own)
         with self.clock.measure("step"):
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
-            loss = self._forward_backward(batches)
+            loss = self.ranks.total(self.micro_batches.forward_backward(own, batches, shared))
             with self.clock.part("optimizer"):
+                self.ranks.sum_gradients(self._trainable)
                 self.accelerator.unscale_gradients()
                 norm = gradient_norm(self._trainable)
                 self._require_finite(loss, norm)
@@ -181,17 +246,8 @@ class TrainingRun:
         if last or (due and self._selects):
             now.phase = EVALUATE
 
-    def _forward_backward(self, batches: list[Batch]) -> float:
-        """Gradients of the mean loss over all examples of the step, however they are cut into batches."""
-        examples = sum(len(batch["labels"]) for batch in batches)
-        total = torch.zeros((), device=self.device)
-        for batch in batches:
-            share = len(batch["labels"]) / examples
-            for method in self.methods:
-                batch = method.inputs(batch)
-            one = BatchPass(self, batch, share)
-            total += one.forward_backward() * one.share
-        return float(total)
+    def _share(self, rows: Indices) -> SharedBatch:
+        return SharedBatch(rows, self.ranks, self.objective, self.common)
 
     def _require_finite(self, loss: float, norm: Tensor) -> None:
         step = self.progress.step + 1
@@ -267,7 +323,10 @@ class TrainingRun:
         return "validation" in self.objective.splits
 
     def _scores(self, split: str) -> Evaluation:
-        return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop)
+        scored = ScoredParts(self.progress.scored_parts, self._tell_scored, cuts=not self.ranks.shards)
+        return self.objective.evaluate(
+            self.model, split, self.device, self.methods, self.check_stop, scored, self.ranks
+        )
 
     def _is_better(self, score: float, than: float) -> bool:
         return score < than if METRICS[self.objective.metric].lower_is_better else score > than
@@ -285,10 +344,19 @@ class TrainingRun:
 
     def make_optimizer(self) -> None:
         """The optimizer over what is trainable now."""
-        groups = parameter_groups(self.model, self.train, self.methods)
+        groups = self._groups()
         self._trainable = [p for group in groups for p in group["params"]]
-        prepared = self.accelerator.prepare(self.model, make_optimizer(groups, self.train, self.device))
-        self.model, self.optimizer = prepared
+        optimizer = make_optimizer(groups, self.train, self.device, fused=not self.ranks.shards)
+        if self.ranks.alone:
+            self.model, self.optimizer = self.accelerator.prepare(self.model, optimizer)
+        else:  # its precision, without the wrapper that sums gradients: see `Ranks.sum_gradients`
+            self.model = self.accelerator.prepare_model(self.model, evaluation_mode=True)
+            self.optimizer = self.accelerator.prepare_optimizer(optimizer)
+
+    def _groups(self) -> list[ParamGroup]:
+        if self.ranks.shards:  # methods saw the parameters before these were divided, and so became others
+            return groups_of(self.model, self._named)
+        return parameter_groups(self.model, self.train, self.methods)
 
     def _call_methods(self, hook: str) -> None:
         if not self.methods:
@@ -322,9 +390,43 @@ class TrainingRun:
     def _warn(self, text: str) -> None:
         self.log.write("warning", self.progress.unit, text=text)
 
+    def _tell_cut(self, size: int, was: int) -> None:
+        """Batches are cut from here on; kept as soon as the step is done, so that a run that is killed goes on so too."""
+        now, self._save_now = self.progress, True
+        self.log.write(MICRO_BATCH, now.unit, step=now.step + 1, size=size, was=was)
+        self._warn(
+            f"memory ran out at step {now.step + 1} with {was} examples at once; from there on at most {size} go through the model "
+            "at once, and a step still learns from the same examples"
+        )
+
+    def _tell_scored(self, parts: int) -> None:
+        self.progress.scored_parts, self._save_now = parts, True
+        self._warn(
+            f"memory ran out in an evaluation; from there on each batch that is scored is cut into {parts} parts"
+        )
+
     def _checkpoint_is_due(self) -> bool:
         every = self.checkpoint_every
         if isinstance(every, int):
             return self.progress.phase == TRAIN and self.progress.step % every == 0
         unit = every.lstrip("0123456789.")
         return time.monotonic() - self._saved_at >= float(every.removesuffix(unit)) * INTERVAL_UNITS[unit]
+
+    def _agree(self, due: bool) -> bool:
+        """Have all processes save at the same time, and cut their batches alike from now on. Returns whether to save."""
+        now, own = self.progress, (due and self.ranks.leads) or self._save_now  # clocks differ
+        cut = -NOT_CUT if now.micro_batch is None else -now.micro_batch
+        asked, cut, now.scored_parts = self.ranks.most([int(own), cut, now.scored_parts])
+        now.micro_batch = None if cut == -NOT_CUT else -cut
+        return bool(asked)
+
+
+def _check_together(check_stop: Callable[[], None], ranks: Ranks) -> None:
+    """Stop in all processes at the same point if one was asked to, so that what they save is one state."""
+    stopping = False
+    try:
+        check_stop()
+    except Stopped:
+        stopping = True
+    if ranks.agreed(stopping):
+        raise Stopped

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.training.progress import RunInProgress
+from fairtune.training.sharding import own_part
 
 ALLOCATED = "the most that torch allocated on the GPU"
 COUNTED = (
@@ -46,7 +47,7 @@ def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
     if run.device.type == "cuda" or size <= now.largest_batch:
         yield
         return
-    now.largest_batch = size
+    largest, now.largest_batch = now.largest_batch, size
     weights = {_place(tensor) for tensor in _tensors(run.model)}
     kept: dict[int, int] = {}
 
@@ -55,8 +56,12 @@ def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
             kept[_place(tensor)] = tensor.untyped_storage().nbytes()
         return tensor.detach()  # the tensor itself would hold the graph that holds it
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        yield
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            yield
+    except BaseException:  # a pass that is not gone through to its end has not been counted
+        now.largest_batch = largest
+        raise
     now.memory["activations"] = max(now.memory.get("activations", 0), sum(kept.values()))
 
 
@@ -70,7 +75,7 @@ def count_states(run: RunInProgress) -> None:
     now = run.progress
     parts = {
         "weights": sum({_place(t): t.untyped_storage().nbytes() for t in _tensors(run.model)}.values()),
-        "gradients": sum(p.nbytes for p in run.model.parameters() if p.requires_grad),
+        "gradients": sum(own_part(p).nbytes for p in run.model.parameters() if p.requires_grad),
         "optimizer": sum(_bytes(state) for state in run.optimizer.state.values()),
         "methods": sum(_bytes(method.state_dict()) for method in run.methods),
     }
@@ -79,12 +84,13 @@ def count_states(run: RunInProgress) -> None:
 
 
 def _tensors(model: nn.Module) -> Iterator[Tensor]:
-    yield from model.parameters()
-    yield from model.buffers()
+    """What this process holds of a model."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        yield own_part(tensor)
 
 
 def _bytes(state: Any) -> int:
-    return sum(value.nbytes for value in state.values() if isinstance(value, Tensor))
+    return sum(own_part(value).nbytes for value in state.values() if isinstance(value, Tensor))
 
 
 def _place(tensor: Tensor) -> int:

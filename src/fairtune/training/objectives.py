@@ -12,9 +12,11 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.tokens.encoded_splits import Indices
+from fairtune.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class Objective(Protocol):
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
         """The model's answer to a batch; it has a `loss`, the mean over the batch."""
 
+    def weight(self, batch: Batch) -> float:
+        """Over how many examples, or tokens, the loss of a batch is a mean."""
+
     def evaluate(
         self,
         model: nn.Module,
@@ -77,11 +82,15 @@ class Objective(Protocol):
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
+        scored: ScoredParts | None = None,
+        ranks: Ranks = ALONE,
     ) -> Evaluation:
         """Score a split: every example once.
 
         Args:
             check_stop: called before each batch, so that a long evaluation can be stopped.
+            scored: how batches are cut where memory is short.
+            ranks: the processes that share the run; each gets the scores of all examples.
         """
 
     def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:

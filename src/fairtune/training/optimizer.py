@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method, ParamGroup
 from fairtune.settings.sections import Train
+from fairtune.training.sharding import whole
 from fairtune.training.table_gradients import nonzero_gradients
 
 
@@ -34,11 +35,17 @@ def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) 
     return [group for group in groups if group["params"]]
 
 
-def make_optimizer(groups: list[ParamGroup], train: Train, device: torch.device) -> torch.optim.AdamW:
-    """AdamW; fused where the device has it. Each group remembers its peak learning rate."""
+def make_optimizer(
+    groups: list[ParamGroup], train: Train, device: torch.device, fused: bool = True
+) -> torch.optim.AdamW:
+    """AdamW; fused where the device has it. Each group remembers its peak learning rate.
+
+    Args:
+        fused: whether it may be.
+    """
     for group in groups:
         group["peak_lr"] = group["lr"]
-    fused = device.type in ("cpu", "cuda", "mps")
+    fused = fused and device.type in ("cpu", "cuda", "mps")
     return torch.optim.AdamW(groups, betas=train.betas, fused=fused)
 
 
@@ -67,7 +74,8 @@ def warmup_steps(train: Train, total: int) -> int:
 
 def gradient_norm(parameters: Sequence[nn.Parameter]) -> Tensor:
     """The norm of all gradients together."""
-    return torch.nn.utils.get_total_norm(nonzero_gradients(parameters))
+    norm: Tensor = whole(torch.nn.utils.get_total_norm(nonzero_gradients(parameters)))
+    return norm
 
 
 def step_clipped(

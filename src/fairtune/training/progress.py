@@ -21,7 +21,12 @@ TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
 
 @dataclass
 class Progress:
-    """What a run has done so far; all of it is part of a saved state."""
+    """What a run has done so far; all of it is part of a saved state.
+
+    Args:
+        micro_batch: the most examples that go through the model at once, where memory ran out for a whole batch.
+        scored_parts: into how many parts batches are cut when they are scored.
+    """
 
     phase: str = TRAIN
     unit: int = 0
@@ -40,6 +45,8 @@ class Progress:
     epoch_seconds: list[float] = field(default_factory=list)
     largest_batch: int = 0
     memory: dict[str, int] = field(default_factory=dict)
+    micro_batch: int | None = None
+    scored_parts: int = 1
 
 
 def synchronize(device: torch.device) -> None:
@@ -117,3 +124,6 @@ class RunInProgress(Protocol):
 
     def make_optimizer(self) -> None:
         """Make the optimizer over what is trainable now."""
+
+    def draw_anew(self) -> None:
+        """Begin the run's randomness, as it is of this process."""

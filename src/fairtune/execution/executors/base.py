@@ -11,6 +11,7 @@ from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
 
 STARTED, PROGRESS, ENDED, REFUSED = "started", "progress", "ended", "refused"
+NOTE, WAITING, LOST = "note", "waiting", "device_lost"
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,9 @@ class JobEvent:
 
     Args:
         type: `started`; `progress`, with what `execution/run.py` reports; `ended`, with the `result` of the run, finished or
-            failed; `refused`, with the `reason` why the run could not be begun. A study takes no notice of others.
+            failed; `refused`, with the `reason` why the run could not be begun. A study takes no notice of others; monitors
+            show the `text` of a `note`, of `waiting` (what a job that cannot begin waits for) and of `device_lost` (a GPU has
+            failed, and its job is to begin again elsewhere).
         values: plain data, as JSON can hold it.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 import psutil
 
 from fairtune.core.files import remove_leftovers
+from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
 from fairtune.core.machine import available_cores
-from fairtune.execution.executors.slots import CPU, Slot, visible_number
-from fairtune.ledger.environment import cpu_name, gpus, nvml_held
+from fairtune.execution.executors.slots import CPU, Slot
+from fairtune.ledger.environment import cpu_name
 from fairtune.ledger.worker_signs import BEAT_SECONDS, WorkerSign, remove_sign, remove_signs, write_sign
 
 FAMILY_BEATS = 5
@@ -105,16 +106,12 @@ class Heartbeat:
     def _write_all(self) -> None:
         self._beat += 1
         watched = dict(self._workers)
-        devices = {gpu["index"]: gpu for gpu in gpus()} if any(w.slot.device != CPU for w in watched.values()) else {}
-        beside = [visible_number(worker.slot.device) for worker in watched.values()]
+        gpus: dict[Gpu, dict[str, Any]] = {}
         for name, worker in watched.items():
-            number = visible_number(worker.slot.device)
-            if worker.slot.device == CPU:
-                state = self._cpu_state(worker)
-            elif number in devices:
-                state = _gpu_state(devices[number], beside.count(number))
-            else:
-                state = {}
+            for gpu in worker.slot.gpus:
+                gpus[gpu] = gpus[gpu] if gpu in gpus else describe_gpu(gpu)
+            own = [gpus[gpu] for gpu in worker.slot.gpus]
+            state = self._cpu_state(worker) if worker.slot.device == CPU else _gpu_state(own)
             if self._ended.is_set():
                 return
             write_sign(self._logs, replace(worker.sign, beat=self._beat, time=round(time.time(), 3), **state))
@@ -140,18 +137,25 @@ class Heartbeat:
         now, before = time.monotonic(), worker.used
         worker.used = now, seconds
         if before is not None and now > before[0] and seconds >= before[1]:
-            cores = worker.slot.threads or available_cores()
+            cores = (worker.slot.threads or available_cores()) * worker.slot.devices
             state["load"] = round(min(1.0, (seconds - before[1]) / (now - before[0]) / cores), 3)
         return state | {"memory_used": resident}
 
 
-def _gpu_state(gpu: Mapping[str, Any], workers: int) -> dict[str, Any]:
-    used, others = gpu["utilisation"], gpu["other_processes"]
+def _gpu_state(gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How the GPUs of a worker are, all of them taken together."""
+    if not gpus:
+        return {}
+
+    def known(name: str) -> list[Any]:
+        return [gpu[name] for gpu in gpus if gpu[name] is not None]
+
+    loads = known("utilisation")
     return {
-        "name": gpu["name"],
-        "load": None if used is None else used / 100,
-        "memory_used": gpu["memory_used_bytes"],
-        "memory": gpu["memory_bytes"],
-        "temperature": gpu["temperature"],
-        "others": None if others is None else max(0, others - workers),
+        "name": gpus[0]["name"],
+        "load": sum(loads) / len(loads) / 100 if loads else None,
+        "memory_used": sum(known("memory_used_bytes")) if known("memory_used_bytes") else None,
+        "memory": sum(known("memory_bytes")) if known("memory_bytes") else None,
+        "temperature": max(known("temperature"), default=None),
+        "others": sum(known("other_processes")) if known("other_processes") else None,
     }

@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairtune.core.errors import LedgerError, Stopped
+from fairtune.core.gpus import nvml_held
 from fairtune.core.machine import memory_kills
-from fairtune.execution.executors.base import ENDED, JobEvent
+from fairtune.execution.executors.base import ENDED, LOST, NOTE, WAITING, JobEvent
+from fairtune.execution.executors.free_gpus import FreeGpus, waiting_notes
 from fairtune.execution.executors.heartbeat import Heartbeat
-from fairtune.execution.executors.slots import Slot, find_slots, worker_environment
+from fairtune.execution.executors.lost_devices import LostDevices
+from fairtune.execution.executors.slots import Slot, find_slots, leftover_notes, require_devices, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.settings.execution import Execution
 
@@ -108,7 +111,12 @@ def _is_broken_pipe(error: OSError) -> bool:
 
 
 def make_local_executor(execution: Execution, home: Path) -> LocalExecutor:
-    """The executor of a study; what the workers' libraries print goes to the study's folder."""
+    """The executor of a study; what the workers' libraries print goes to the study's folder.
+
+    Raises:
+        DeviceError: devices that the study asks for are not there.
+    """
+    require_devices(execution)
     return LocalExecutor(execution, home / "logs")
 
 
@@ -128,21 +136,28 @@ class LocalExecutor:
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
         self._memory_kills = memory_kills()
         self._heartbeat = Heartbeat(logs, label=label)
+        self._places: list[Slot | _Worker] = []  # that have no job, in the order in which they get one
+        self._free, self._said = FreeGpus(execution.wait_for_free), ""
+        self._losses = LostDevices()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
         for slot in find_slots(self._execution, self._waiting):
-            self._start(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot).give(
-                self._waiting.popleft()
-            )
-        while any(worker.job for worker in self._workers):
+            self._places.append(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot)
+        yield from self._notes()
+        yield from self._hand_out()
+        while any(worker.job for worker in self._workers) or (self._waiting and self._places):
             try:
                 worker, line = self._inbox.get(timeout=WAKE_SECONDS)
             except queue.Empty:
+                self._end_hanging()
+                yield from self._hand_out()
                 continue
             yield from self._replace(worker) if line is None else self._events_of(worker, line)
+            yield from self._hand_out()
+        self._losses.require_some_left(len(self._waiting))
 
     def cancel_waiting(self) -> None:
         self._waiting.clear()
@@ -165,12 +180,13 @@ class LocalExecutor:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=worker_environment(slot.device, slot.threads),
+                env=worker_environment(slot.device, slot.threads, slot.gpus or None),
                 # Ctrl-C reaches this process alone, which then asks the workers to stop; the second is Windows' way
                 start_new_session=True,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         worker = _Worker(slot, process, self._inbox)
+        self._losses.watch(slot)
         self._workers.append(worker)
         self._heartbeat.add(slot, process.pid)
         worker.reader.start()
@@ -185,11 +201,45 @@ class LocalExecutor:
                 f"{self._logs}: the workers' log cannot be written ({error.strerror}); mend that or use another --runs."
             ) from None
 
+    def _notes(self) -> Iterator[JobEvent]:
+        """What is to be said before the first job begins."""
+        slots = [place for place in self._places if isinstance(place, Slot)]
+        notes = waiting_notes(slots) if self._execution.wait_for_free else []
+        for text in [*leftover_notes(self._execution), *notes]:
+            yield JobEvent(self._waiting[0], NOTE, {"text": text})
+
+    def _hand_out(self) -> Iterator[JobEvent]:
+        """Give jobs to places that have none, and whose GPUs are free if the study waits for that; say what the next waits for."""
+        if not (self._waiting and self._places and self._free.is_due()):
+            return
+        obstacles: list[str] = []
+        with nvml_held():
+            for place in list(self._places):
+                if not self._waiting:
+                    break
+                slot = place if isinstance(place, Slot) else place.slot
+                if (obstacle := self._free.obstacle(slot, self._waiting[0])) is not None:
+                    obstacles.append(obstacle)
+                    continue
+                self._places.remove(place)
+                (self._start(place) if isinstance(place, Slot) else place).give(self._waiting.popleft())
+        if not (self._waiting and obstacles):
+            self._said = ""
+            return
+        self._free.look_later()
+        text = f"waiting for a free GPU: {'; '.join(dict.fromkeys(obstacles))}"
+        if text != self._said:
+            self._said = text
+            yield JobEvent(self._waiting[0], WAITING, {"text": text})
+
     def _events_of(self, worker: _Worker, line: bytes) -> Iterator[JobEvent]:
-        """What a worker has said; one that is done gets the next job."""
+        """What a worker has said; one that is done can take the next job."""
         message: Message = json.loads(line)
         job = worker.job
         if job is None:
+            return
+        if message["type"] == LOST:
+            yield self._lose(worker, job, str(message.get("reason")))
             return
         if self._label and message["type"] == "stopped":
             raise Stopped  # a cluster that ends a job asks all its processes
@@ -198,24 +248,59 @@ class LocalExecutor:
             worker.job = None
         self._heartbeat.note(worker.slot, None if event.is_last else job.name, message)
         yield event
-        if event.is_last and self._waiting:
-            worker.give(self._waiting.popleft())
+        if event.is_last:
+            self._return(worker)
 
     def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
-        """A worker has ended. If it had a job, the job failed; another worker takes its place, unless memory has no room for it."""
+        """A worker has ended. If it had a job, the job failed, unless its GPU did; another worker can take its place, unless memory
+        has no room for it."""
         self._workers.remove(worker)
         self._heartbeat.remove(worker.slot)
         worker.reader.join()
         code = worker.process.wait()
+        if worker in self._places:
+            self._places.remove(worker)
         job = worker.job
         if job is None:
+            self._return(worker.slot)
+            return
+        if (fault := self._losses.find_fault(worker.slot)) is not None:
+            yield self._lose(worker, job, fault)
             return
         before, self._memory_kills = self._memory_kills, memory_kills()
         starved = code == KILLED and self._memory_kills > before
         beside = sum(other.job is not None for other in self._workers)
         yield JobEvent(job, ENDED, {"result": _record_death(job, code, starved, beside)})
-        if self._waiting and not (starved and beside):
-            self._start(worker.slot).give(self._waiting.popleft())
+        if not (starved and beside):
+            self._return(worker.slot)
+
+    def _end_hanging(self) -> None:
+        """Kill workers whose GPU is gone and that have not noticed: a program can wait for such a GPU for ever."""
+        for worker in self._workers if self._losses.is_due() else ():
+            if worker.job is not None and self._losses.is_gone(worker.slot) and worker.process.poll() is None:
+                worker.kill()
+
+    def _return(self, place: Slot | _Worker) -> None:
+        """A place can take a job, unless its GPU has failed."""
+        if self._losses.has(place if isinstance(place, Slot) else place.slot):
+            return
+        self._places.append(place)
+        self._free.look_at_once()
+
+    def _lose(self, worker: _Worker, job: Job, reason: str) -> JobEvent:
+        """A GPU has failed: whoever works on it is given nothing more, and its job is the first that others take."""
+        worker.job = None
+        self._heartbeat.note(worker.slot, None, {})
+        self._waiting.appendleft(job)
+        title = self._losses.add(worker.slot, reason)
+        self._places = [
+            place for place in self._places if not self._losses.has(place if isinstance(place, Slot) else place.slot)
+        ]
+        busy = (other for other in self._workers if other.job is not None)
+        others = bool(self._places) or any(not self._losses.has(other.slot) for other in busy)
+        then = "goes on elsewhere, from its last checkpoint" if others else "is left at its last checkpoint"
+        text = f"{title} has failed ({reason}) and is not used any more; {job.name} {then}"
+        return JobEvent(job, LOST, {"text": text})
 
     def _stop_busy(self) -> None:
         """Ask every worker to save its state and end; kill what has not by the deadline, or on a second Ctrl-C."""

@@ -19,10 +19,14 @@ from functools import partial
 from typing import Any
 
 from fairtune.core.console import make_messages_printable
-from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.core.errors import DeviceLost, FairtuneError, Stopped
 from fairtune.core.pipes import own_pipes
+from fairtune.execution.executors.base import LOST
 from fairtune.execution.executors.performer import perform_job
 from fairtune.execution.job import Job
+
+LOST_CODE = 75
+"""The exit code of a worker whose GPU has failed."""
 
 
 class _Stop:
@@ -65,6 +69,9 @@ def main() -> None:
         send("started", run=job.name)
         try:
             send("ended", run=job.name, result=perform_job(job, device, stop.check, partial(_progress, send, job)))
+        except DeviceLost as lost:
+            send(LOST, run=job.name, reason=str(lost))
+            os._exit(LOST_CODE)  # to let go of a broken GPU in good order can take for ever
         except Stopped:
             send("stopped", run=job.name)
             return

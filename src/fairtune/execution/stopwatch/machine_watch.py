@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
 
-from fairtune.ledger.environment import gpus
+from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
+from fairtune.core.processor_use import busy_seconds
 
 EVERY_SECONDS = 1.0
 LOOK_SECONDS = 5.0
@@ -23,9 +25,11 @@ class MachineWatch:
 
     Args:
         pid: the process that is timed; what it and this one do is not foreign.
+        gpus: that it uses.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, gpus: Sequence[Gpu] = ()) -> None:
+        self._gpus = gpus
         self.samples: list[dict[str, Any]] = []
         self._own = [psutil.Process(pid), psutil.Process()]
         self._known: dict[int, float] = {}
@@ -41,6 +45,10 @@ class MachineWatch:
         self._thread.join(timeout=5.0)
 
     def _watch(self) -> None:
+        with nvml_held():
+            self._keep_watching()
+
+    def _keep_watching(self) -> None:
         started = looked = time.monotonic()
         before = self._counters()
         self._foreign()
@@ -58,14 +66,12 @@ class MachineWatch:
             before = now
             if time.monotonic() - looked >= LOOK_SECONDS:
                 looked = time.monotonic()
-                sample |= {"foreign_processes": self._foreign(), "gpus": gpus()}
+                sample |= {"foreign_processes": self._foreign(), "gpus": [describe_gpu(gpu) for gpu in self._gpus]}
             self.samples.append(sample)
 
     def _counters(self) -> dict[str, float]:
         """Processor seconds since some time in the past, of all processes and of our own."""
-        times = psutil.cpu_times()
-        idle, stolen = times.idle + getattr(times, "iowait", 0.0), getattr(times, "steal", 0.0)
-        guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # Linux counts them in user time too
+        busy, stolen = busy_seconds()
         own = 0.0
         for process in self._own:
             try:
@@ -73,7 +79,7 @@ class MachineWatch:
                 own += spent.user + spent.system
             except psutil.Error:
                 continue
-        return {"time": time.monotonic(), "busy": sum(times) - idle - stolen - guests, "stolen": stolen, "own": own}
+        return {"time": time.monotonic(), "busy": busy, "stolen": stolen, "own": own}
 
     def _foreign(self) -> int:
         """Other processes that took a good share of a core since they were counted last."""

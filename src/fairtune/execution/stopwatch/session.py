@@ -18,7 +18,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.folders import temporary_folder
-from fairtune.execution.executors.slots import find_devices, worker_environment
+from fairtune.execution.executors.slots import device_gpus, find_devices, worker_environment
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
@@ -59,7 +59,7 @@ def time_arms(
             env=worker_environment(device, threads), start_new_session=True, encoding="utf-8",
         )  # fmt: skip
         try:
-            with MachineWatch(process.pid) as watch:
+            with MachineWatch(process.pid, device_gpus(device)) as watch:
                 record["samples"] = watch.samples  # the list itself, which grows
                 _follow(process, jobs, record, seconds, enough, tell)
         except KeyboardInterrupt:

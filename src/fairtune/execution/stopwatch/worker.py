@@ -130,6 +130,7 @@ def prepare_arms(jobs: Mapping[str, Job], device: str) -> list[TimedArm]:
         except (FairtuneError, RunFailure) as error:
             raise RunFailure(f"arm {job.plan['arm']} cannot be timed: {error}") from None
         ready.run.clock.splits = ready.run.device.type == "cpu"
+        ready.run.micro_batches.refusal = "all arms are on the device at once, and times of cut batches compare nothing"
         arms.append(TimedArm(name, ready.run, ready.card))
     return arms
 

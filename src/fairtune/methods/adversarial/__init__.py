@@ -39,6 +39,10 @@ class AdversarialConfig(MethodConfig):
         """Nothing is perturbed."""
         return self.epsilon == 0
 
+    @property
+    def whole_weights(self) -> str | None:
+        return None if self.idle else "it goes through the model again in the midst of a pass"
+
     def control_for(self, acting: MethodConfig) -> bool:
         """Without a perturbation no other setting makes a difference."""
         return self.idle and type(acting) is type(self) and not acting.idle
@@ -53,6 +57,12 @@ class AscentConfig(AdversarialConfig):
         "weights of the token embeddings, for the whole batch at once, as in the published title classifiers (a fault, kept for "
         "comparison).",
     )
+
+    @property
+    def whole_batch(self) -> str | None:
+        if self.target == "table" and not self.idle:
+            return "`target: table` moves the token embeddings once for all examples of a batch"
+        return None
 
     @property
     def ascent(self) -> tuple[int, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
@@ -35,6 +36,9 @@ class _OwnPass:
     scale: float
     given_forward: Callable[[], Tensor] | None
     given_backward: Callable[[Tensor], object] | None
+
+    def uniform(self, tokens: int, width: int) -> Tensor:
+        return torch.rand(tokens, width, device=self.batch["input_ids"].device)
 
     def forward(self) -> Tensor:
         if self.given_forward is not None:

@@ -22,7 +22,7 @@ from fairtune.methods.adversarial.places import (
     real_tokens,
     table_of,
 )
-from fairtune.methods.base import Batch, Method, ParamGroup
+from fairtune.methods.base import Method, ParamGroup
 from fairtune.models.model_parts import token_embeddings
 
 
@@ -50,7 +50,7 @@ class Ball:
         length = _over_rows(delta.flatten(1).norm(dim=1), delta)
         return torch.where(length > self.epsilon, delta * (self.epsilon / length), delta)
 
-    def draw_start(self, real: Tensor, width: int) -> Tensor:
+    def draw_start(self, real: Tensor, width: int, uniform: Callable[[int, int], Tensor]) -> Tensor:
         """A random place in the ball, [rows, length, width], as FreeLB starts; drawn for real tokens only.
 
         So padding draws nothing, and a batch in two halves draws what it draws in one. Of l2 each entry is uniform within
@@ -58,8 +58,9 @@ class Ball:
 
         Args:
             real: which tokens are not padding, [rows, length].
+            uniform: draws numbers from 0 to 1, so many rows of a width.
         """
-        draws = torch.rand(int(real.sum()), width, device=real.device) * 2 - 1
+        draws = uniform(int(real.sum()), width) * 2 - 1
         delta = torch.zeros(*real.shape, width, device=real.device)
         delta[real] = self.epsilon * draws
         if self.norm == "l2":
@@ -134,7 +135,7 @@ class FreeLB(Method):
             return proceed()
         clean = proceed() if self.config.clean else None
         embeddings, losses = token_embeddings(step.model), []
-        wandering = _MovingPerturbation(Ball(self.config.epsilon, self.config.norm), step.batch)
+        wandering = _MovingPerturbation(Ball(self.config.epsilon, self.config.norm), step)
         with _averaged(step.model, self.config.steps):
             for number in range(self.config.steps):
                 with lookup(embeddings, wandering.perturb) as seen:
@@ -153,8 +154,8 @@ def _learned(step: Pass) -> Tensor:
 class _MovingPerturbation:
     """A batch's perturbation from pass to pass. As published, all passes have the dropout of the first."""
 
-    def __init__(self, ball: Ball, batch: Batch) -> None:
-        self.ball, self.batch = ball, batch
+    def __init__(self, ball: Ball, step: Pass) -> None:
+        self.ball, self.step = ball, step
         self.delta: Tensor | None = None
         self.generators: list[Tensor] = []
 
@@ -163,7 +164,8 @@ class _MovingPerturbation:
         if vectors.device.type != "cpu":
             sources.append(torch.get_device_module(vectors.device))
         if self.delta is None:
-            self.delta = self.ball.draw_start(real_tokens(self.batch, vectors), vectors.shape[2])
+            real = real_tokens(self.step.batch, vectors)
+            self.delta = self.ball.draw_start(real, vectors.shape[2], self.step.uniform)
             self.generators = [source.get_rng_state() for source in sources]
         else:
             for source, state in zip(sources, self.generators, strict=True):
@@ -171,7 +173,7 @@ class _MovingPerturbation:
         return perturbed(vectors, self.delta)
 
     def move(self, gradient: Tensor, size: float) -> None:
-        self.delta = self.ball.moved(self.delta, of_real_tokens(gradient, self.batch), size)
+        self.delta = self.ball.moved(self.delta, of_real_tokens(gradient, self.step.batch), size)
 
 
 @contextmanager

@@ -105,6 +105,9 @@ class Pass(Protocol):
     def scale(self) -> float:
         """What a loss is multiplied by on its way back."""
 
+    def uniform(self, tokens: int, width: int) -> Tensor:
+        """Numbers from 0 to 1, a row for each real token of the batch."""
+
     def forward(self) -> Tensor:
         """The loss."""
 

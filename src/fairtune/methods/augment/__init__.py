@@ -54,6 +54,14 @@ class AugmentConfig(MethodConfig):
         """No text is changed."""
         return self.share == 0 or (not (self.delete or self.swap or self.typo) and self.function is None)
 
+    @property
+    def one_process(self) -> str | None:
+        if self.function is not None:
+            return (
+                "a `function` may answer each process otherwise, and then they would no longer train on the same texts"
+            )
+        return None
+
     def control_for(self, acting: MethodConfig) -> bool:
         """Texts as they are, are the control of changed ones."""
         return self.idle and isinstance(acting, AugmentConfig) and not acting.idle

@@ -90,6 +90,10 @@ class BPSOMConfig(MethodConfig):
         """The map only watches."""
         return self.alpha == 0 and self.prune is None
 
+    @property
+    def whole_weights(self) -> str | None:
+        return "its map learns from the head's activations as it trains, and pruning changes the head's shape"
+
     def control_for(self, acting: MethodConfig) -> bool:
         """An observer has the same head; what its map is like makes no difference to training."""
         return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and acting.hidden == self.hidden

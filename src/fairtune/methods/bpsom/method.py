@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
-from fairtune.methods.base import Method, Moment, ParamGroup, Step
+from fairtune.methods.base import Method, Moment, ParamGroup, Parts, Step
 from fairtune.methods.bpsom import BPSOMConfig
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head, classes_of
@@ -34,6 +34,7 @@ class BPSOM(Method):
         self._units, self._passes = list(range(config.hidden)), 0
         self._head: BPSOMHead | None = None
         self._replaced: tuple[str, ...] = ()
+        self._learned: list[tuple[Step, Tensor]] = []
 
     def prepare(self, model: nn.Module) -> nn.Module:
         if not isinstance(model, PreTrainedModel):
@@ -56,12 +57,26 @@ class BPSOM(Method):
         self._head = active_head(model)  # now that all methods have prepared the model
         return groups
 
+    def before_parts(self, parts: Parts) -> None:
+        """The map learns from the whole batch before it pulls any example of it, so all parts are looked at first."""
+        self._learned = []
+        head = self._head or active_head(parts.steps[0].model)
+        with head.rehearsing() as seen:
+            parts.rehearse()
+        with _failing_at(parts.steps[0].step + 1):
+            cells = head.teach(parts.join([h for h, _ in seen]), parts.join([labels for _, labels in seen]))
+        self._learned = list(zip(parts.steps, parts.divide(cells), strict=True))
+
     def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
         head = self._head or active_head(step.model)
         left = 1 - (step.step / step.total_steps if self.config.schedule == "step" else (step.epoch + 1) / step.epochs)
         head.radius, head.rate = radius_at(left, self.config.radius), rate_at(left, self.config.som_lr)
         head.loss_scale = step.scale
-        head.watch()
+        learned = next((cells for part, cells in self._learned if part is step), None)
+        if learned is None:
+            head.watch()
+        else:
+            head.pull_towards(learned)
         with _failing_at(step.step + 1):
             return proceed()
 

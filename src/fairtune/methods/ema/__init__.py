@@ -25,6 +25,10 @@ class EMAConfig(MethodConfig):
         """The average is the raw weights."""
         return self.decay == 0
 
+    @property
+    def whole_weights(self) -> str | None:
+        return None if self.idle else "it keeps an average of every weight, and puts it in the weight's place"
+
     def control_for(self, acting: MethodConfig) -> bool:
         """Raw weights are the control of averaged ones."""
         return self.idle and isinstance(acting, EMAConfig) and not acting.idle

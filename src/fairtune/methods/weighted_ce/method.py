@@ -36,6 +36,11 @@ class WeightedCE(Method):
     def begin(self, data: TrainingData) -> None:
         self._weights = resolved(self.config.weights, data)
 
+    def weight(self, batch: Batch) -> float | None:
+        if all_equal(self._weights):
+            return None
+        return float(sum(self._weights[label] for label in batch["labels"].tolist()))
+
     def loss(self, outputs: Any, batch: Batch) -> Tensor | None:
         if all_equal(self._weights):  # also when balanced classes are to be balanced
             return None

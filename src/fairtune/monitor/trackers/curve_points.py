@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.ledger.event_tail import EventTail
+from fairtune.ledger.events import SAMPLE
 from fairtune.ledger.run_progress import ABOUT
 from fairtune.monitor.trackers.rows import TrackedPoint
 
@@ -77,10 +78,10 @@ class CurveReader:
 
     def _note(self, event: Mapping[str, Any]) -> None:
         unit, step, time = event.get("unit"), event.get("step"), event.get("time")
-        if not isinstance(unit, int) or not isinstance(time, int | float):
+        kind = event.get("event")
+        if not isinstance(unit, int) or not isinstance(time, int | float) or kind == SAMPLE:
             return
         self.began, self.seen = time if self.began is None else self.began, time
-        kind = event.get("event")
         if kind == "resumed":
             self._take_back(unit)
         if not isinstance(step, int) or isinstance(step, bool):

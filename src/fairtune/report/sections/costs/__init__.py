@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.arm_pairs import SIMPLE
+from fairtune.analysis.cut_batches import cut_notes
+from fairtune.analysis.run_conditions import list_texts
 from fairtune.analysis.step_bounds import WORK
 from fairtune.analysis.timing_file import comparison_json
 from fairtune.analysis.timing_words import aa_sentence, effort_sentence, implausible_sentences, share_of_bound
@@ -60,7 +62,7 @@ def gather(evidence: Evidence) -> TimeAndSize:
     return TimeAndSize(
         timing,
         (*timing_notes(timing), *_lost(evidence), *bound_notes(compared)),
-        own_time_notes(evidence.header, evidence.machine),
+        (*own_time_notes(evidence.header, evidence.machine), *cut_notes(evidence.results), *_unlike(evidence)),
     )
 
 
@@ -159,6 +161,12 @@ def _lost(evidence: Evidence) -> list[str]:
     return [f"A timing session is left out: {name}." for name in read_sessions(evidence.results.folder)[1]]
 
 
+def _unlike(evidence: Evidence) -> list[str]:
+    unlike = evidence.results.hardware.unlike
+    arms = ", ".join(f"{arm} (beside {other})" for arm, other in unlike.items())
+    return [f"Left out, as runs that would be compared were on unlike hardware: {arms}."] if unlike else []
+
+
 def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
     """What to know of the times that runs recorded."""
     notes = [
@@ -172,8 +180,16 @@ def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
         notes.append(f"Load average {low:.2f} to {high:.2f} before runs{after}.")
     if machine.busy:
         runs = "1 run" if len(machine.busy) == 1 else f"{len(machine.busy)} runs"
-        reasons = "; ".join(machine.busy[:3]) + (f"; and {len(machine.busy) - 3} more" if len(machine.busy) > 3 else "")
-        notes.append(f"{runs} began on a busy machine ({reasons}).")
+        notes.append(f"{runs} began on a busy machine ({list_texts(machine.busy)}).")
+    for texts, what in (
+        (machine.shared, "shared the device with other work"),
+        (machine.slowed, "had a GPU that was slowed down"),
+    ):
+        if texts:
+            runs = "1 run" if len(texts) == 1 else f"{len(texts)} runs"
+            notes.append(
+                f"{runs} {what}, so that times of {'it' if len(texts) == 1 else 'them'} say little ({list_texts(texts)})."
+            )
     return tuple(notes)
 
 

@@ -1,0 +1,205 @@
+"""Settings of how a run is computed: the same gradients with each, few compilations, and one sentence where one cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import BertConfig, BertForSequenceClassification
+
+from fairtune.core.errors import FairtuneError, ModelError, RunFailure
+from fairtune.execution.run import prepare_run
+from fairtune.ledger.events import EventLog
+from fairtune.models.attention_kernels import use_kernel
+from fairtune.models.last_layer import narrow_last_layer
+from fairtune.settings.sections import Train
+from fairtune.study.plan import make_plan
+from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_study
+from fairtune.training import compiled_layers
+from fairtune.training.batch_parts import forward_backward
+from fairtune.training.compiled_layers import bucket_lengths, compile_layers, pad_batch
+from fairtune.training.device import make_accelerator
+from fairtune.training.layer_checkpoints import checkpoint_layers
+from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
+from tests.execution.made_texts import job_of as text_job
+from tests.execution.made_texts import make_model, study_of
+
+MAP = {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 2, "alpha": 0.5, "prune": None}}
+
+
+def ready(job: Any) -> Any:
+    job.run.path.mkdir(parents=True)
+    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+    torch.manual_seed(3)
+    return run
+
+
+def gradients(run: Any) -> dict[str, Tensor]:
+    """Of two batches, with dropout; drawn alike whatever came before."""
+    torch.manual_seed(5)
+    forward_backward(run, [run.micro_batches.batches([np.arange(start, start + 7)])[0] for start in (0, 7)])
+    found = {name: p.grad.clone() for name, p in run.model.named_parameters() if p.grad is not None}
+    run.model.zero_grad()
+    return found
+
+
+def check_same(expected: dict[str, Tensor], found: dict[str, Tensor], tolerance: float) -> None:
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        torch.testing.assert_close(
+            found[name], gradient, atol=tolerance, rtol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
+
+
+@pytest.mark.parametrize("methods", [
+    [], [MAP, "rdrop"], ["orthogonal_qk", {"fgm": {"clean": False}}],
+    [{"peft": {"target_modules": ["value"]}}, "freelb"], ["bitfit", "fgm"],
+], ids=str)  # fmt: skip
+def test_checkpointed_layers_have_the_same_gradients_in_less_memory(toy: ToyStudy, methods: list[Any]) -> None:  # noqa: F811
+    plain, less = ready(toy.job("plain", methods)), ready(toy.job("less", methods, gradient_checkpointing=True))
+    check_same(gradients(plain), gradients(less), 1e-7)
+    assert less.progress.memory["activations"] < plain.progress.memory["activations"]
+
+
+def test_a_language_model_is_checkpointed_and_computed_by_another_kernel_too(tmp_path: Path) -> None:
+    model, found = make_model(tmp_path / "gpt"), []
+    for number, train in enumerate(({}, {"gradient_checkpointing": True}, {"attention_kernel": "eager"})):
+        study = study_of(model, tmp_path / str(number)) if (tmp_path / str(number)).mkdir() is None else {}
+        study["train"] |= train
+        run = ready(text_job(study, tmp_path / f"runs-{number}"))
+        run.model.eval() if number == 2 else None
+        found.append(gradients(run))
+        if number == 0:
+            run.model.eval()
+            silent = gradients(run)
+    check_same(found[0], found[1], 1e-7)
+    check_same(silent, found[2], 1e-5)
+
+
+def test_a_model_that_cannot_be_checkpointed_is_refused(toy: ToyStudy) -> None:  # noqa: F811
+    model = ready(toy.job("runs")).model
+    type(model).supports_gradient_checkpointing, before = False, type(model).supports_gradient_checkpointing
+    try:
+        with pytest.raises(ModelError, match="gradient_checkpointing: transformers does not offer it for Bert"):
+            checkpoint_layers(model)
+    finally:
+        type(model).supports_gradient_checkpointing = before
+
+
+def test_kernels_of_attention_agree_and_flash_says_what_it_needs(toy: ToyStudy) -> None:  # noqa: F811
+    runs = [ready(toy.job(kernel, attention_kernel=kernel)) for kernel in ("sdpa", "eager")]
+    for run, name in zip(runs, ("sdpa", "eager"), strict=True):
+        assert run.model.config._attn_implementation == name
+        run.model.eval()
+    check_same(gradients(runs[0]), gradients(runs[1]), 1e-5)
+    with pytest.raises(ModelError, match="flash needs a GPU, and this run is on cpu; use sdpa"):
+        use_kernel(runs[0].model, "flash", torch.device("cpu"))
+    with pytest.raises(ModelError, match="flash needs the package flash-attn"):
+        use_kernel(runs[0].model, "flash", torch.device("cuda"))
+    with pytest.raises(
+        StudyError, match=r"arms\.arm\.attention_kernel: flash needs a GPU, and execution.devices is cpu"
+    ):
+        load_study({**toy.source, "arms": {"baseline": {}, "arm": {"attention_kernel": "flash"}}})
+
+
+def test_few_lengths_are_padded_to_and_padding_changes_no_gradient(toy: ToyStudy) -> None:  # noqa: F811
+    assert bucket_lengths(128) == (16, 24, 32, 48, 64, 96, 128)
+    assert bucket_lengths(10) == (10,)
+    assert len(bucket_lengths(8192)) == 8
+    run = ready(toy.job("runs"))
+    run.model.eval()
+    plain = gradients(run)
+    run.micro_batches.lengths = (24, 32)
+    check_same(plain, gradients(run), 1e-6)
+    batch = run.micro_batches.batches([np.arange(5)])[0][0]
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (5, 24)
+    assert batch["labels"].shape == (5,)
+    assert pad_batch(batch, (8,)) is batch
+
+
+def small_bert() -> tuple[BertForSequenceClassification, dict[str, Tensor]]:
+    """Two layers, of which the last is computed for one token and not compiled; and a batch with padding."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig(vocab_size=50, **sizes)).train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    narrow_last_layer(model)
+    mask = torch.ones(6, 24, dtype=torch.int64)
+    mask[:, 20:] = 0
+    batch = {"input_ids": torch.randint(1, 50, (6, 24)), "attention_mask": mask, "labels": torch.arange(6) % 2}
+    return model, batch
+
+
+def losses(model: Any, batch: dict[str, Tensor], *sizes: int) -> list[float]:
+    found = []
+    for size in sizes:
+        model.zero_grad()
+        loss = model(**{name: part[:size] for name, part in batch.items()}).loss
+        loss.backward()
+        found.append(loss.item())
+    return found
+
+
+def test_layers_are_compiled_once_for_a_length_and_not_for_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_layers, "BACKEND", "eager")  # kernels of the real one need a compiler, and minutes
+    torch._dynamo.reset()
+    counted = torch._dynamo.utils.counters["stats"]
+    counted.clear()
+    model, batch = small_bert()
+    names, expected = list(model.state_dict()), losses(model, batch, 6, 4, 3, 5)
+    compile_layers(model)
+    assert losses(model, batch, 6, 4, 3, 5) == pytest.approx(expected, abs=1e-6)
+    assert counted["unique_graphs"] == 1, "whatever the size of a batch"
+    model.eval()(**{name: part[:, :7] if part.ndim == 2 else part for name, part in batch.items()})
+    assert counted["unique_graphs"] == 1
+    assert list(model.state_dict()) == names
+
+
+def test_a_layer_that_cannot_be_compiled_fails_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise ValueError("no compiler here")
+
+    monkeypatch.setattr(compiled_layers, "BACKEND", broken)
+    torch._dynamo.reset()
+    model, batch = small_bert()
+    compile_layers(model)
+    with pytest.raises(
+        RunFailure, match=r"compile: torch cannot compile BertLayer \(no compiler here\); leave `compile` out"
+    ):
+        losses(model, batch, 6)
+    with pytest.raises(ModelError, match="compile: Linear has no layers that transformers marks as such"):
+        compile_layers(torch.nn.Linear(2, 2))
+
+
+def test_a_plan_leaves_out_what_is_as_ever_and_the_audit_says_what_differs(toy: ToyStudy) -> None:  # noqa: F811
+    usual = toy.job("usual").plan["settings"]["train"]
+    assert not {"attention", "gradient_checkpointing", "compile", "attention_kernel", "deterministic"} & usual.keys()
+    other = toy.job("other", gradient_checkpointing=True, deterministic=False).plan["settings"]["train"]
+    assert other == {**usual, "gradient_checkpointing": True, "deterministic": False}
+    assert Train.model_validate(usual).deterministic
+    arms = {"baseline": {}, "arm": {"methods": ["fgm"], "attention_kernel": "eager", "deterministic": False}}
+    found = {
+        caution.code: str(caution)
+        for caution in make_plan(load_study({**toy.source, "arms": arms, "seeds": 3}), force=True).cautions
+    }
+    assert "attention_kernel eager and the model's own, deterministic false and true" in found["unequal-arithmetic"]
+    assert "deterministic is false in arm" in found["not-deterministic"]
+    with pytest.raises(FairtuneError, match="compile"):
+        load_study({**toy.source, "arms": arms, "tune": {"space": {"compile": [True, False]}, "trials": 2}})
+
+
+def test_a_gpu_is_kept_to_the_same_bits_unless_it_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[bool, bool]] = []
+    monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda on, warn_only: asked.append((on, warn_only)))
+    for deterministic in (True, False):
+        with pytest.raises(RunFailure, match="no device cuda"):
+            make_accelerator("cuda", "fp32", deterministic)
+    make_accelerator("cpu", "fp32", deterministic=False)
+    assert asked == [], "a CPU gives the same bits anyway"
