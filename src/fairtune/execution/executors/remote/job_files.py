@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,11 @@ class Submission:
         return self.folder / f"block-{block}.log"
 
     def block_of(self, job: int) -> int:
-        return next(block for block, numbers in enumerate(self.blocks) if job in numbers)
+        return self._block_of[job]
+
+    @cached_property
+    def _block_of(self) -> dict[int, int]:
+        return {job: block for block, numbers in enumerate(self.blocks) for job in numbers}
 
 
 def write_submission(home: Path, blocks: Sequence[Sequence[Job]], execution: Execution) -> Submission:
