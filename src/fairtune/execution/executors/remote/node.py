@@ -44,7 +44,8 @@ def main() -> int:
     """What is started on a node."""
     make_messages_printable()
     try:
-        submission, block = read_submission(Path(sys.argv[1])), int(sys.argv[2])
+        block = int(sys.argv[2])
+        submission = read_submission(Path(sys.argv[1]), block)
     except LedgerError as error:
         print(f"fairtune: {error}", file=sys.stderr)
         refuse_all(Path(sys.argv[1]), str(error))
