@@ -137,9 +137,10 @@ def _perform(
     ranks: Ranks,
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = continued(capture_environment(device), read_environment(folder))
+    environment = capture_environment(device)
     if not ranks.alone:
         environment |= {"processes": ranks.size, "sharding": job.sharding}
+    environment = continued(environment, read_environment(folder))
     if ranks.leads:
         write_sealed(folder.environment, environment)
     ready = prepare_run(job, device, log, check_stop, ranks)
