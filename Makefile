@@ -8,14 +8,14 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
 
-.PHONY: demo test quick browser-test lint docs setup lock clean
+.PHONY: demo test quick browser-test cluster-test lint docs setup lock clean
 
 demo: setup
 	$(BIN)/fairtune run studies/movie-reviews.yaml --profile demo
 
 # Three processes on two cores, as those whose tests start others wait for them; see tests/forks.py. What was compiled is kept,
 # whatever the shell says: many processes import it.
-test quick browser-test: export PYTHONDONTWRITEBYTECODE =
+test quick browser-test cluster-test: export PYTHONDONTWRITEBYTECODE =
 test: setup $(TRACKERS)
 	$(BIN)/python -m pytest --forks 3
 
@@ -27,6 +27,11 @@ quick: setup
 browser-test: setup
 	$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -m browser $$(grep -rl --include='test_*.py' needs_browser tests)
+
+# The tests on a real Slurm alone, which is started for them on this machine; Debian's packages are installed if there are none.
+cluster-test: setup
+	$(BIN)/python -m tests.cluster.slurm_cluster --install
+	$(BIN)/python -m pytest -m cluster tests/cluster
 
 lint: setup
 	$(BIN)/ruff check .

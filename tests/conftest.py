@@ -33,7 +33,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts jobs 
 
 from fairtune.core import plugins  # noqa: E402
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task  # noqa: E402 - after the settings above
-from tests.browser import WHERE, skip_as_one  # noqa: E402
+from tests import browser  # noqa: E402
+from tests.cluster import slurm_cluster  # noqa: E402
 
 gc.disable()  # while modules are imported and tests collected, which leaves no garbage
 
@@ -58,13 +59,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    skip_as_one(config, items)
+    browser.skip_as_one(config, items)
+    slurm_cluster.skip_as_one(config, items)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What was skipped for want of a browser is said, though `-q` says no reasons."""
+    """What was skipped for want of a browser or of Slurm is said, though `-q` says no reasons."""
     for report in terminalreporter.getreports("skipped"):
-        if WHERE in str(report.longrepr):
+        if browser.WHERE in str(report.longrepr) or slurm_cluster.SKIPPED in str(report.longrepr):
             terminalreporter.write_line(f"Skipped: {report.longrepr[2].removeprefix('Skipped: ')}")
 
 

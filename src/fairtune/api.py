@@ -75,7 +75,10 @@ def run_study(
                 pass
             plan = planned_study(loaded, folder, force)
         try:
-            time_if_wanted(plan, folder, progress)
+            if loaded.timing is not None and loaded.execution.on != "local":
+                warnings.warn(time_on_a_node(loaded.execution.on), stacklevel=2)
+            else:
+                time_if_wanted(plan, folder, progress)
         except FairtuneError as error:
             warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return StudyResults(folder, loaded.study)
@@ -171,6 +174,12 @@ def time_if_wanted(plan: Plan, runs: Path, progress: bool = True) -> StudyTiming
     if plan.study.compare.to not in arms or len(arms) < 2 or (known is not None and set(arms) <= set(known.arms)):
         return known
     return time_plan(plan, runs, wanted, arms, progress)
+
+
+def time_on_a_node(where: str, file: str = "FILE") -> str:
+    """How to time a study whose runs are performed on a cluster: a comparison needs one machine, and not this one."""
+    begin = "srun " if where == "slurm" else ""
+    return f"its runs were performed on {where}, so its arms are not timed here; on a node, run: {begin}fairtune time {file}"
 
 
 def timed_arms(plan: Plan, arms: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A thousand pretended runs and some processes that compete for them, of which one is killed or paused again and again.
+"""A thousand pretended runs and some processes that compete for them, of which one is killed or held up again and again.
 
 Started as `python -m tests.core.lease_hive FOLDER RUNS WORKERS SEED`; forks its workers, so that each costs nothing to start. Each
 pretends to be a machine of its own: a dead holder is noticed by its silence alone.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -206,3 +207,40 @@ def test_a_thousand_runs_with_random_kills_finish_once_each(tmp_path: Path) -> N
     folders = [tmp_path / str(run) for run in range(runs)]
     assert all((folder / "result").exists() for folder in folders)
     assert not [folder.name for folder in folders if (folder / "twice").exists()]
+
+
+PAUSED = """
+import os, signal, sys
+from pathlib import Path
+from fairtune.core import leases
+from fairtune.core.errors import LeaseLost
+leases.boot_name = lambda: "another machine"
+folder = Path(sys.argv[1])
+lease = leases.LeaseWatch(folder, leases.LeaseTimes(beat=0.05, silence=0.3)).try_take()
+(folder / "work").write_text("once")
+os.kill(os.getpid(), signal.SIGSTOP)
+try:
+    lease.check()
+except LeaseLost:
+    lease.release(finished=True)
+    sys.exit(7)
+(folder / "work").write_text("twice")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process is stopped")
+def test_who_wakes_up_after_somebody_took_over_writes_nothing(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", PAUSED, str(tmp_path)], cwd=ROOT)
+    try:
+        os.waitpid(holder.pid, os.WUNTRACED)
+        watch = LeaseWatch(tmp_path, LeaseTimes(beat=60, silence=0.3))
+        while (lease := watch.try_take()) is None:
+            time.sleep(0.02)
+        os.kill(holder.pid, signal.SIGCONT)
+        assert holder.wait(60) == 7
+    finally:
+        holder.kill()
+        holder.wait()
+    assert (tmp_path / "work").read_text() == "once"
+    assert is_leased(tmp_path)
+    lease.release(finished=True)

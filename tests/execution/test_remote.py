@@ -92,8 +92,8 @@ class ActingCluster:
     def queued(self) -> list[Path]:
         return self._left
 
-    def states(self) -> Mapping[BlockKey, BlockState]:
-        return self.known
+    def states(self, blocks: Collection[BlockKey]) -> Mapping[BlockKey, BlockState]:
+        return {key: self.known[key] for key in blocks if key in self.known}
 
     def cancel(self, blocks: Collection[BlockKey]) -> None:
         self.cancelled += sorted(blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -12,11 +13,19 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import DeviceError, Stopped
-from fairtune.execution.executors import free_gpus, local
+from fairtune.execution.executors import free_gpus, local, lost_devices
 from fairtune.execution.executors.base import JobEvent
 from fairtune.execution.executors.local import LocalExecutor
+from fairtune.execution.executors.slots import device_gpus
 from fairtune.execution.job import Job
+from fairtune.execution.stopwatch import machine_watch
+from fairtune.execution.stopwatch.machine_watch import MachineWatch
+from fairtune.execution.study_run import run_plan
+from fairtune.monitor.terminal import QuietMonitor
 from fairtune.settings.execution import Execution
+from fairtune.study.plan import make_plan
+from fairtune.study.study_file import load_study
+from tests.execution.conftest import ToyStudy
 from tests.fake_nvml import GB, FakeNvml, use_fake
 
 WORKER = """
@@ -34,6 +43,8 @@ for line in sys.stdin:
         time.sleep(0.01)
     if fault.exists() and fault.read_text() == "dies":
         os._exit(1)
+    if fault.exists() and fault.read_text() == "hangs":
+        time.sleep(600)
     if fault.exists():
         print(json.dumps({"type": "device_lost", "reason": fault.read_text()}), flush=True)
         os._exit(75)
@@ -45,6 +56,7 @@ for line in sys.stdin:
 def nvml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeNvml:
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", WORKER))
     monkeypatch.setattr(free_gpus, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(lost_devices, "LOOK_SECONDS", 0.3)
     monkeypatch.setattr(free_gpus, "estimate_memory", lambda _: 6 * GB)
     monkeypatch.setenv("SHARED", str(tmp_path))
     return use_fake(monkeypatch)
@@ -182,7 +194,7 @@ def test_places_of_several_gpus_see_them_all_and_what_is_left_over_is_said(watch
     assert study.texts("note") == ["cuda:3 is not used: execution.devices_per_run is 3."]
 
 
-@pytest.mark.parametrize("fault", ["uncorrectable ECC error", "dies"])
+@pytest.mark.parametrize("fault", ["uncorrectable ECC error", "dies", "hangs"])
 def test_a_gpu_that_fails_is_used_no_more_and_its_run_goes_on_elsewhere(
     nvml: FakeNvml, watch: Callable[..., Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -191,11 +203,11 @@ def test_a_gpu_that_fails_is_used_no_more_and_its_run_goes_on_elsewhere(
     monkeypatch.setattr(local._Worker, "give", lambda self, job: (given.append(job.name), give(self, job))[1])
     study = watch(6)
     study.wait(lambda: len(study.began) == 4)
-    if fault == "dies":
+    if fault != "uncorrectable ECC error":
         nvml.cards[1].fault = nvml.NVML_ERROR_GPU_IS_LOST
     (tmp_path / "fault-1").write_text(fault)
     study.wait(lambda: study.texts("device_lost"))
-    reason = "it has fallen off the bus" if fault == "dies" else fault
+    reason = fault if "ECC" in fault else "it has fallen off the bus"
     assert study.texts("device_lost") == [
         f"GPU 1 (NVIDIA A100-SXM4-40GB) has failed ({reason}) and is not used any more; a/seed-1 goes on elsewhere, from its last "
         "checkpoint"
@@ -240,3 +252,43 @@ def test_a_worker_that_dies_on_a_healthy_gpu_is_a_failed_run_and_is_replaced(
     study = watch(2, devices=("cuda:0",))
     assert study.results() == {"a/seed-0": "failed", "a/seed-1": "failed"}
     assert study.texts("device_lost") == []
+
+
+@pytest.mark.usefixtures("nvml")
+@pytest.mark.parametrize("execution", [{"devices": "cuda:9"}, {"devices_per_run": 5}])
+def test_devices_that_are_not_there_are_told_of_before_anything_begins(
+    toy: ToyStudy, tmp_path: Path, execution: dict[str, Any]
+) -> None:
+    class Beginning(QuietMonitor):
+        def begin(self, *_: Any) -> None:
+            pytest.fail("nothing was to begin")
+
+    plan = make_plan(load_study({**toy.source, "arms": {"baseline": {}}, "seeds": 1, "execution": execution}))
+    with pytest.raises(DeviceError, match="this machine has 4 visible GPUs, cuda:0 to cuda:3"):
+        run_plan(plan, tmp_path / "runs", Beginning())
+
+
+def test_of_what_is_timed_only_its_own_gpu_is_watched(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_watch, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(machine_watch, "LOOK_SECONDS", 0.01)
+    nvml.cards[0].processes, nvml.cards[1].processes = {1: GB}, {os.getpid(): GB}
+    with MachineWatch(os.getpid(), device_gpus("cuda:1")) as watch:
+        until = time.monotonic() + 20
+        while not any("gpus" in sample for sample in watch.samples):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    seen = next(sample["gpus"] for sample in watch.samples if "gpus" in sample)
+    assert [(gpu["index"], gpu["other_processes"]) for gpu in seen] == [(1, 0)]
+
+
+def test_of_two_workers_on_a_gpu_that_fails_neither_is_given_anything_more(
+    nvml: FakeNvml, watch: Callable[..., Watched], tmp_path: Path
+) -> None:
+    del nvml.cards[2:]
+    study = watch(6, workers=2)
+    study.wait(lambda: len(study.began) == 4)
+    (tmp_path / "fault-0").write_text("uncorrectable ECC error")
+    study.wait(lambda: len(study.texts("device_lost")) == 2)
+    found = study.results()
+    assert len(found) == 6
+    assert set(found.values()) == {"1"}

@@ -20,6 +20,7 @@ from fairtune.cli.command import (
     Runs,
     StudyFile,
     print_note,
+    print_text,
     report_errors,
 )
 from fairtune.core.errors import FairtuneError
@@ -45,6 +46,15 @@ UntilDecided = Annotated[
         help="Run 3 seeds, then 5, 8, 12 and 20, until every comparison is settled; each look has to be surer, so the risk stays.",
     ),
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on", metavar="WHERE", help="Who performs the runs: local, slurm or ray; else as execution.on says."
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be run, or the script for Slurm, and do nothing else.")
+]
 MaxSeeds = Annotated[
     int | None, typer.Option("--max-seeds", metavar="N", help="With --until-decided, at most so many seeds (20).")
 ]
@@ -57,6 +67,8 @@ def run(
     profile: Profile = None,
     arms: Arms = None,
     runs: Runs = Path("runs"),
+    on: On = None,
+    dry_run: DryRun = False,
     until_decided: UntilDecided = False,
     max_seeds: MaxSeeds = None,
     force: Force = False,
@@ -73,7 +85,8 @@ def run(
             from fairtune.study.study_file import load_checked
 
             chosen = read_arms(arms)
-            study = load_checked(file, overrides or [], profile)
+            where = [] if on is None else [f"execution.on={on}"]
+            study = load_checked(file, [*(overrides or []), *where], profile)
         if max_seeds is not None and not until_decided:
             raise FairtuneError(
                 "--max-seeds is for --until-decided; the study's `seeds` say how many there are otherwise."
@@ -86,6 +99,9 @@ def run(
             from fairtune.api import LOOKS_TAKE_ALL
 
             raise FairtuneError(LOOKS_TAKE_ALL)
+        if dry_run:
+            _show_dry(study, runs, chosen, force)
+            return
         if sys.stderr.isatty():
             print_note(watch_hint(study.study, runs))
         with _trackers(study, runs):
@@ -99,7 +115,11 @@ def run(
                 "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
             )
             raise typer.Exit(FAILED_RUN)
-        if study.timing is not None:
+        if study.timing is not None and study.execution.on != "local":
+            from fairtune.api import time_on_a_node
+
+            print_note(f"fairtune: {time_on_a_node(study.execution.on, str(file))}")
+        elif study.timing is not None:
             _time(study, runs, force)
         with stage("writing the report"):
             from fairtune.cli.report import show_report
@@ -164,6 +184,27 @@ def _plan(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> Pl
         best = ", ".join(f"{name} {setting(value)}" for name, value in choice.point.items())
         print_note(f"fairtune: {arm}: {best or 'as given'}, the best of {plan.tuned.trials[arm]} trials on validation.")
     return plan
+
+
+def _show_dry(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> None:
+    """Say what would be run, in its order, or print the script that Slurm would get."""
+    from fairtune.study.arm_choice import choose_arms
+    from fairtune.study.plan import make_plan
+
+    with stage("planning its runs: data, model, controls"):
+        plan = make_plan(study, force)
+        arms = choose_arms(plan, chosen)
+    if study.tune is not None:
+        print_note("fairtune: the trials of `tune` come first, in the same way; this is what follows them.")
+    if study.execution.on == "slurm":
+        from fairtune.execution.executors.slurm.dry_run import planned_script
+
+        script = planned_script(plan, runs)
+        print_text("Every run is finished; nothing would be queued." if script is None else script.rstrip("\n"))
+        return
+    for run in plan.runs:
+        if arms is None or run.arm in arms:
+            print_text(f"{run.arm}/seed-{run.seed}")
 
 
 def _time(study: Study, runs: Path, force: bool) -> None:

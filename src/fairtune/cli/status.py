@@ -20,12 +20,15 @@ from fairtune.cli.command import (
 )
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.index import StudyStatus, planned_status, refresh_index, study_status
-from fairtune.ledger.studies import study_names
+from fairtune.ledger.studies import study_folder, study_names
 from fairtune.settings.scales import scale_of
 
 if TYPE_CHECKING:
+    from fairtune.execution.executors.slurm.queue_states import RunInQueue
     from fairtune.monitor.study_view import RunView, StudyView
 
+OPEN = ("running", "interrupted", "failed", "waiting")
+"""States of runs that a job in a queue may be for."""
 STATES = ("finished", "running", "interrupted", "failed", "damaged", "waiting")
 SHOWN_FIELDS = ("arm", "seed", "status", "metric", "score", "seconds", "reason", "signature")
 LIVE_FIELDS = ("step", "steps", "epoch", "epochs", "loss", "split", "speed", "left", "phase", "worker", "warnings")
@@ -74,8 +77,9 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
     found = study_status(runs, study)
     view = WatchedStudy(runs, study).settled(PATIENCE)
     live = {(run.arm, run.seed): run for run in view.runs}
+    queued = _queued(study_folder(runs, study), study)
     if as_json:
-        print_json(_facts(found, view, live))
+        print_json(_facts(found, view, live, queued))
         return
     scale = None if found.metric is None else scale_of(found.metric)
     under_way = any(run.status == "running" for run in found.runs)
@@ -90,14 +94,27 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
         score = "-" if run.score is None or scale is None else scale.value(run.score)
         seconds = "-" if run.seconds is None else f"{run.seconds:.0f}"
         moving = progress_cells(live.get((run.arm, run.seed))) if under_way else ()
-        table.add_row(str(position), run.arm, str(run.seed), run.status, score, seconds, *moving, run.reason or "")
+        place = queued.get(f"{run.arm}/seed-{run.seed}") if run.status in OPEN else None
+        reason = run.reason or ("" if place is None else place.words)
+        table.add_row(str(position), run.arm, str(run.seed), run.status, score, seconds, *moving, reason)
     shown = console()
     shown.print(table)
     if len(view.arms) > 1 or under_way:
         shown.print(Group("", *summary_lines(view, shown.width)))
 
 
-def _facts(found: StudyStatus, view: StudyView, live: dict[tuple[str, int], RunView]) -> dict[str, Any]:
+def _queued(home: Path, study: str) -> dict[str, RunInQueue]:
+    """Runs whose jobs are in a queue; Slurm is asked only of studies that it was given."""
+    if not (home / "jobs" / "slurm.json").is_file():
+        return {}
+    from fairtune.execution.executors.slurm.queue_states import runs_in_queue
+
+    return runs_in_queue(home, study.replace("/", "-"))
+
+
+def _facts(
+    found: StudyStatus, view: StudyView, live: dict[tuple[str, int], RunView], queued: dict[str, RunInQueue]
+) -> dict[str, Any]:
     """The runs of the plan, each with how far it is, and the study."""
     nothing: dict[str, Any] = dict.fromkeys(LIVE_FIELDS)
     rows = []
@@ -105,7 +122,9 @@ def _facts(found: StudyStatus, view: StudyView, live: dict[tuple[str, int], RunV
         facts = {name: value for name, value in asdict(run).items() if name in SHOWN_FIELDS}
         known = live.get((run.arm, run.seed))
         moving = nothing if known is None else {name: getattr(known, name) for name in LIVE_FIELDS}
-        rows.append({"position": position, **facts, **moving})
+        place = queued.get(f"{run.arm}/seed-{run.seed}") if run.status in OPEN else None
+        queue = {} if place is None else {"queue": asdict(place)}
+        rows.append({"position": position, **facts, **moving, **queue})
     study = {name: value for name, value in asdict(view).items() if name not in ("study", "runs", "reading")}
     del study["verdict"]["made"]
     return {"study": found.study, "runs": rows, **study}

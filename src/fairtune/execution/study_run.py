@@ -92,6 +92,7 @@ def run_plan(
 
     Raises:
         LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
+        DeviceError: devices that the study asks for are not there, or all have failed.
         Stopped: it was interrupted; what was done is saved.
     """
     require_writable(runs)
@@ -108,10 +109,12 @@ def run_plan(
             damaged={name: str(state.problem) for name, state in states.items() if state.status == DAMAGED},
         )
         waiting = [job for job in jobs if job.name not in {*outcome.kept, *outcome.damaged}]
+        if waiting and executor is None:
+            executor = _default_executor(plan.study.execution, home)  # which says what is amiss before anything begins
         monitor.begin(plan.study.study, len(jobs), {job.name: job.plan["steps"] for job in waiting})
         try:
-            if waiting:
-                _run_jobs(executor or _default_executor(plan.study.execution, home), waiting, home, outcome, monitor)
+            if waiting and executor is not None:
+                _run_jobs(executor, waiting, home, outcome, monitor)
         finally:
             monitor.end()
             if not outcome.disk_full and home.is_dir():

@@ -25,7 +25,7 @@ from fairtune.execution.executors.base import ENDED, LOST, NOTE, WAITING, JobEve
 from fairtune.execution.executors.free_gpus import FreeGpus, waiting_notes
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.lost_devices import LostDevices
-from fairtune.execution.executors.slots import Slot, find_slots, leftover_notes, worker_environment
+from fairtune.execution.executors.slots import Slot, find_slots, leftover_notes, require_devices, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.settings.execution import Execution
 
@@ -111,7 +111,12 @@ def _is_broken_pipe(error: OSError) -> bool:
 
 
 def make_local_executor(execution: Execution, home: Path) -> LocalExecutor:
-    """The executor of a study; what the workers' libraries print goes to the study's folder."""
+    """The executor of a study; what the workers' libraries print goes to the study's folder.
+
+    Raises:
+        DeviceError: devices that the study asks for are not there.
+    """
+    require_devices(execution)
     return LocalExecutor(execution, home / "logs")
 
 
@@ -147,6 +152,7 @@ class LocalExecutor:
             try:
                 worker, line = self._inbox.get(timeout=WAKE_SECONDS)
             except queue.Empty:
+                self._end_hanging()
                 yield from self._hand_out()
                 continue
             yield from self._replace(worker) if line is None else self._events_of(worker, line)
@@ -268,6 +274,12 @@ class LocalExecutor:
         if not (starved and beside):
             self._return(worker.slot)
 
+    def _end_hanging(self) -> None:
+        """Kill workers whose GPU is gone and that have not noticed: a program can wait for such a GPU for ever."""
+        for worker in self._workers if self._losses.is_due() else ():
+            if worker.job is not None and self._losses.is_gone(worker.slot) and worker.process.poll() is None:
+                worker.kill()
+
     def _return(self, place: Slot | _Worker) -> None:
         """A place can take a job, unless its GPU has failed."""
         if self._losses.has(place if isinstance(place, Slot) else place.slot):
@@ -284,7 +296,8 @@ class LocalExecutor:
         self._places = [
             place for place in self._places if not self._losses.has(place if isinstance(place, Slot) else place.slot)
         ]
-        others = bool(self._places) or any(other.job is not None for other in self._workers)
+        busy = (other for other in self._workers if other.job is not None)
+        others = bool(self._places) or any(not self._losses.has(other.slot) for other in busy)
         then = "goes on elsewhere, from its last checkpoint" if others else "is left at its last checkpoint"
         text = f"{title} has failed ({reason}) and is not used any more; {job.name} {then}"
         return JobEvent(job, LOST, {"text": text})

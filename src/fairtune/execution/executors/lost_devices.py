@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import nullcontext
+
 from fairtune.core.errors import DeviceError
 from fairtune.core.gpus import Gpu, count_ecc_errors, find_fault, nvml_held
 from fairtune.execution.executors.slots import Slot
+
+LOOK_SECONDS = 30.0
+"""Between two looks at the GPUs of workers that say nothing."""
 
 
 class LostDevices:
@@ -14,12 +20,29 @@ class LostDevices:
         self._lost: dict[str, str] = {}  # by the first device of a place, which no place of other GPUs has
         self._titles: dict[str, str] = {}
         self._ecc: dict[Gpu, int] = {}
+        self._gone: set[str] = set()
+        self._look_at = 0.0
 
     def watch(self, slot: Slot) -> None:
         """A worker is started: remember how its GPUs were."""
-        with nvml_held():
+        with nvml_held() if slot.gpus else nullcontext():
             for gpu in slot.gpus:
                 self._ecc.setdefault(gpu, count_ecc_errors(gpu))
+
+    def is_due(self) -> bool:
+        """Whether it is time to look whether GPUs are still there."""
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        return True
+
+    def is_gone(self, slot: Slot) -> bool:
+        """Whether a place's GPU was gone at the last look and still is; its worker had that long to notice."""
+        with nvml_held():
+            gone = any(find_fault(gpu) is not None for gpu in slot.gpus)
+        before = slot.name in self._gone
+        (self._gone.add if gone else self._gone.discard)(slot.name)
+        return gone and before
 
     def find_fault(self, slot: Slot) -> str | None:
         """Why a worker's GPU has failed, in words, as NVML has it; None where it is well."""

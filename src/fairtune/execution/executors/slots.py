@@ -80,7 +80,7 @@ def find_slots(execution: Execution, jobs: Sequence[Job]) -> list[Slot]:
         DeviceError: a device that is named is not there, or a run asks for more than there are.
     """
     with nvml_held():
-        groups = group_devices(find_devices(execution.devices), execution.devices_per_run)[0]
+        groups = _group(execution)[0]
         gpus = {group: tuple(gpu for device in group for gpu in device_gpus(device)) for group in groups}
     counts = {group: _workers(group[0], execution, jobs) for group in groups}
     return [
@@ -128,13 +128,27 @@ def group_devices(devices: Sequence[str], size: int) -> tuple[list[tuple[str, ..
     return sorted(groups, key=lambda group: devices.index(group[0])), left
 
 
+def require_devices(execution: Execution) -> None:
+    """Find what is amiss with the devices before anything is started.
+
+    Raises:
+        DeviceError: a device that is named is not there, or a run asks for more than there are.
+    """
+    _group(execution)
+
+
 def leftover_notes(execution: Execution) -> list[str]:
     """What to say of devices that no run can have."""
-    left = group_devices(find_devices(execution.devices), execution.devices_per_run)[1]
+    left = _group(execution)[1]
     if not left:
         return []
     verb = "is" if len(left) == 1 else "are"
     return [f"{' and '.join(left)} {verb} not used: execution.devices_per_run is {execution.devices_per_run}."]
+
+
+def _group(execution: Execution) -> tuple[list[tuple[str, ...]], list[str]]:
+    with nvml_held():
+        return group_devices(find_devices(execution.devices), execution.devices_per_run)
 
 
 def _too_few(devices: Sequence[str], kinds: dict[str | None, list[str]]) -> str:

@@ -35,8 +35,8 @@ class BlockState:
     """Where a block is on a cluster.
 
     Args:
-        state: `waiting`; `running`; `gone`, when it left the cluster whatever the cause; `cancelled`, when a person took it out.
-        reason: of waiting or of being gone, in words that follow a colon; may be empty.
+        state: `waiting`; `running`; `gone`, when it left the cluster whatever the cause; `cancelled`, when it is not to go on.
+        reason: what it waits for ("for free nodes"), or why it is gone ("its node failed"), in words; may be empty.
         place: the node; may be empty.
         job: what the cluster calls it, for messages; may be empty.
     """
@@ -73,8 +73,11 @@ class Cluster(Protocol):
     def queued(self) -> list[Path]:
         """Folders of submissions that an earlier process left on the cluster, of which blocks may still be there."""
 
-    def states(self) -> Mapping[BlockKey, BlockState]:
-        """Where each block is that was ever queued by this process, or is in `queued`. One cheap question for all of them."""
+    def states(self, blocks: Collection[BlockKey]) -> Mapping[BlockKey, BlockState]:
+        """Where blocks are that this process has queued, or that are of `queued`. One cheap question for all of them.
+
+        A cluster that does not answer for a moment is no reason to take blocks for gone.
+        """
 
     def cancel(self, blocks: Collection[BlockKey]) -> None:
         """Take blocks out of the cluster; those under way are asked to save their state first. Returns when they are gone."""

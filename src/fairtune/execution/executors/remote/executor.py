@@ -72,6 +72,7 @@ class RemoteExecutor:
         self._tails: dict[Path, AnswerTail] = {}
         self._gone: dict[BlockKey, float] = {}
         self._attempts: dict[BlockKey, tuple[int, object]] = {}
+        self._before: dict[BlockKey, str] = {}
         self._noted, self._noted_at = "", -NOTE_SECONDS
 
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -129,13 +130,13 @@ class RemoteExecutor:
             yield self._note(text)
 
     def _attach(self) -> None:
-        wanted, states = {job.name: job for job in self._given}, None
+        wanted = {job.name: job for job in self._given}
         for folder in self._cluster.queued():
             try:
                 submission = read_submission(folder)
             except LedgerError:  # of an earlier version; its jobs are refused on the nodes, and its files may be gone
                 continue
-            states = self._cluster.states() if states is None else states
+            states = self._cluster.states([(folder.name, block) for block in range(len(submission.blocks))])
             for number, job in enumerate(submission.jobs):
                 found, answer = wanted.get(job.name), read_answer(folder, number)
                 key = folder.name, submission.block_of(number)
@@ -172,23 +173,28 @@ class RemoteExecutor:
         return JobEvent(one.job, event_type, values)
 
     def _look_at_cluster(self) -> Iterator[JobEvent]:
-        states = self._cluster.states()
+        blocks = list(dict.fromkeys(one.block for one in self._open.values()))
+        states = self._cluster.states(blocks)
         missing, counts = dict[BlockKey, str](), dict[str, int]()
-        for key in dict.fromkeys(one.block for one in self._open.values()):
+        for key in blocks:
             state = states.get(key)
             if state is not None and state.state in (WAITING, RUNNING):
                 self._gone.pop(key, None)
-                words = state.state if state.state == RUNNING else f"waiting{state.reason and f' ({state.reason})'}"
+                if (state.state, self._before.get(key)) == (WAITING, RUNNING):
+                    runs = ", ".join(one.job.name for one in self._of(key))
+                    yield self._note(f"{self._cluster.name}: put back into the queue: {runs}; what was done is saved.")
+                self._before[key] = state.state
+                words = state.state if state.state == RUNNING else f"waiting {state.reason}".strip()
                 counts[words] = counts.get(words, 0) + 1
             elif self._clock() - self._gone.setdefault(key, self._clock()) >= GONE_SECONDS:
                 missing[key] = "" if state is None else state.reason
                 if state is not None and state.state == CANCELLED:
-                    yield from self._give_up(key, "its job was cancelled; run the same command again to go on with it")
-                    del missing[key]
+                    cancelled = "its job was cancelled; run the same command again to go on with it"
+                    yield from self._give_up(key, missing.pop(key) or cancelled)
         summary = ", ".join(f"{count} {words}" for words, count in sorted(counts.items()))
         if counts and summary != self._noted and self._clock() - self._noted_at >= NOTE_SECONDS:
             self._noted, self._noted_at = summary, self._clock()
-            yield self._note(f"{self._cluster.name}: jobs: {summary}.")
+            yield self._note(f"{self._cluster.name}: {summary}.")
         yield from self._send_again(missing)
 
     def _give_up(self, block: BlockKey, reason: str) -> Iterator[JobEvent]:

@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,8 @@ def write_submission(home: Path, blocks: Sequence[Sequence[Job]], execution: Exe
     Raises:
         LedgerError: they cannot be written.
     """
-    jobs = [job for block in blocks for job in block]
+    # a process on a node may begin in another folder
+    jobs = [replace(job, folder=str(Path(job.folder).resolve())) for block in blocks for job in block]
     numbers = iter(range(len(jobs)))
     grouped = tuple(tuple(next(numbers) for _ in block) for block in blocks)
     try:
@@ -94,6 +95,7 @@ def write_submission(home: Path, blocks: Sequence[Sequence[Job]], execution: Exe
             "protocol": PROTOCOL,
             "execution": execution.model_dump(mode="json"),
             "blocks": [list(block) for block in grouped],
+            "runs": [job.name for job in jobs],
         }
         write_sealed(folder / "submission.json", about)
     except OSError as error:

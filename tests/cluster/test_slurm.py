@@ -1,0 +1,265 @@
+"""Studies on a real Slurm, started on this machine: to the end, put back in the middle, lost, drained, left, cancelled, refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.execution.executors.performer import perform_job
+from fairtune.execution.executors.remote import executor as remote
+from fairtune.execution.executors.remote.executor import RemoteExecutor
+from fairtune.execution.executors.slurm import commands, probe
+from fairtune.execution.executors.slurm import executor as slurm
+from fairtune.execution.executors.slurm.executor import SlurmJobs, make_slurm_executor
+from fairtune.execution.executors.slurm.queue_states import read_arrays, runs_in_queue
+from fairtune.execution.job import make_job
+from fairtune.execution.study_run import run_plan
+from fairtune.ledger.events import all_events
+from fairtune.monitor.terminal import QuietMonitor
+from fairtune.settings.execution import Execution
+from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
+from fairtune.testing.runs import digests, perform_here, toy_source
+from tests.cluster.slurm_cluster import NODES, SlurmCluster, needs_slurm, processes_with, real_slurm
+
+pytestmark = [needs_slurm, pytest.mark.timeout(280)]
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SlurmCluster]:
+    with real_slurm() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def here(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process uses the cluster, impatiently; jobs import fairtune from this tree."""
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, cluster.environment[name])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(remote, "STATE_SECONDS", 0.5)
+    monkeypatch.setattr(remote, "GONE_SECONDS", 1.0)
+    monkeypatch.setattr(remote, "NOTE_SECONDS", 0.0)
+
+
+class Acting(QuietMonitor):
+    """Does something, aside, when something happens to a run for the first time; and notes what is said."""
+
+    def __init__(self, acts: Mapping[tuple[str, str], Callable[[], None]] | None = None) -> None:
+        self._acts, self.notes = dict(acts or {}), list[str]()
+        self.threads: list[threading.Thread] = []
+
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
+        if event == "note":
+            self.notes.append(values["text"])
+            event = values["text"]
+        if event == "progress" and values.get("phase") != "train":
+            return
+        for key in [key for key in self._acts if key[0] == run and key[1] in event]:
+            act = self._acts.pop(key)
+            if act is interrupt:
+                act()
+            self.threads.append(threading.Thread(target=act))
+            self.threads[-1].start()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def study(model: Path, task: Any, seeds: int, arms: int, epochs: int, **slurm_settings: Any) -> Plan:
+    source = toy_source(model, task)
+    names = dict(list({"baseline": {}, "fast": {"lr": 2e-3}}.items())[:arms])
+    execution = {"on": "slurm", "devices": "cpu", "checkpoint_every": 4, "slurm": {"time": 10, **slurm_settings}}
+    train = {**source["train"], "epochs": epochs}
+    return make_plan(load_study({**source, "train": train, "arms": names, "seeds": seeds, "execution": execution}))
+
+
+def start_now(cluster: SlurmCluster, job: str) -> None:
+    """Have a job that was put back begin at once: Slurm lets it wait two minutes."""
+
+    def is_put_back() -> bool:
+        return cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%T %r").strip() == "PENDING BeginTime"
+
+    cluster.until(is_put_back)
+    cluster.ask("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+
+def check_bits(plan: Plan, runs: Path, alone: Path) -> None:
+    for run in plan.runs:
+        there, here = make_job(plan, run, runs), make_job(plan, run, alone)
+        perform_here(here)
+        assert digests(there.run.path) == digests(here.run.path), there.name
+        assert not (there.run.path / ".lease").exists()
+
+
+def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
+    cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path
+) -> None:
+    plan, runs = study(tiny_model, tiny_task, 2, 2, 4, partition="main", max_parallel=2), tmp_path / "runs"
+    first = {run.block: run for run in reversed(plan.runs)}
+    excluded, places = list[str](), list[str]()
+
+    def save_for_the_limit() -> None:
+        (array,) = read_arrays(runs / "toy")
+        cluster.ask("scancel", "--signal=USR1", "--batch", f"{array.job}_0")
+        start_now(cluster, f"{array.job}_0")
+
+    def put_back() -> None:
+        (array,) = read_arrays(runs / "toy")
+        job, kind = f"{array.job}_1", runs / "toy" / "jobs" / "1" / "block-1.node.json"
+        before = cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()
+        here = kind.read_bytes()
+        kind.write_text('{"cpu": "another", "gpus": []}')  # so it seems to have begun on a node unlike all others
+        cluster.ask("scontrol", "requeue", job)
+        start_now(cluster, job)
+        cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%x").strip() in NODES)
+        excluded.append(cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%x").strip())
+        kind.write_bytes(here)
+        start_now(cluster, job)
+        cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%T").strip() == "RUNNING")
+        places.extend([before, cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()])
+
+    monitor = Acting(
+        {
+            (f"{first[0].arm}/seed-{first[0].seed}", "progress"): save_for_the_limit,
+            (f"{first[1].arm}/seed-{first[1].seed}", "progress"): put_back,
+        }
+    )
+    outcome = run_plan(plan, runs, monitor, make_slurm_executor(plan.study.execution, runs / "toy"))
+    for thread in monitor.threads:
+        thread.join()
+    jobs = runs / "toy" / "jobs" / "1"
+    logs = [(jobs / f"block-{block}.log").read_text() for block in (0, 1)]
+    assert sorted(outcome.finished) == sorted(f"{run.arm}/seed-{run.seed}" for run in plan.runs), (outcome.failed, logs)
+    assert "the time is nearly up: states are saved" in logs[0]
+    assert all("start 2" in log for log in logs)
+    assert "its runs began on another, so it goes back into the queue, to a node like that" in logs[1]
+    assert places[1] not in excluded, "a node of another kind is never asked again"
+    assert sum("put back into the queue" in note for note in monitor.notes) >= 1
+    for run in first.values():
+        events = all_events(make_job(plan, run, runs).run.events)
+        resumed = [event["unit"] for event in events if event["event"] == "resumed"]
+        assert len(resumed) == 2
+        assert resumed[1] > 0, "it went on from what it had saved"
+    check_bits(plan, runs, tmp_path / "alone")
+    assert not list((runs / "toy" / "jobs").glob("probe-*"))
+
+
+def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
+    cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, runs = study(tiny_model, tiny_task, 1, 1, 10), tmp_path / "runs"
+    home, name = runs / "toy", "baseline/seed-0"
+    execution = plan.study.execution
+    slurm._probed.add((str(runs.resolve()), None, sys.executable))  # while nodes are drained no probe would begin
+    runs.mkdir()
+    for node in NODES:
+        cluster.ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=fan broken")
+
+    # every node is drained: said with the reason; left in the queue
+    monitor = Acting({(name, "waiting for nodes"): interrupt})
+    executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda *_: "leave")
+    with pytest.raises(Stopped):
+        run_plan(plan, runs, monitor, executor)
+    assert "for nodes that are down, drained or reserved (n[1-2]: fan broken)" in monitor.notes[-1]
+    (array,) = read_arrays(home)
+    assert f"`scancel {array.job}` cancels them" in capsys.readouterr().err
+    queued = runs_in_queue(home, "toy")[name]
+    assert (queued.state, queued.job) == ("waiting", f"{array.job}_0")
+    done = subprocess.run(
+        [sys.executable, "-m", "fairtune", "status", "toy", "--runs", str(runs), "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (row,) = json.loads(done.stdout)["runs"]
+    assert "fan broken" in row["queue"]["reason"]
+
+    # the same command follows it; its processes are killed, it is sent again; then it is cancelled, and saves
+    for node in NODES:
+        cluster.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
+    def kill() -> None:
+        for process in processes_with(f"SLURM_ARRAY_JOB_ID={array.job}", "SLURM_CONF="):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+
+    class Then(Acting):
+        def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
+            lost = any("sent again" in note for note in self.notes)
+            if lost and event == "progress" and values.get("phase") == "train":
+                raise KeyboardInterrupt
+            super().update(run, event, values)
+
+    monitor = Then({(name, "progress"): kill})
+    executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda *_: "cancel")
+    with pytest.raises(Stopped):
+        run_plan(plan, runs, monitor, executor)
+    assert monitor.notes[0].startswith("1 run is on Slurm already")
+    assert any("it ended with an error; its log says why; sent again (1 of 3)" in note for note in monitor.notes)
+    assert not cluster.ask("squeue", "-h").strip()
+    events = all_events(make_job(plan, plan.runs[0], runs).run.events)
+    steps = [event["unit"] for event in events if event["event"] == "step"]
+
+    # and goes on here
+    job = make_job(plan, plan.runs[0], runs)
+    assert perform_job(job, "cpu", lambda: None, lambda _: None)["status"] == "finished"
+    *_, resumed = [event["unit"] for event in all_events(job.run.events) if event["event"] == "resumed"]
+    assert resumed > steps[-1] - 1, "the last step before it was cancelled was saved"
+    check_bits(plan, runs, tmp_path / "alone")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"partition": "mian"}, "Slurm has no partition 'mian'; there are main, short. Did you mean 'main'?"),
+        (
+            {"partition": "short", "time": "1:00:00"},
+            "execution.slurm.time is 1:00:00, but partition short lets a job take 5:00",
+        ),
+        ({"cpus": 500}, "execution.slurm.cpus is 500, but no node of the default partition has more than"),
+        ({"gres": "gpu:1"}, "execution.slurm.gres is gpu:1, but no node of the default partition has that"),
+        ({"memory": "1T"}, "execution.slurm.memory is 1T, but no node of the default partition has more than 4000M"),
+        ({"extra": ["--account=x", "--qos=y", "--begin=nonsense"]}, "Slurm refuses: "),
+    ],
+)
+def test_what_slurm_cannot_give_is_refused_before_anything_is_queued(
+    cluster: SlurmCluster, tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    execution = Execution.model_validate({"on": "slurm", "slurm": settings})
+    with pytest.raises(FairtuneError) as error:
+        SlurmJobs(execution, tmp_path / "toy").check([])
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not cluster.ask("squeue", "-h").strip()
+
+
+def test_a_node_without_the_folder_or_with_another_version_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = SlurmJobs(Execution.model_validate({"on": "slurm", "devices_per_run": 1}), tmp_path / "runs" / "toy")
+    monkeypatch.setattr(probe, "__version__", "9.9")
+    with pytest.raises(commands.SlurmError, match=r"the nodes have fairtune .*, this machine has 9\.9"):
+        jobs.check([])
+    send = probe.send_probe
+
+    def send_and_hide(*words: Any) -> probe.Probe:
+        monkeypatch.setattr(probe, "write_atomically", lambda *_: None)
+        return send(*words)
+
+    monkeypatch.setattr(slurm, "send_probe", send_and_hide)
+    with pytest.raises(commands.SlurmError, match="is not shared: the node that Slurm chose does not see it"):
+        jobs.check([])
+    assert not list((tmp_path / "runs" / "toy" / "jobs").glob("*"))
