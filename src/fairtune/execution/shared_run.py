@@ -174,6 +174,8 @@ def _result(job: Job, folder: Path, agent: _Agent, stopping: bool, starved: bool
     for rank in range(job.processes):
         if (path := outcome_file(folder, rank)).exists():
             outcomes[rank] = json.loads(path.read_text(encoding="utf-8"))
+    if "result" in outcomes.get(0, {}):  # of the last thing that it does, when all have come through
+        return dict(outcomes[0]["result"])
     failures = sorted(
         (found for found in outcomes.values() if "failed" in found), key=lambda one: (one["lost"], one["time"])
     )
@@ -188,8 +190,6 @@ def _result(job: Job, folder: Path, agent: _Agent, stopping: bool, starved: bool
         return dict(own[0]["failed"])
     if stopping and any(found.get("stopped") for found in outcomes.values()):
         raise Stopped
-    if "result" in outcomes.get(0, {}) and not agent.codes:
-        return dict(outcomes[0]["result"])
     died = [(rank, code) for rank, code in agent.codes.items() if rank not in outcomes]
     if not died and failures:
         record_failure(job, failures[0]["failed"], failures[0]["details"])
