@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -118,6 +119,8 @@ class _Agent(threading.Thread):
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+        # It warns that without signals processes may be left behind; these end by themselves when this one does.
+        logging.getLogger("torch.distributed.elastic").setLevel(logging.ERROR)
         os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else it listens, on every interface
         config = LaunchConfig(
             min_nodes=1,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import FairtuneError, LedgerError
-from fairtune.execution.executors.base import ENDED, PROGRESS, REFUSED, STARTED, JobEvent
+from fairtune.execution.executors.base import ENDED, NOTE, PROGRESS, REFUSED, STARTED, JobEvent
 from fairtune.execution.executors.remote.cluster import CANCELLED, RUNNING, WAITING, BlockKey, Cluster
 from fairtune.execution.executors.remote.interruption import CANCEL, ask_what_to_do, say
 from fairtune.execution.executors.remote.job_files import (
@@ -25,8 +25,6 @@ from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.ledger.seals import FINISHED, run_state
 from fairtune.settings.execution import Execution
 
-NOTE = "note"
-"""An event with a `text` for the user."""
 ANSWER_SECONDS, STATE_SECONDS = 1.0, 5.0
 """Between two looks at answers, and two questions to the cluster."""
 GONE_SECONDS = 15.0
@@ -125,7 +123,7 @@ class RemoteExecutor:
             self._cluster.check(new)
             submission = write_submission(self._home, self._cluster.group(new), self._execution)
             text = self._cluster.queue(submission, range(len(submission.blocks)))
-            for number, job in enumerate(submission.jobs):
+            for number, job in submission.jobs.items():
                 self._open[job.name] = _OpenJob(job, submission, number)
             yield self._note(text)
 
@@ -137,7 +135,7 @@ class RemoteExecutor:
             except LedgerError:  # of an earlier version; its jobs are refused on the nodes, and its files may be gone
                 continue
             states = self._cluster.states([(folder.name, block) for block in range(len(submission.blocks))])
-            for number, job in enumerate(submission.jobs):
+            for number, job in submission.jobs.items():
                 found, answer = wanted.get(job.name), read_answer(folder, number)
                 key = folder.name, submission.block_of(number)
                 there = key in states and states[key].state in (WAITING, RUNNING)
