@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairtune.core.errors import LedgerError
+from fairtune.core.errors import DeviceError, LedgerError
+from fairtune.execution.executors import local
 from fairtune.execution.executors.base import ENDED, PROGRESS, REFUSED, STARTED
 from fairtune.execution.executors.remote import executor as remote
 from fairtune.execution.executors.remote import job_files, node
@@ -268,3 +269,17 @@ def test_a_block_performed_from_files_has_the_bits_of_a_local_run(
     assert (tmp_path / "runs" / "toy" / "logs" / "worker-node-1-cpu.log").exists()
     assert not (away.run.path / ".lease").exists()
     assert node.perform_block(submission, 0), "what is done is not done again"
+
+
+def test_what_a_node_lacks_is_the_jobs_answer_and_no_crash(
+    toy: ToyStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_slots(*_: object) -> None:
+        raise DeviceError("execution.devices_per_run is 4, but this machine has 1 GPU.")
+
+    monkeypatch.setattr(local, "find_slots", find_slots)
+    submission = write_submission(tmp_path / "runs" / "toy", [[toy.job("runs")]], Execution())
+    assert node.perform_block(submission, 0)
+    answer = read_answer(submission.folder, 0)
+    assert answer == JobAnswer(REFUSED, {"reason": "execution.devices_per_run is 4, but this machine has 1 GPU."})
+    assert answer.values["reason"] in capsys.readouterr().err

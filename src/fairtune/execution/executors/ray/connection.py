@@ -19,8 +19,11 @@ STORE_BYTES = 80 << 20
 """Of the object store of a cluster of our own: nearly the least that Ray takes, since no result goes through it."""
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # and of a node that dies no log is printed where our own output goes
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # nor is the folder that a command was typed in, to every node
 }
+PATIENCE = {"RAY_NUM_REDIS_GET_RETRIES": "2"}
+"""How often Ray tries to reach a cluster, which takes most of a minute each time; of itself it does so for a quarter of an hour."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Set to 0, has every process of a new cluster listen on the loopback alone, on Linux too."""
 MISSING = "execution.on: ray needs the package `ray`, which is not installed; `pip install 'fairtune[ray]'` does it."
@@ -45,7 +48,8 @@ def connect(address: str | None) -> Any:
         )
     if ":" in wanted:
         _require_answer(wanted)
-    for name, value in {**QUIET, **({LOOPBACK: "0"} if wanted == OWN or _is_here_alone(wanted) else {})}.items():
+    here = {LOOPBACK: "0"} if wanted == OWN or _is_here_alone(wanted) else {}
+    for name, value in {**QUIET, **here, **({} if wanted == OWN else PATIENCE)}.items():
         os.environ.setdefault(name, value)
     import ray  # reads the environment
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import FairtuneError, LedgerError
-from fairtune.execution.executors.base import ENDED, PROGRESS, REFUSED, STARTED, JobEvent
+from fairtune.execution.executors.base import ENDED, NOTE, PROGRESS, REFUSED, STARTED, JobEvent
 from fairtune.execution.executors.remote.cluster import CANCELLED, RUNNING, WAITING, BlockKey, Cluster
 from fairtune.execution.executors.remote.interruption import CANCEL, ask_what_to_do, say
 from fairtune.execution.executors.remote.job_files import (
@@ -25,8 +25,6 @@ from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.ledger.seals import FINISHED, run_state
 from fairtune.settings.execution import Execution
 
-NOTE = "note"
-"""An event with a `text` for the user."""
 ANSWER_SECONDS, STATE_SECONDS = 1.0, 5.0
 """Between two looks at answers, and two questions to the cluster."""
 GONE_SECONDS = 15.0

@@ -73,11 +73,11 @@ class Submission:
         return self.folder / f"block-{block}.log"
 
     def block_of(self, job: int) -> int:
-        return self._blocks[job]
+        return self._block_of[job]
 
     @cached_property
-    def _blocks(self) -> dict[int, int]:
-        return {number: block for block, numbers in enumerate(self.blocks) for number in numbers}
+    def _block_of(self) -> dict[int, int]:
+        return {job: block for block, numbers in enumerate(self.blocks) for job in numbers}
 
 
 def write_submission(home: Path, blocks: Sequence[Sequence[Job]], execution: Execution) -> Submission:

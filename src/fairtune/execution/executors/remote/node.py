@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairtune.core.console import make_messages_printable
-from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution.executors.base import ENDED, PROGRESS, REFUSED, STARTED, JobEvent
+from fairtune.core.errors import FairtuneError, LedgerError, Stopped
+from fairtune.execution.executors.base import ENDED, LOST, NOTE, PROGRESS, REFUSED, STARTED, WAITING, JobEvent
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.remote.job_files import (
     STOPPED,
@@ -68,6 +68,14 @@ def perform_block(submission: Submission, block: int, label: str | None = None) 
         return True
     except Stopped:
         return False
+    except FairtuneError as error:  # such as a GPU that is not there, or the last one gone
+        print(f"fairtune: {error}", file=sys.stderr)
+        left = _unanswered(submission, block)
+        if any(read_answer(submission.folder, number) is not None for number in left):
+            return False  # it had begun, so it may go on on another machine
+        for number in left:
+            write_answer(submission.folder, number, JobAnswer(REFUSED, {"reason": str(error)}))
+        return True
 
 
 def refuse_all(folder: Path, reason: str) -> None:
@@ -123,6 +131,9 @@ def _perform(submission: Submission, numbers: list[int], label: str) -> None:
         executor.submit([submission.jobs[number] for number in numbers])
         for event in executor.events():
             now = time.monotonic()
+            if event.type in (NOTE, WAITING, LOST):
+                print(f"fairtune: {event.values['text']}", file=sys.stderr, flush=True)
+                continue
             if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= every:
                 answered[event.job.name] = now
                 _answer(submission.folder, jobs[event.job.name], event)
