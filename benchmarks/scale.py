@@ -206,21 +206,21 @@ def show_executor(place: str, home: Path, runs: int, sleep: float) -> None:
     """What one kind of executor adds to runs that sleep."""
     os.environ["FAIRTUNE_SLEEP"] = str(sleep)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "benchmarks" / "sleeping"), str(ROOT / "src")])
-    with _cluster(place) as missing:
+    with _cluster(place) as (missing, section):
         if missing:
             print(f"{place:<6} not measured: {missing}", flush=True)
-            return
-        _show_overhead(place, home, runs, sleep)
+        else:
+            _show_overhead(place, home, runs, sleep, section)
 
 
-def _show_overhead(place: str, home: Path, runs: int, sleep: float) -> None:
+def _show_overhead(place: str, home: Path, runs: int, sleep: float, section: dict[str, Any]) -> None:
     from fairtune.execution.study_run import run_plan
     from fairtune.ledger.studies import run_folders
     from fairtune.monitor.terminal import QuietMonitor
     from fairtune.study.plan import make_plan
     from fairtune.study.study_file import load_checked
 
-    file = write_study_file(home, 4, runs // 4, execution={"on": place, "devices": "cpu", "workers": 1})
+    file = write_study_file(home, 4, runs // 4, execution={"on": place, "devices": "cpu", "workers": 1, **section})
     plan = make_plan(load_checked(file, [], None))
     began = time.time()
     outcome = run_plan(plan, home / "runs", QuietMonitor())
@@ -233,14 +233,19 @@ def _show_overhead(place: str, home: Path, runs: int, sleep: float) -> None:
         (Slept(*read_sealed(folder.result)["slept"]) for folder in run_folders(home / "runs" / STUDY)),
         key=lambda one: one.began,
     )
-    between = [after.began - before.ended for before, after in _in_turn(slept)]
+    slots, busy = _side_by_side(slept), sum(one.ended - one.began for one in slept)
+    idle = (slots * (max(one.ended for one in slept) - slept[0].began) - busy) / runs
     print(
-        f"{place:<6} {runs} runs of {sleep:g} s: {ended - began:.1f} s; first run after {slept[0].began - began:.1f} s, "
-        f"{1000 * statistics.median(between):.0f} ms between two runs of a worker "
-        f"(most {1000 * max(between):.0f}), told {ended - slept[-1].ended:.1f} s after the last; "
-        f"{len({one.process for one in slept})} worker processes, at most {_side_by_side(slept)} at once",
+        f"{place:<6} {runs} runs of {sleep:g} s: {ended - began:.1f} s; the first began after {slept[0].began - began:.1f} s; "
+        f"{slots} at once in {len({one.process for one in slept})} processes, which idled {idle:.2f} s a run"
+        f"{_between([after.began - before.ended for before, after in _in_turn(slept)])}; "
+        f"told {ended - max(one.ended for one in slept):.1f} s after the last",
         flush=True,
     )
+
+
+def _between(gaps: list[float]) -> str:
+    return f", {1000 * statistics.median(gaps):.0f} ms between two of one process" if gaps else ""
 
 
 def _in_turn(slept: list[Slept]) -> Iterator[tuple[Slept, Slept]]:
@@ -255,24 +260,28 @@ def _side_by_side(slept: list[Slept]) -> int:
 
 
 @contextmanager
-def _cluster(place: str) -> Iterator[str | None]:
-    """A cluster of that kind on this machine; what is missing, where there can be none."""
-    if place == "local":
-        yield None
-    elif place == "slurm":
-        sys.path.insert(0, str(ROOT))
+def _cluster(place: str) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """A cluster of that kind on this machine, with what `execution` needs to find it; or what is missing."""
+    sys.path.insert(0, str(ROOT))
+    if place == "slurm":
         from tests.cluster.slurm_cluster import real_slurm, why_not
 
         if (missing := why_not()) is not None:
-            yield missing
+            yield missing, {}
             return
         with real_slurm() as cluster:
             os.environ.update({name: cluster.environment[name] for name in ("SLURM_CONF", "PATH")})
-            yield None
-    elif importlib.util.find_spec("ray") is None:
-        yield "Ray is not installed"
+            yield None, {}
+    elif place == "ray":
+        if importlib.util.find_spec("ray") is None:
+            yield "Ray is not installed", {}
+            return
+        from tests.cluster.ray_nodes import ray_nodes
+
+        with ray_nodes() as nodes:
+            yield None, {"ray": {"address": nodes.address}}
     else:
-        yield None
+        yield None, {}
 
 
 if __name__ == "__main__":

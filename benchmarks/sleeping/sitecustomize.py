@@ -28,14 +28,15 @@ class _Put(MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                module._perform = _sleep  # type: ignore[attr-defined]
+                module.perform_run = _sleep  # type: ignore[attr-defined]
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
-def _sleep(job: Any, folder: Any, device: str, log: Any, check_stop: Any, report: Any) -> dict[str, Any]:  # noqa: ARG001
-    began = time.time()
+def _sleep(job: Any, _: str, check_stop: Any, report: Any) -> dict[str, Any]:
+    began, folder = time.time(), job.run
+    folder.begin(job.plan)
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from fairtune.core.files import read_sealed
     from fairtune.ledger.seals import close_run
