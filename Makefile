@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TRACKERS := $(VENV)/.trackers
+RAY := $(VENV)/.ray
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps -r
 HASHES ?= yes
@@ -16,7 +17,7 @@ demo: setup
 # Three processes on two cores, as those whose tests start others wait for them; see tests/forks.py. What was compiled is kept,
 # whatever the shell says: many processes import it.
 test quick browser-test cluster-test: export PYTHONDONTWRITEBYTECODE =
-test: setup $(TRACKERS)
+test: setup $(TRACKERS) $(RAY)
 	$(BIN)/python -m pytest --forks 3
 
 # Between two edits: what needs neither torch nor figures nor processes, see tests/quick.py.
@@ -72,6 +73,16 @@ else
 endif
 	$(BIN)/pip check
 	touch $(TRACKERS)
+
+# What the tests of Ray need besides: 80 MB, and Linux, macOS on Apple silicon or Windows.
+$(RAY): $(TRACKERS) locks/ray.txt
+ifeq ($(HASHES),no)
+	$(PIP) -c constraints.txt ray
+else
+	$(LOCKED) locks/ray.txt
+endif
+	$(BIN)/pip check
+	touch $(RAY)
 
 lock: setup
 	$(BIN)/python tools/lock.py

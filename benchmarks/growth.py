@@ -114,12 +114,21 @@ class LedgerSize:
 
 def make_ledger(runs: Path, size: LedgerSize) -> None:
     """A study whose runs are all finished."""
+    plan = made_plan(size)
+    (runs / STUDY).mkdir(parents=True)
+    write_study(runs / STUDY, plan)
+    for run in plan["runs"]:
+        record_run(run_folder(runs, STUDY, run["arm"], run["seed"]), run, size)
+
+
+def made_plan(size: LedgerSize) -> dict[str, Any]:
+    """A plan that nobody planned."""
     arms, seeds = [f"arm-{number}" for number in range(size.arms)], range(size.seeds)
     planned = [
         _planned(position, arm, seed, size.steps)
         for position, (seed, arm) in enumerate((seed, arm) for seed in seeds for arm in arms)
     ]
-    plan = {
+    return {
         "fairtune": "0.1.0", "protocol": 1, "plan": "0123456789abcdef", "study": STUDY,
         "task": {
             "name": "made-task", "kind": "classify", "metric": "accuracy", "labels": ["no", "yes"],
@@ -140,10 +149,6 @@ def make_ledger(runs: Path, size: LedgerSize) -> None:
         "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
         "runs": planned, "differences": [],
     }  # fmt: skip
-    (runs / STUDY).mkdir(parents=True)
-    write_study(runs / STUDY, plan)
-    for run in planned:
-        _record(run_folder(runs, STUDY, run["arm"], run["seed"]), run, size)
 
 
 def _planned(position: int, arm: str, seed: int, steps: int) -> dict[str, Any]:
@@ -154,7 +159,8 @@ def _planned(position: int, arm: str, seed: int, steps: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _record(folder: RunFolder, run: dict[str, Any], size: LedgerSize) -> None:
+def record_run(folder: RunFolder, run: dict[str, Any], size: LedgerSize) -> None:
+    """A finished run, as a plan has it."""
     generator = np.random.default_rng([run["position"]])
     folder.write_plan({"plan": "0123456789abcdef", "study": STUDY, **run})
     write_sealed(folder.environment, _environment())

@@ -180,17 +180,10 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
 
 @contextmanager
 def drawing_nothing() -> Iterator[None]:
-    """Figures are made and left empty, for tests of what a report says in words: drawing takes longer than all the rest."""
-    from matplotlib.figure import Figure
-
-    from fairtune.report.sections.representation import figure as representation
-
-    def save(_: Figure, file: Any, *__: Any, **___: Any) -> None:
-        file.write('<svg width="1" height="1"></svg>')
+    from tests.undrawn import draw_nothing
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Figure, "savefig", save)
-        patch.setattr(representation, "on_a_plane", lambda states: states[:, :2].astype(float))
+        draw_nothing(patch.setattr)
         yield
 
 

@@ -34,6 +34,8 @@ from typing import Any
 import filelock
 import psutil
 
+from tests.undrawn import UNDRAWN, draw_nothing
+
 FOLDER = "FAIRTUNE_TEST_WARM"
 """The variable that names the folder of the sockets, whose name has the session's process; set by conftest.py before pytest's
 workers start."""
@@ -309,6 +311,8 @@ def _take(order: dict[str, Any], streams: list[int], imports: str) -> None:
         stream.mode = "w" if number else "r"
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    if UNDRAWN in os.environ:
+        draw_nothing()
     if FOLDER in os.environ:
         WarmPopen.imports = imports
         subprocess.Popen = _dispatch  # type: ignore[misc, assignment]

@@ -34,6 +34,8 @@ HERE = Path(__file__).parent.parent
 CONSTRAINTS, LOCKS = HERE / "constraints.txt", HERE / "locks"
 TRACKERS = "# TRACKERS"
 """How the comment begins after which constraints.txt has what only the tests of trackers need."""
+RAY = "# RAY"
+"""The same of what only the tests of Ray need, besides those of trackers."""
 CUDA = "# CUDA"
 """The same of what only torch's build for NVIDIA's devices needs."""
 LINUX = ' ; platform_system == "Linux"'
@@ -59,14 +61,17 @@ class Entry:
 def wanted() -> dict[str, list[Entry]]:
     """The lock files by name, with entries that have no hashes yet."""
     rest, _, cuda = CONSTRAINTS.read_text(encoding="utf-8").partition(CUDA)
+    rest, _, ray = rest.partition(RAY)
     every, _, trackers = rest.partition(TRACKERS)
     entries = [Entry(canonicalize_name(name), version) for name, version in PIN.findall(every)]
     tested = [Entry(canonicalize_name(name), version) for name, version in PIN.findall(trackers)]
+    clustered = [Entry(canonicalize_name(name), version) for name, version in PIN.findall(ray)]
     (torch,) = (entry for entry in entries if entry.name == "torch")
     more = [Entry(canonicalize_name(name), version, LINUX) for name, version in PIN.findall(cuda)]
     return {
         "all.txt": sorted((entry for entry in entries if entry is not torch), key=lambda entry: entry.name),
         "trackers.txt": sorted(tested, key=lambda entry: entry.name),
+        "ray.txt": sorted(clustered, key=lambda entry: entry.name),
         "torch-cpu.txt": [Entry("torch", f"{torch.version}+cpu")],
         "torch.txt": [torch, *more],
     }

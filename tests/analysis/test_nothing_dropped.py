@@ -9,6 +9,7 @@ import pytest
 from tests.report.made_ledger import EXAMPLES, ArmSpec, MadeLedger, make_study
 
 from fairtune.analysis.collapses import chance_score, is_collapsed
+from fairtune.analysis.cut_batches import cut_notes
 from fairtune.core.cautions import Caution
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.predictions import Predictions, write_predictions
@@ -140,3 +141,24 @@ def test_runs_that_different_numbers_of_devices_shared_are_told_apart(tmp_path: 
     write_sealed(file, {**read_sealed(file), "processes": 2, "sharding": "full"})
     (caution,) = [caution for caution in made.results().cautions if caution.code == "mixed-devices-per-run"]
     assert "different numbers of devices each (5 on 1, 1 on 2, divided)" in str(caution)
+
+
+def test_runs_for_which_memory_ran_out_are_told_apart_and_their_times_too(tmp_path: Path) -> None:
+    made = make_study(tmp_path, {"baseline": ArmSpec([285, 289, 282]), "arm": ArmSpec([305, 335, 312], methods=FOCAL)})
+    assert "cut-batches" not in [caution.code for caution in made.results().cautions]
+    assert cut_notes(made.results()) == []
+    for seed in (0, 1):
+        file = made.folder("arm", seed).result
+        write_sealed(file, {**read_sealed(file), "micro_batch": 8})
+    (caution,) = [caution for caution in made.results().cautions if caution.code == "cut-batches"]
+    assert caution.grade == "warning"
+    assert "baseline: 3 with whole batches; arm: 1 with whole batches, 2 with at most 8 examples at once" in str(
+        caution
+    )
+    (note,) = cut_notes(made.results())
+    assert "arm: 1 with whole batches, 2 with at most 8" in note
+    for arm in ("baseline", "arm"):
+        for seed in (0, 1, 2):
+            file = made.folder(arm, seed).result
+            write_sealed(file, {**read_sealed(file), "micro_batch": 8})
+    assert "cut-batches" not in [caution.code for caution in made.results().cautions], "all alike"

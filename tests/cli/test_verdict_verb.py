@@ -70,7 +70,8 @@ def test_looks_are_taken_until_all_is_decided(tmp_path: Path, tiny_model: Path, 
 def test_flags_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text("study: toy\ntask: movie-reviews\nmodel: minilm\narms: {baseline: {}}\n")
-    for words in (["--max-seeds", "8"], ["--until-decided", "--reanalyse"], ["--until-decided", "--max-seeds", "2"]):
+    contrary = ["--max-seeds", "8"], ["--until-decided", "--reanalyse"], ["--until-decided", "--max-seeds", "2"]
+    for words in (*contrary, ["--address", "auto"]):
         call("run", str(file), "--runs", str(tmp_path / "runs"), *words, code=2)
     with pytest.raises(FairtuneError, match="must be at least"):
         run_study(file, runs=tmp_path / "runs", until_decided=True, max_seeds=2)

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.slow
 
 ARMS = {"baseline": [], **resumed_arms({name: toy_use(name) for name in registered()})}
 KILLED = -signal.SIGKILL
+BRIEF = {"batch_size": 32, "evaluate": 5}
+"""Two epochs of 7 steps, with three evaluations."""
 Wholes = Callable[..., Job]
 
 
@@ -58,9 +60,10 @@ def test_every_method_is_in_an_arm_that_is_killed_and_those_with_state_are_alone
 def test_killed_again_and_again_a_run_ends_with_the_same_bits(
     toy: ToyStudy, wholes: Wholes, methods: list[Any]
 ) -> None:
-    broken = check_resume(toy, methods, wholes(methods))
+    toy.source["train"] |= BRIEF
+    broken = check_resume(toy, methods, wholes(methods, **BRIEF), kills=(6, 11))
     steps = [event for event in counted_events(broken.run.events) if event["event"] == "step"]
-    assert len(steps) == 26
+    assert len(steps) == 14
     seconds = json.loads(broken.run.result.read_text())["seconds"]
     assert seconds["step"] == pytest.approx(sum(event["seconds"] for event in steps), abs=1e-6)
 
@@ -72,7 +75,7 @@ def test_a_state_is_the_same_after_it_was_taken_up(toy: ToyStudy, methods: list[
 
 @pytest.mark.parametrize("methods", ARMS.values(), ids=ARMS.keys())
 def test_a_saved_model_predicts_the_same_in_plain_transformers(wholes: Wholes, methods: list[Any]) -> None:
-    job = wholes(methods)
+    job = wholes(methods, **BRIEF)
     stored = read_predictions(job.run.predictions, "test")
     model = AutoModelForSequenceClassification.from_pretrained(job.run.model).eval()
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
@@ -85,22 +88,35 @@ def test_a_saved_model_predicts_the_same_in_plain_transformers(wholes: Wholes, m
 
 
 def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStudy, wholes: Wholes) -> None:
-    """What SIGKILL leaves behind is what is on the disk: a copy of the run's folder, taken at each point of one run."""
-    train = {"steps": 4, "evaluate": 2}
-    running, left = toy.job("running", **train), []
+    """What SIGKILL leaves behind is what is on the disk: a copy of the run's folder, taken at each point of one run.
+
+    Points that leave the same bytes are one; what a process that went on from there does is the same.
+    """
+    train, points = {"steps": 4, "evaluate": 2}, 0
+    running, left = toy.job("running", **train), dict[tuple[tuple[str, bytes], ...], Job]()
 
     def keep() -> None:
-        left.append(toy.job(f"broken-{len(left) + 1}", **train))
-        if running.run.path.exists():
-            shutil.copytree(running.run.path, left[-1].run.path)
+        nonlocal points
+        points += 1
+        content = bytes_of(running.run.path)
+        if content not in left:
+            left[content] = toy.job(f"broken-{points}", **train)
+            shutil.copytree(running.run.path, left[content].run.path)
 
     expected = digests(wholes(**train).run.path)
     assert perform_here(running, keep)["status"] == "finished"
-    assert len(left) > 12
-    for point, broken in enumerate(left, start=1):
+    assert points > 12
+    assert len(left) > 6, "an event, a state or predictions more each time"
+    for point, broken in ((job.run.path.parents[2].name, job) for job in left.values()):
         assert run_state(broken.run).status != "finished"
         assert perform_apart(broken) == 0
-        assert digests(broken.run.path) == expected, f"killed at point {point}"
+        assert digests(broken.run.path) == expected, point
+
+
+def bytes_of(folder: Path) -> tuple[tuple[str, bytes], ...]:
+    """All that is in a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files)
 
 
 def test_a_cut_projection_is_saved_and_resumed_to_the_same_bits(toy: ToyStudy, tmp_path: Path) -> None:
@@ -176,16 +192,22 @@ def test_a_damaged_state_is_skipped_with_a_warning(toy: ToyStudy, wholes: Wholes
     assert any(newest.name in text and "model.safetensors" in text for text in warnings)
 
 
-@pytest.mark.parametrize("content", [None, "{}", "[]", '{"files": {}}', "[" * 100_000])
-def test_without_any_valid_state_a_run_starts_again(
-    toy: ToyStudy, wholes: Wholes, killed: Path, content: str | None
-) -> None:
+def test_without_any_valid_state_a_run_starts_again(toy: ToyStudy, wholes: Wholes, killed: Path) -> None:
     whole, broken = wholes(), toy.job("broken")
     shutil.copytree(killed, broken.run.path)
-    for manifest in broken.run.checkpoint.glob("*/manifest.json"):
-        manifest.unlink() if content is None else manifest.write_text(content)
+    newest = max(broken.run.checkpoint.glob("step-*"))
+    last = int(newest.name.removeprefix("step-"))
+    manifests = [*broken.run.checkpoint.glob("*/manifest.json")]
+    for place, content in enumerate(("{}", "[]", '{"files": {}}', "[" * 100_000), start=1):
+        another = newest.with_name(f"step-{last + place:09}")
+        shutil.copytree(newest, another)
+        (another / "manifest.json").write_text(content)
+    for manifest in manifests:
+        manifest.unlink()
     assert perform_apart(broken) == 0
     assert digests(broken.run.path) == digests(whole.run.path)
+    *_, resumed = [event for event in counted_events(broken.run.events) if event["event"] == "resumed"]
+    assert resumed["step"] == 0
 
 
 def test_a_finished_run_leaves_no_states_behind(wholes: Wholes) -> None:

@@ -17,6 +17,7 @@ from fairtune.execution.executors import free_gpus, local, lost_devices
 from fairtune.execution.executors.base import JobEvent
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.slots import device_gpus
+from fairtune.execution.executors.worker import is_spoilt
 from fairtune.execution.job import Job
 from fairtune.execution.stopwatch import machine_watch
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
@@ -43,6 +44,11 @@ for line in sys.stdin:
         time.sleep(0.01)
     if fault.exists() and fault.read_text() == "dies":
         os._exit(1)
+    if fault.exists() and fault.read_text() == "spoils":
+        fault.unlink()
+        print(json.dumps({"type": "ended", "leaving": True, "result": {"status": "failed"}}), flush=True)
+        time.sleep(0.3)
+        break
     if fault.exists() and fault.read_text() == "hangs":
         time.sleep(600)
     if fault.exists():
@@ -292,3 +298,15 @@ def test_of_two_workers_on_a_gpu_that_fails_neither_is_given_anything_more(
     found = study.results()
     assert len(found) == 6
     assert set(found.values()) == {"1"}
+
+
+def test_a_worker_that_cuda_has_spoilt_gets_no_further_run_and_another_takes_its_place(
+    watch: Callable[..., Watched], tmp_path: Path
+) -> None:
+    (tmp_path / "fault-1").write_text("spoils")
+    study = watch(3, devices=("cuda:1",))
+    assert study.results() == {"a/seed-0": "failed", "a/seed-1": "1", "a/seed-2": "1"}
+    failed = {"status": "failed", "kind": "error"}
+    assert is_spoilt({**failed, "reason": "AcceleratorError: CUDA error: an illegal memory access was encountered"})
+    assert not is_spoilt({**failed, "reason": "out of memory; a smaller batch_size"})
+    assert not is_spoilt({"status": "finished"})

@@ -39,7 +39,7 @@ ARMS: dict[str, list[Any]] = {
 DIVISIBLE: dict[str, list[Any]] = {
     "whole": [],
     "halves": [UNEQUAL, "orthogonal_qk", "layerwise_lr", *COPIES],
-    "quarters": ["label_smoothing", "bitfit", "augment"],
+    "biases": ["label_smoothing", "bitfit", "augment"],
     "adapted": [{"peft": {"target_modules": ["value"]}}, "focal"],
 }
 
@@ -106,7 +106,7 @@ def test_every_method_and_kind_of_task_trains_to_the_same_in_two_processes(
 
     alone, shared = jobs("alone"), jobs("shared")
     noisy, broken = (toy.job(f"noisy-{name}", [MAP, "ema"], **SHORT) for name in ("whole", "broken"))
-    perform_together([*map(Shared, shared), Shared(noisy), Shared(broken, stop_at=18)], tmp_path)
+    perform_together([*map(Shared, shared), Shared(noisy), Shared(broken, stop_at=10)], tmp_path)
     assert digests(broken.run.path) == digests(noisy.run.path), "also of what is drawn, in each process for itself"
     assert [e["unit"] for e in all_events(broken.run.events) if e["event"] == "resumed"][1] > 0
     for one, two in zip(alone, shared, strict=True):
@@ -122,8 +122,9 @@ def test_divided_weights_train_to_the_same_and_go_on_from_where_they_were_stoppe
         return [*own, text_jobs(tmp_path, runs)[0]]
 
     alone, divided, broken = jobs("alone-2"), jobs("divided"), jobs("broken")
-    perform_together([*map(Shared, divided), *(Shared(job, stop_at=18) for job in broken[:2])], tmp_path, shards=True)
+    perform_together([*map(Shared, divided), *(Shared(job, stop_at=8) for job in broken[:2])], tmp_path, shards=True)
     for one, two in zip(alone, divided, strict=True):
         require_same_training(one, two)
     for one, two in zip(divided, broken[:2], strict=False):
         assert digests(one.run.path) == digests(two.run.path)
+        assert [e["unit"] for e in all_events(two.run.events) if e["event"] == "resumed"][1] > 0

@@ -51,6 +51,8 @@ def tuned(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFac
 def test_an_arm_that_only_has_a_better_rate_wins_as_given_and_not_when_tuned(
     tiny_model: Path, tiny_task: Any, tmp_path: Path, tuned: Results
 ) -> None:
+    kept = Path("planted", "trick")  # whose settings are the same, chosen or given
+    shutil.copytree(tuned.runs_folder / kept, tmp_path / kept)
     given = run_study(planted(tiny_model, tiny_task), tmp_path, ["tune=null"], progress=False)
     assert given.verdict().words["trick"] == "better"
     assert "settings as given" in given.verdict().design[1]

@@ -22,6 +22,7 @@ from PIL import Image
 from tests.browser import Opened, needs_browser, opened, started_browser
 from tests.monitor.dash_server import RunningDash, running_dash
 from tests.report.made_ledger import STUDY, ArmSpec, make_study
+from tests.undrawn import UNDRAWN
 from tests.warm import WarmPopen, started_by
 
 from fairtune.core.errors import LedgerError
@@ -122,7 +123,8 @@ def test_a_study_is_watched_while_it_runs_and_a_killed_run_says_why(
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(source, sort_keys=False))
     (tmp_path / "runs").mkdir()
     words = [sys.executable, "-m", "fairtune", "run", "toy.yaml"]
-    study = WarmPopen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    study = WarmPopen(words, cwd=tmp_path, env={**os.environ, UNDRAWN: "1"}, **quiet)
     try:
         until = time.monotonic() + 60
         while not list((tmp_path / "runs").glob("toy/*/*/events.jsonl")) and time.monotonic() < until:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairtune.cli.app import app
 
 
-@pytest.mark.usefixtures("performed_here")
+@pytest.mark.usefixtures("performed_here", "undrawn")
 def test_a_study_of_one_language_is_run_and_reported(
     tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,21 +28,23 @@ def locked(name: str) -> dict[str, str]:
 
 
 def constraints() -> list[dict[str, str]]:
-    """What everybody needs, what the tests of trackers need, and what CUDA needs."""
+    """What everybody needs, what the tests of trackers and those of Ray need, and what CUDA needs."""
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
-    sections = re.split("# TRACKERS|# CUDA", text)
+    sections = re.split("# TRACKERS|# RAY|# CUDA", text)
     parts = [re.findall(r"^([\w.-]+)==(\S+)$", part, re.MULTILINE) for part in sections]
     return [{str(canonicalize_name(name)): version for name, version in part} for part in parts]
 
 
 def test_the_lock_files_have_the_versions_of_the_constraints() -> None:
-    every, trackers, cuda = constraints()
+    every, trackers, ray, cuda = constraints()
     assert locked("all.txt") | {"torch": every["torch"]} == every
     assert locked("torch.txt") == {"torch": every["torch"], **cuda}
     assert locked("torch-cpu.txt") == {"torch": f"{every['torch']}+cpu"}
     assert locked("trackers.txt") == trackers
+    assert locked("ray.txt") == ray
     assert not every.keys() & trackers.keys()
-    assert len(LOCKS) == 4
+    assert not (every.keys() | trackers.keys()) & ray.keys()
+    assert len(LOCKS) == 5
 
 
 def test_all_that_the_project_asks_for_is_locked() -> None:
@@ -55,17 +57,19 @@ def test_all_that_the_project_asks_for_is_locked() -> None:
         *project["build-system"]["requires"],
         "editables",
     ]
-    versions = locked("all.txt") | locked("trackers.txt") | locked("torch.txt")
+    versions = locked("all.txt") | locked("trackers.txt") | locked("ray.txt") | locked("torch.txt")
     for requirement in map(Requirement, wanted):
         assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), str(requirement)
 
 
-@pytest.mark.parametrize("own", ["all.txt", "trackers.txt"])
+@pytest.mark.parametrize("own", ["all.txt", "trackers.txt", "ray.txt"])
 def test_all_that_those_ask_for_here_is_locked(own: str) -> None:
     """On this machine, with what is installed: whatever a locked package needs is locked too."""
-    if own == "trackers.txt" and importlib.util.find_spec("wandb") is None:
-        pytest.skip("`make test` installs trackers, `make quick` does not")
-    versions = locked("all.txt") | locked("torch.txt") | locked(own)
+    package = {"trackers.txt": "wandb", "ray.txt": "ray"}.get(own)
+    if package is not None and importlib.util.find_spec(package) is None:
+        pytest.skip("`make test` installs trackers and Ray, `make quick` does not")
+    before = locked("trackers.txt") if own == "ray.txt" else {}  # on top of which it is installed
+    versions = locked("all.txt") | locked("torch.txt") | before | locked(own)
     for name in [*locked(own), "torch"]:
         for line in importlib.metadata.requires(name) or ():
             needed = Requirement(line)

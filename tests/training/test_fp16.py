@@ -21,7 +21,7 @@ def fp16(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Lets `precision: fp16` run on the CPU, with a loss scale to begin with."""
 
     def allow(scale: float) -> None:
-        def make(device: str, precision: str) -> Any:
+        def make(device: str, precision: str, deterministic: bool = True) -> Any:  # noqa: ARG001
             accelerator = make_accelerator(device, "fp32")
             if precision == "fp16":
                 accelerator.state._mixed_precision, accelerator.native_amp = "fp16", True

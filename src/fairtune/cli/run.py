@@ -52,6 +52,10 @@ On = Annotated[
         "--on", metavar="WHERE", help="Who performs the runs: local, slurm or ray; else as execution.on says."
     ),
 ]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", metavar="WHERE", help="With --on ray, the cluster: auto, or host:port of its head."),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be run, or the script for Slurm, and do nothing else.")
 ]
@@ -68,6 +72,7 @@ def run(
     arms: Arms = None,
     runs: Runs = Path("runs"),
     on: On = None,
+    address: Address = None,
     dry_run: DryRun = False,
     until_decided: UntilDecided = False,
     max_seeds: MaxSeeds = None,
@@ -86,7 +91,12 @@ def run(
 
             chosen = read_arms(arms)
             where = [] if on is None else [f"execution.on={on}"]
+            where += [] if address is None else [f"execution.ray.address={address}"]
             study = load_checked(file, [*(overrides or []), *where], profile)
+        if address is not None and study.execution.on != "ray":
+            raise FairtuneError(
+                f"--address is that of a Ray cluster, but the study runs on: {study.execution.on}; add --on ray."
+            )
         if max_seeds is not None and not until_decided:
             raise FairtuneError(
                 "--max-seeds is for --until-decided; the study's `seeds` say how many there are otherwise."

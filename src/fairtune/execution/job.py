@@ -67,7 +67,7 @@ class Job:
 def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
     return Job(
         folder=str(run_folder(runs, plan.study.study, run.arm, run.seed).path),
-        plan={"plan": plan.hash, "study": plan.study.study, **asdict(run)},
+        plan={"plan": plan.hash, "study": plan.study.study, **run.as_json()},
         task=plan.study.data(),
         model=plan.models[run.arm].as_json(),
         checkpoint_every=plan.study.execution.checkpoint_every,

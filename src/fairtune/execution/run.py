@@ -79,11 +79,13 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
         # What is fitted at once, without training, takes one process, whatever its study has for the others.
         shared = job.processes > 1 and not is_simple(_learned(job))
         return (perform_shared if shared else perform_alone)(job, device, check_stop, report)
+    except DeviceLost as lost:
+        _note_lost_device(folder, begun, str(lost))
+        raise
     except (Stopped, LeaseLost):
         raise
     except Exception as error:
-        fault = str(error) if isinstance(error, DeviceLost) else health.fault(error)
-        if fault is not None:
+        if (fault := health.fault(error)) is not None:
             _note_lost_device(folder, begun, fault)
             raise DeviceLost(fault) from error
         result, details = describe_failure(job, error, begun)
@@ -135,9 +137,10 @@ def _perform(
     ranks: Ranks,
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = continued(capture_environment(device), read_environment(folder))
+    environment = capture_environment(device)
     if not ranks.alone:
         environment |= {"processes": ranks.size, "sharding": job.sharding}
+    environment = continued(environment, read_environment(folder))
     if ranks.leads:
         write_sealed(folder.environment, environment)
     ready = prepare_run(job, device, log, check_stop, ranks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -118,6 +119,8 @@ class _Agent(threading.Thread):
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+        # It warns that without signals processes may be left behind; these end by themselves when this one does.
+        logging.getLogger("torch.distributed.elastic").setLevel(logging.ERROR)
         os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else it listens, on every interface
         config = LaunchConfig(
             min_nodes=1,
@@ -171,6 +174,8 @@ def _result(job: Job, folder: Path, agent: _Agent, stopping: bool, starved: bool
     for rank in range(job.processes):
         if (path := outcome_file(folder, rank)).exists():
             outcomes[rank] = json.loads(path.read_text(encoding="utf-8"))
+    if "result" in outcomes.get(0, {}):  # of the last thing that it does, when all have come through
+        return dict(outcomes[0]["result"])
     failures = sorted(
         (found for found in outcomes.values() if "failed" in found), key=lambda one: (one["lost"], one["time"])
     )
@@ -185,8 +190,6 @@ def _result(job: Job, folder: Path, agent: _Agent, stopping: bool, starved: bool
         return dict(own[0]["failed"])
     if stopping and any(found.get("stopped") for found in outcomes.values()):
         raise Stopped
-    if "result" in outcomes.get(0, {}) and not agent.codes:
-        return dict(outcomes[0]["result"])
     died = [(rank, code) for rank, code in agent.codes.items() if rank not in outcomes]
     if not died and failures:
         record_failure(job, failures[0]["failed"], failures[0]["details"])

@@ -108,7 +108,8 @@ def run_plan(
             kept=[name for name, state in states.items() if state.status == FINISHED],
             damaged={name: str(state.problem) for name, state in states.items() if state.status == DAMAGED},
         )
-        waiting = [job for job in jobs if job.name not in {*outcome.kept, *outcome.damaged}]
+        settled = {*outcome.kept, *outcome.damaged}
+        waiting = [job for job in jobs if job.name not in settled]
         if waiting and executor is None:
             executor = _default_executor(plan.study.execution, home)  # which says what is amiss before anything begins
         monitor.begin(plan.study.study, len(jobs), {job.name: job.plan["steps"] for job in waiting})

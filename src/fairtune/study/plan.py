@@ -67,6 +67,10 @@ class PlannedRun:
     def name(self) -> str:
         return f"{self.arm}/seed-{self.seed}"
 
+    def as_json(self) -> dict[str, Any]:
+        """The run as data. Its settings are the plan's own: a copy of each would take longest of all in a plan of thousands."""
+        return dict(vars(self))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -143,7 +147,7 @@ class Plan:
             "compare": _compared(self.study),
             "execution": self.study.execution.model_dump(mode="json"),
             **({"time": self.study.timing.model_dump(mode="json")} if self.study.timing else {}),
-            "runs": [asdict(run) for run in self.runs],
+            "runs": [run.as_json() for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
             "notes": list(self.notes),
             "cautions": [caution.as_json() for caution in self.cautions],

@@ -46,6 +46,10 @@ def _arm_problems(study: Study, arm: str, devices: int, shards: bool) -> Iterato
             path,
             f"{train.batch_size} cannot be divided among {devices} devices; use a larger one, or lower `{DEVICES}`",
         )
+    if shards and train.compile:
+        own = ("arms", arm, "compile")
+        path = own if getattr(study.arms[arm], "compile", None) is not None else ("train", "compile")
+        yield path, f"compiled layers cannot be divided; leave it out, or set `{SHARDING}` to none"
     if shards and learner is not None:
         yield ("arms", arm, "learner"), f"'{learner.name}' fits a head on the whole model; set `{SHARDING}` to none"
     if shards and train.precision == "fp16":

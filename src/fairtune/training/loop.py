@@ -6,7 +6,6 @@ of the run is plain data, so a run can be saved, killed and resumed, or interlea
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.core.errors import RunFailure, Stopped
+from fairtune.core.errors import RunFailure
 from fairtune.core.out_of_memory import ScoredParts
 from fairtune.core.seeding import (
     RandomState,
@@ -28,7 +27,7 @@ from fairtune.core.seeding import (
 )
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
-from fairtune.methods.base import Batch, Method, Moment, ParamGroup, are_ours
+from fairtune.methods.base import Batch, Method, Moment, are_ours
 from fairtune.models.attention_kernels import use_kernel
 from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.metrics import METRICS
@@ -52,7 +51,7 @@ from fairtune.training.optimizer import (
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
 from fairtune.training.ranks import ALONE, Ranks
-from fairtune.training.sharding import groups_of, named_groups, shard_model, whole
+from fairtune.training.sharding import DIVIDED, Division
 from fairtune.training.shared_batches import SharedBatch
 from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
 
@@ -98,7 +97,7 @@ class TrainingRun:
         self.train, self.objective, self.methods, self.seed = train, objective, methods, seed
         self.accelerator, self.log, self.states, self.keep = accelerator, log, states, keep
         self._own_check_stop = check_stop
-        self.check_stop = check_stop if ranks.alone else partial(_check_together, check_stop, ranks)
+        self.check_stop = check_stop if ranks.alone else partial(ranks.check_together, check_stop)
         self.device = accelerator.device
         self.checkpoint_every = checkpoint_every
         self.total_steps = train.total_steps(len(objective))
@@ -106,12 +105,9 @@ class TrainingRun:
         self.progress, self.clock = Progress(), Clock(self.device)
         lengths = bucket_lengths(train.longest) if train.compile else ()
         self.micro_batches, self._save_now = MicroBatches(self, self._tell_cut, lengths), False
-        if ranks.shards:
-            self.micro_batches.refusal = (
-                "its weights are divided, so that all devices must go through the model equally often"
-            )
+        self.micro_batches.refusal = DIVIDED if ranks.shards else None
         self.scores: dict[str, Evaluation] = {}
-        self.model = model.to(self.device)
+        self.model = model if ranks.shards else model.to(self.device)
         use_kernel(self.model, train.attention_kernel, self.device)
         use_fast_gelu(self.model)
         narrow_last_layer(self.model)
@@ -119,10 +115,9 @@ class TrainingRun:
             checkpoint_layers(self.model)
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
-        if ranks.shards:
-            self._whole = copy.deepcopy(self.model).cpu() if ranks.leads else None
-            self._named = named_groups(self.model, parameter_groups(self.model, train, methods))
-            shard_model(self.model, self.device, ranks.size)
+        self._division: Division | None = None
+        if ranks.shards:  # a layer at a time, as the device may have no room for more
+            self._division = Division(self.model, parameter_groups(self.model, train, methods), self.device, ranks)
         elif self.device.type == "cpu":
             use_fast_embedding(self.model, wary=not are_ours(methods))
         self.consistent = True
@@ -181,11 +176,9 @@ class TrainingRun:
 
     def end_sharing(self) -> None:
         """Training is over: the first process goes on alone with what is made of the model, of which it now holds all."""
-        if self.ranks.shards:
-            weights = {name: whole(tensor) for name, tensor in self.model.state_dict().items()}
-            if self._whole is not None:
-                self._whole.load_state_dict(weights)
-                self.model = self._whole.to(self.device).train(self.model.training)
+        if self._division is not None:
+            self.model = self._division.undo(self.model, self.device)
+            self.device = next(self.model.parameters()).device
         self.check_stop, self.ranks = self._own_check_stop, ALONE
 
     def go_on_training(self) -> None:
@@ -344,7 +337,8 @@ class TrainingRun:
 
     def make_optimizer(self) -> None:
         """The optimizer over what is trainable now."""
-        groups = self._groups()
+        divided = self._division
+        groups = divided.groups(self.model) if divided else parameter_groups(self.model, self.train, self.methods)
         self._trainable = [p for group in groups for p in group["params"]]
         optimizer = make_optimizer(groups, self.train, self.device, fused=not self.ranks.shards)
         if self.ranks.alone:
@@ -352,11 +346,6 @@ class TrainingRun:
         else:  # its precision, without the wrapper that sums gradients: see `Ranks.sum_gradients`
             self.model = self.accelerator.prepare_model(self.model, evaluation_mode=True)
             self.optimizer = self.accelerator.prepare_optimizer(optimizer)
-
-    def _groups(self) -> list[ParamGroup]:
-        if self.ranks.shards:  # methods saw the parameters before these were divided, and so became others
-            return groups_of(self.model, self._named)
-        return parameter_groups(self.model, self.train, self.methods)
 
     def _call_methods(self, hook: str) -> None:
         if not self.methods:
@@ -419,14 +408,3 @@ class TrainingRun:
         asked, cut, now.scored_parts = self.ranks.most([int(own), cut, now.scored_parts])
         now.micro_batch = None if cut == -NOT_CUT else -cut
         return bool(asked)
-
-
-def _check_together(check_stop: Callable[[], None], ranks: Ranks) -> None:
-    """Stop in all processes at the same point if one was asked to, so that what they save is one state."""
-    stopping = False
-    try:
-        check_stop()
-    except Stopped:
-        stopping = True
-    if ranks.agreed(stopping):
-        raise Stopped

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, distributed, nn
 
-from fairtune.core.errors import RunFailure
+from fairtune.core.errors import RunFailure, Stopped
 
 BUCKET = 1 << 23
 """Elements of gradients that are summed at a time: large enough to be quick, small enough not to double the memory of a model."""
@@ -74,6 +74,16 @@ class Ranks:
     def agreed(self, flag: bool) -> bool:
         """Whether any of the processes says so."""
         return flag if self.alone else bool(self.most([int(flag)])[0])
+
+    def check_together(self, check_stop: Callable[[], None]) -> None:
+        """Stop in all processes at the same point if one was asked to, so that what they save is one state."""
+        stopping = False
+        try:
+            check_stop()
+        except Stopped:
+            stopping = True
+        if self.agreed(stopping):
+            raise Stopped
 
     def most(self, numbers: Sequence[int]) -> list[int]:
         """Of each number the largest that any process has."""

@@ -5,6 +5,7 @@ By torch's `fully_shard`: each process holds its rows of every tensor; a layer's
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -15,6 +16,10 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from fairtune.methods.base import ParamGroup
+from fairtune.training.ranks import Ranks
+
+DIVIDED = "its weights are divided, so that all devices must go through the model equally often"
+"""Why a batch is not cut in one process alone."""
 
 
 def shard_model(model: nn.Module, device: torch.device, processes: int) -> None:
@@ -31,16 +36,36 @@ def shard_model(model: nn.Module, device: torch.device, processes: int) -> None:
             module.set_force_sum_reduction_for_comms(True)  # gloo has no other, and a mean would have to be undone
 
 
-def named_groups(model: nn.Module, groups: Sequence[ParamGroup]) -> list[ParamGroup]:
-    """An optimizer's groups with the names of parameters in their place, by which they are known once they are divided."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    return [{**group, "params": [names[id(parameter)] for parameter in group["params"]]} for group in groups]
+class Division:
+    """A model divided among the processes of a run, from the beginning of its training to the end.
 
+    Args:
+        model: whole, on the CPU; it is divided in place.
+        groups: the optimizer's, of the whole model's parameters, which are no longer its own afterwards.
+    """
 
-def groups_of(model: nn.Module, named: Sequence[ParamGroup]) -> list[ParamGroup]:
-    """The groups of a model's parameters from those of their names."""
-    parameters = dict(model.named_parameters())
-    return [{**group, "params": [parameters[name] for name in group["params"]]} for group in named]
+    def __init__(self, model: nn.Module, groups: Sequence[ParamGroup], device: torch.device, ranks: Ranks) -> None:
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        self._named = [{**group, "params": [names[id(parameter)] for parameter in group["params"]]} for group in groups]
+        self._whole = copy.deepcopy(model) if ranks.leads else None
+        shard_model(model, device, ranks.size)
+
+    def groups(self, model: nn.Module) -> list[ParamGroup]:
+        """The optimizer's groups, of the divided model's parameters."""
+        parameters = dict(model.named_parameters())
+        return [{**group, "params": [parameters[name] for name in group["params"]]} for group in self._named]
+
+    def undo(self, model: nn.Module, device: torch.device) -> nn.Module:
+        """In the first process a whole model with these weights, on the device if it has room for them; in others the same."""
+        weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
+        if self._whole is None:
+            return model
+        self._whole.load_state_dict(weights)
+        self._whole.train(model.training)
+        try:
+            return self._whole.to(device)
+        except torch.OutOfMemoryError:
+            return self._whole.cpu()
 
 
 def is_sharded(model: nn.Module) -> bool:

@@ -148,7 +148,7 @@ class LocalExecutor:
             self._places.append(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot)
         yield from self._notes()
         yield from self._hand_out()
-        while any(worker.job for worker in self._workers) or (self._waiting and self._places):
+        while any(worker.job for worker in self._workers) or (self._waiting and self._has_places()):
             try:
                 worker, line = self._inbox.get(timeout=WAKE_SECONDS)
             except queue.Empty:
@@ -248,7 +248,7 @@ class LocalExecutor:
             worker.job = None
         self._heartbeat.note(worker.slot, None if event.is_last else job.name, message)
         yield event
-        if event.is_last:
+        if event.is_last and not message.get("leaving"):  # else its end makes room for another
             self._return(worker)
 
     def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
@@ -273,6 +273,10 @@ class LocalExecutor:
         yield JobEvent(job, ENDED, {"result": _record_death(job, code, starved, beside)})
         if not (starved and beside):
             self._return(worker.slot)
+
+    def _has_places(self) -> bool:
+        """Whether a job can still begin somewhere, now or once a worker that leaves has ended."""
+        return bool(self._places) or any(not self._losses.has(worker.slot) for worker in self._workers)
 
     def _end_hanging(self) -> None:
         """Kill workers whose GPU is gone and that have not noticed: a program can wait for such a GPU for ever."""

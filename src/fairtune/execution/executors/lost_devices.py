@@ -70,7 +70,7 @@ class LostDevices:
         """
         if not waiting or not self._lost:
             return
-        each = "; ".join(f"{self._titles[device]}: {reason}" for device, reason in self._lost.items())
+        each = "; ".join(f"{self._titles[device]}: {reason}" for device, reason in sorted(self._lost.items()))
         runs = "1 run is" if waiting == 1 else f"{waiting} runs are"
         raise DeviceError(
             f"every GPU that this study could use has failed ({each}). {runs} left where training stopped; once a GPU works "

@@ -14,7 +14,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -68,7 +68,11 @@ def main() -> None:
         job = Job(**json.loads(line))
         send("started", run=job.name)
         try:
-            send("ended", run=job.name, result=perform_job(job, device, stop.check, partial(_progress, send, job)))
+            result = perform_job(job, device, stop.check, partial(_progress, send, job))
+            if is_spoilt(result):
+                send("ended", run=job.name, result=result, leaving=True)
+                os._exit(0)
+            send("ended", run=job.name, result=result)
         except DeviceLost as lost:
             send(LOST, run=job.name, reason=str(lost))
             os._exit(LOST_CODE)  # to let go of a broken GPU in good order can take for ever
@@ -77,6 +81,11 @@ def main() -> None:
             return
         except FairtuneError as error:
             send("refused", run=job.name, reason=str(error))
+
+
+def is_spoilt(result: Mapping[str, Any]) -> bool:
+    """Whether a run failed with an error of CUDA's, after which every further one fails in the same process."""
+    return result["status"] == "failed" and "CUDA error" in str(result.get("reason"))
 
 
 def _progress(send: Callable[..., None], job: Job, values: dict[str, Any]) -> None:

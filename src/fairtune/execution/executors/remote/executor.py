@@ -123,7 +123,7 @@ class RemoteExecutor:
             self._cluster.check(new)
             submission = write_submission(self._home, self._cluster.group(new), self._execution)
             text = self._cluster.queue(submission, range(len(submission.blocks)))
-            for number, job in enumerate(submission.jobs):
+            for number, job in submission.jobs.items():
                 self._open[job.name] = _OpenJob(job, submission, number)
             yield self._note(text)
 
@@ -135,7 +135,7 @@ class RemoteExecutor:
             except LedgerError:  # of an earlier version; its jobs are refused on the nodes, and its files may be gone
                 continue
             states = self._cluster.states([(folder.name, block) for block in range(len(submission.blocks))])
-            for number, job in enumerate(submission.jobs):
+            for number, job in submission.jobs.items():
                 found, answer = wanted.get(job.name), read_answer(folder, number)
                 key = folder.name, submission.block_of(number)
                 there = key in states and states[key].state in (WAITING, RUNNING)

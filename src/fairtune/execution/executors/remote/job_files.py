@@ -8,7 +8,6 @@ a result: those are in the ledger.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -56,13 +55,13 @@ class Submission:
     Args:
         folder: `<study>/jobs/<n>`.
         blocks: numbers of jobs that one machine performs one after the other.
-        jobs: in the order in which they are to be begun; their numbers are their places.
+        jobs: by their numbers, in the order in which they are to be begun; those of one block, where only they were read.
         execution: settings for whoever performs them.
     """
 
     folder: Path
     blocks: tuple[tuple[int, ...], ...]
-    jobs: tuple[Job, ...]
+    jobs: Mapping[int, Job]
     execution: Execution
 
     @property
@@ -107,11 +106,14 @@ def write_submission(home: Path, blocks: Sequence[Sequence[Job]], execution: Exe
         raise LedgerError(
             f"{home / JOBS}: the jobs cannot be written ({error.strerror}); mend that or use another --runs."
         ) from None
-    return Submission(folder, grouped, tuple(jobs), execution)
+    return Submission(folder, grouped, dict(enumerate(jobs)), execution)
 
 
-def read_submission(folder: Path) -> Submission:
+def read_submission(folder: Path, block: int | None = None) -> Submission:
     """What `write_submission` wrote.
+
+    Args:
+        block: read the jobs of this one alone, as a node does: with thousands, all nodes would read all of them.
 
     Raises:
         LedgerError: it cannot be read, is not what was written, or is that of another version of fairtune.
@@ -124,9 +126,10 @@ def read_submission(folder: Path) -> Submission:
         )
     try:
         blocks = tuple(tuple(int(number) for number in block) for block in about["blocks"])
-        jobs = tuple(Job(**_read(folder / f"{number}.json")) for number in range(sum(map(len, blocks))))
+        numbers = range(sum(map(len, blocks))) if block is None else blocks[block]
+        jobs = {number: Job(**_read(folder / f"{number}.json")) for number in numbers}
         return Submission(folder, blocks, jobs, Execution.model_validate(about["execution"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise LedgerError(f"{folder}: these are no jobs of this version ({error}); run the study again.") from None
 
 
@@ -148,17 +151,21 @@ def read_answer(folder: Path, job: int) -> JobAnswer | None:
 
 
 class AnswerTail:
-    """The answers of a submission that changed since the last look; one look costs a listing and a question per open job."""
+    """The answers of a submission that changed since the last look: it costs a listing, and a question per job with an answer."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._seen: dict[int, tuple[int, int]] = {}
 
     def read(self, jobs: Sequence[int]) -> Mapping[int, JobAnswer]:
-        found = {}
-        with contextlib.suppress(OSError):
-            os.scandir(self._folder).close()  # has an NFS client ask the server for the names of today
+        found: dict[int, JobAnswer] = {}
+        try:
+            there = set(os.listdir(self._folder))  # noqa: PTH208 - has an NFS client ask the server for the names of today
+        except OSError:
+            return found
         for job in jobs:
+            if f"{job}.answer.json" not in there:
+                continue
             try:
                 stat = (self._folder / f"{job}.answer.json").stat()
             except OSError:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fairtune.core.console import make_messages_printable
 from fairtune.core.errors import FairtuneError, LedgerError, Stopped
-from fairtune.execution.executors.base import ENDED, NOTE, PROGRESS, REFUSED, STARTED, JobEvent
+from fairtune.execution.executors.base import ENDED, LOST, NOTE, PROGRESS, REFUSED, STARTED, WAITING, JobEvent
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.remote.job_files import (
     STOPPED,
@@ -35,8 +35,9 @@ from fairtune.settings.values import AUTO
 
 DONE, LEFT, UNUSABLE = 0, 75, 2
 """Exit codes: every job of the block has its last answer; it was stopped before that; it could not be read."""
-ANSWER_SECONDS = 1.0
-"""Between two answers about a run's progress."""
+ANSWER_SECONDS, SELDOM_SECONDS, FEW_BLOCKS = 1.0, 10.0, 100
+"""Between two answers about a run's progress, in a submission of few blocks and at most in one of many: each is a file that is
+written aside, renamed, found and read, in one folder for all nodes."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1") if hasattr(signal, name))
 
 
@@ -44,7 +45,8 @@ def main() -> int:
     """What is started on a node."""
     make_messages_printable()
     try:
-        submission, block = read_submission(Path(sys.argv[1])), int(sys.argv[2])
+        block = int(sys.argv[2])
+        submission = read_submission(Path(sys.argv[1]), block)
     except LedgerError as error:
         print(f"fairtune: {error}", file=sys.stderr)
         refuse_all(Path(sys.argv[1]), str(error))
@@ -124,14 +126,15 @@ def _perform(submission: Submission, numbers: list[int], label: str) -> None:
     jobs = {submission.jobs[number].name: number for number in numbers}
     executor = LocalExecutor(_on_a_node(submission.execution), submission.home / "logs", _plain(label))
     answered: dict[str, float] = {}
+    every = ANSWER_SECONDS * max(1.0, min(SELDOM_SECONDS, len(submission.blocks) / FEW_BLOCKS))
     try:
         executor.submit([submission.jobs[number] for number in numbers])
         for event in executor.events():
             now = time.monotonic()
-            if event.type == NOTE:
+            if event.type in (NOTE, WAITING, LOST):
                 print(f"fairtune: {event.values['text']}", file=sys.stderr, flush=True)
                 continue
-            if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= ANSWER_SECONDS:
+            if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= every:
                 answered[event.job.name] = now
                 _answer(submission.folder, jobs[event.job.name], event)
             if event.is_last:

@@ -32,7 +32,7 @@ def main() -> int:
     job, node = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{block}", os.environ.get("SLURMD_NODENAME", "node")
     _log(f"job {job} on {node}, start {int(os.environ.get('SLURM_RESTART_COUNT') or 0) + 1}")
     try:
-        submission = read_submission(folder)
+        submission = read_submission(folder, block)
     except LedgerError as error:
         _log(str(error))
         refuse_all(folder, str(error))

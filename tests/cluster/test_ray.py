@@ -1,0 +1,219 @@
+"""A study on a real Ray cluster of two nodes: interrupted, then a node is killed in the middle; every run is performed once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.execution.executors.ray import cluster as ray_cluster
+from fairtune.execution.executors.ray import connection
+from fairtune.execution.executors.ray.cluster import RayCluster
+from fairtune.execution.executors.ray.executor import make_ray_executor
+from fairtune.execution.executors.remote import executor as remote
+from fairtune.execution.job import make_job
+from fairtune.execution.study_run import run_plan
+from fairtune.ledger.environment import read_environment
+from fairtune.ledger.events import all_events
+from fairtune.monitor.terminal import QuietMonitor
+from fairtune.settings.execution import Execution
+from fairtune.study.plan import Plan, make_plan
+from fairtune.study.study_file import load_study
+from fairtune.testing.runs import digests, perform_here, toy_source
+from tests.cluster.ray_nodes import RayNodes, ray_nodes
+
+if find_spec("ray") is None:
+    pytest.skip("tests on a real Ray cluster: `make test` installs Ray", allow_module_level=True)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+SLEEP = "TOY_STEP_SECONDS"
+SLOW = f'''
+import os
+import time
+
+from fairtune.methods.base import Method
+from fairtune.methods.config import MethodConfig
+from fairtune.methods.registry import register
+
+class Config(MethodConfig):
+    """A method that only takes its time, where it is told to."""
+
+class Slow(Method):
+    def after_step(self, *_):
+        time.sleep(float(os.environ.get("{SLEEP}", "0")))
+
+register("slow", Config, __name__ + ":Slow")
+'''
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    with ray_nodes(**{SLEEP: "0.15"}) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (
+        ("ANSWER_SECONDS", 0.1),
+        ("STATE_SECONDS", 0.5),
+        ("GONE_SECONDS", 1.0),
+        ("NOTE_SECONDS", 0.0),
+    ):
+        monkeypatch.setattr(remote, name, seconds)
+    for name in (*connection.QUIET, *connection.PATIENCE, connection.LOOPBACK):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+
+
+@pytest.fixture
+def plan(nodes: RayNodes, tiny_model: Path, tiny_task: Any, tmp_path: Path) -> Plan:
+    (tmp_path / "takes_time.py").write_text(SLOW)
+    execution = {"on": "ray", "devices": "cpu", "checkpoint_every": 4, "ray": {"address": nodes.address}}
+    source = {**toy_source(tiny_model, tiny_task), "execution": execution, "seeds": 2, "plugins": ["takes_time"]}
+    file = tmp_path / "toy.json"  # which is YAML too
+    file.write_text(json.dumps(source | {"arms": {"baseline": {"methods": ["slow"]}}, "compare": {"to": "baseline"}}))
+    return make_plan(load_study(file))
+
+
+class Watching(QuietMonitor):
+    """Notes what is said, and has something happen once, at a run's progress."""
+
+    def __init__(self, act: Any) -> None:
+        self.notes, self.events, self._act = list[str](), list[tuple[str, str]](), act
+
+    def update(self, run: str, event: str, values: Mapping[str, Any]) -> None:
+        self.events.append((run, event))
+        if event == "note":
+            self.notes.append(values["text"])
+        elif event == "progress" and values.get("phase") == "train" and values["step"] > 5 and self._act is not None:
+            act, self._act = self._act, None
+            if not act(run):
+                self._act = act  # not yet
+
+
+def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_of_a_local_one(
+    nodes: RayNodes, plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, alone = tmp_path / "runs", tmp_path / "alone"
+    jobs = {job.name: job for run in plan.runs if (job := make_job(plan, run, runs))}
+
+    def interrupt(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    def kill(run: str) -> bool:
+        found = read_environment(jobs[run].run) or {}
+        if found.get("node") != nodes.second:
+            return False
+        lost.append(run)
+        nodes.kill_second()
+        return True
+
+    lost: list[str] = []
+    with pytest.raises(Stopped):
+        run_plan(plan, runs, Watching(interrupt), make_ray_executor(plan.study.execution, runs / "toy"))
+    begun = [job for job in jobs.values() if job.run.environment.exists()]
+    assert begun
+    assert not any(job.run.result.exists() for job in begun)
+    assert any((job.run.path / "checkpoint").exists() for job in begun), "states were saved"
+
+    monitor = Watching(kill)
+    outcome = run_plan(plan, runs, monitor, make_ray_executor(plan.study.execution, runs / "toy"))
+    assert sorted(outcome.finished) == sorted(jobs), (outcome.failed, monitor.notes)
+    assert monitor.notes[0] == "2 runs handed to Ray (2 nodes: 2 cores, no GPUs), 1 core each."
+    (told,) = [note for note in monitor.notes if note.startswith("lost on Ray")]
+    assert told.startswith(f"lost on Ray: {lost[0]}: its node")
+    assert told.endswith("died; sent again (1 of 3).")
+    assert Counter(event for _, event in monitor.events)["ended"] == 2
+    for run in plan.runs:
+        job, here = make_job(plan, run, runs), make_job(plan, run, alone)
+        events = list(all_events(job.run.events))
+        assert [event["event"] for event in events].count("finished") == 1
+        resumed = [event["unit"] for event in events if event["event"] == "resumed"]
+        assert job.name != lost[0] or resumed[-1] > 0, "it went on from what was saved"
+        perform_here(here)
+        assert digests(job.run.path) == digests(here.run.path), job.name
+        assert not (job.run.path / ".lease").exists()
+    moved = read_environment(jobs[lost[0]].run) or {}
+    assert moved["node"] != nodes.second
+    assert nodes.second in [one["node"] for one in moved["earlier"]]
+    assert not list((runs / "toy").glob(".shared-*"))
+    assert capsys.readouterr().out == "", "where a command may print JSON, Ray prints nothing"
+
+
+def refused(**execution: Any) -> str:
+    with pytest.raises(FairtuneError) as error:
+        RayCluster(Execution.model_validate({"on": "ray", **execution}), Path()).check([])
+    return str(error.value)
+
+
+def test_what_cannot_be_is_said_before_anything_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no Ray cluster can be used at '127.0.0.1:9': Connection refused" in refused(ray={"address": "127.0.0.1:9"})
+    assert "the address of a Ray client; allowed: auto, or host:port" in refused(ray={"address": "ray://here:10001"})
+    monkeypatch.setattr(connection, "find_spec", lambda _: None)
+    assert refused() == connection.MISSING
+
+
+class ActingRay:
+    """Two nodes that answer as they are told."""
+
+    def __init__(self, answers: Mapping[str, str | None]) -> None:
+        import ray
+
+        self.exceptions, self._answers, self._gpus = ray.exceptions, dict(answers), 0
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [
+            {"NodeID": "0" * 56, "NodeManagerHostname": name, "Alive": True, "Resources": {"CPU": 4.0}}
+            for name in self._answers
+        ]
+
+    def remote(self, _: Any) -> Any:
+        ray, names = self, iter(self._answers)
+
+        class Task:
+            def options(self, **_: Any) -> Task:
+                return self
+
+            def remote(self, file: str) -> str:
+                name = next(names)
+                unshared = ray._answers[name] == "unshared"
+                token = None if unshared else Path(file).read_text()
+                version = ray_cluster.__version__ if unshared else ray._answers[name]
+                ray._answers[name] = json.dumps({"python": "3", "fairtune": version, "token": token})
+                return name
+
+        return Task()
+
+    def wait(self, refs: list[str], **_: Any) -> tuple[list[str], list[str]]:
+        return refs, []
+
+    def get(self, ref: str) -> Any:
+        return self._answers[ref]
+
+
+@pytest.mark.parametrize(
+    ("answers", "execution", "words"),
+    [
+        ({"a": None, "b": "9.9"}, {}, "fairtune is not installed on node a of the Ray cluster; `pip install 'fairtune[ray]=="),
+        ({"a": "9.9", "b": "9.9"}, {}, "is on nodes a (9.9), b (9.9) of the Ray cluster; install the same version on every node"),
+        ({"a": "unshared"}, {}, "node a of the Ray cluster cannot see"),
+        ({"a": "9.9"}, {"devices_per_run": 8}, "a run needs 8 cores and no GPUs of one node, and no node of the Ray"),
+        ({"a": "9.9"}, {"ray": {"gpus": 2}}, "needs 1 core and 2 GPUs of one node"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_cannot_perform_the_study_is_refused(
+    answers: dict[str, str | None], execution: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    found = RayCluster(Execution.model_validate({"on": "ray", **execution}), tmp_path)
+    found._ray = ActingRay(answers)
+    with pytest.raises(FairtuneError) as error:
+        found.check([])
+    assert words in str(error.value)
+    assert not list(tmp_path.iterdir())
