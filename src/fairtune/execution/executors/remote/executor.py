@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtune.core.console import say
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.execution.executors.base import ENDED, NOTE, PROGRESS, REFUSED, STARTED, JobEvent
 from fairtune.execution.executors.remote.cluster import CANCELLED, RUNNING, WAITING, BlockKey, Cluster
-from fairtune.execution.executors.remote.interruption import CANCEL, ask_what_to_do, say
+from fairtune.execution.executors.remote.interruption import CANCEL, ask_what_to_do
 from fairtune.execution.executors.remote.job_files import (
     STOPPED,
     AnswerTail,
@@ -100,10 +101,10 @@ class RemoteExecutor:
             return
         wish = self._ask(self._cluster.name) if by_user and ways else "" if ways else CANCEL
         if wish == CANCEL:
-            say(f"cancelling the jobs on {self._cluster.name}; runs under way save their state ...")
+            say(f"fairtune: cancelling the jobs on {self._cluster.name}; runs under way save their state ...")
             self._cluster.cancel({one.block for one in self._open.values()})
         else:
-            say(f"the jobs stay on {self._cluster.name}. {ways}")
+            say(f"fairtune: the jobs stay on {self._cluster.name}. {ways}")
 
     def stop(self) -> None:
         self._cluster.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from fairtune.core.console import say
+
 LEAVE, CANCEL = "leave", "cancel"
 
 
@@ -11,10 +13,10 @@ def ask_what_to_do(cluster: str) -> str:
     """`leave` or `cancel`; where nobody can be asked, and after another Ctrl-C, they are left."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return LEAVE
-    print(file=sys.stderr)
+    say("")
     while True:
         question = f"Leave the jobs on {cluster}, where they go on, or cancel them? [leave/cancel] "
-        print(question, end="", file=sys.stderr, flush=True)
+        say(question, end="")
         try:
             line = sys.stdin.readline()
         except KeyboardInterrupt:
@@ -24,8 +26,3 @@ def ask_what_to_do(cluster: str) -> str:
             return LEAVE
         if answer in ("c", CANCEL):
             return CANCEL
-
-
-def say(text: str) -> None:
-    """A line on standard error, once bars are gone."""
-    print(f"fairtune: {text}", file=sys.stderr, flush=True)

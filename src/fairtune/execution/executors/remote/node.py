@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import make_messages_printable, say
 from fairtune.core.errors import FairtuneError, LedgerError, Stopped
 from fairtune.execution.executors.base import ENDED, LOST, NOTE, PROGRESS, REFUSED, STARTED, WAITING, JobEvent
 from fairtune.execution.executors.local import LocalExecutor
@@ -48,7 +48,7 @@ def main() -> int:
         block = int(sys.argv[2])
         submission = read_submission(Path(sys.argv[1]), block)
     except LedgerError as error:
-        print(f"fairtune: {error}", file=sys.stderr)
+        say(f"fairtune: {error}")
         refuse_all(Path(sys.argv[1]), str(error))
         return UNUSABLE
     with stopping_signals():
@@ -69,7 +69,7 @@ def perform_block(submission: Submission, block: int, label: str | None = None) 
     except Stopped:
         return False
     except FairtuneError as error:  # such as a GPU that is not there, or the last one gone
-        print(f"fairtune: {error}", file=sys.stderr)
+        say(f"fairtune: {error}")
         left = _unanswered(submission, block)
         if any(read_answer(submission.folder, number) is not None for number in left):
             return False  # it had begun, so it may go on on another machine
@@ -85,7 +85,7 @@ def refuse_all(folder: Path, reason: str) -> None:
             try:
                 write_answer(folder, int(file.stem), JobAnswer(REFUSED, {"reason": reason}))
             except OSError as error:
-                print(f"fairtune: {file}: its answer cannot be written ({error.strerror})", file=sys.stderr)
+                say(f"fairtune: {file}: its answer cannot be written ({error.strerror})")
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def _perform(submission: Submission, numbers: list[int], label: str) -> None:
         for event in executor.events():
             now = time.monotonic()
             if event.type in (NOTE, WAITING, LOST):
-                print(f"fairtune: {event.values['text']}", file=sys.stderr, flush=True)
+                say(f"fairtune: {event.values['text']}")
                 continue
             if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= every:
                 answered[event.job.name] = now
