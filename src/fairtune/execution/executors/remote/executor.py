@@ -61,7 +61,7 @@ class RemoteExecutor:
         cluster: Cluster,
         execution: Execution,
         home: Path,
-        ask: Callable[[str, str], str] = ask_what_to_do,
+        ask: Callable[[str], str] = ask_what_to_do,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster, self._execution, self._home, self._ask, self._clock = cluster, execution, home, ask, clock
@@ -98,7 +98,7 @@ class RemoteExecutor:
         ways = self._cluster.ways()
         if not self._open:
             return
-        wish = self._ask(self._cluster.name, ways) if by_user and ways else "" if ways else CANCEL
+        wish = self._ask(self._cluster.name) if by_user and ways else "" if ways else CANCEL
         if wish == CANCEL:
             say(f"cancelling the jobs on {self._cluster.name}; runs under way save their state ...")
             self._cluster.cancel({one.block for one in self._open.values()})

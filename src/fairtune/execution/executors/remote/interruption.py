@@ -7,13 +7,14 @@ import sys
 LEAVE, CANCEL = "leave", "cancel"
 
 
-def ask_what_to_do(cluster: str, ways: str) -> str:
+def ask_what_to_do(cluster: str) -> str:
     """`leave` or `cancel`; where nobody can be asked, and after another Ctrl-C, they are left."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return LEAVE
-    print(f"\n{ways}", file=sys.stderr)
+    print(file=sys.stderr)
     while True:
-        print(f"Leave the jobs on {cluster}, or cancel them? [leave/cancel] ", end="", file=sys.stderr, flush=True)
+        question = f"Leave the jobs on {cluster}, where they go on, or cancel them? [leave/cancel] "
+        print(question, end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except KeyboardInterrupt:

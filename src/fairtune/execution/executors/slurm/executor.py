@@ -194,10 +194,7 @@ class SlurmJobs:
 
     def ways(self) -> str:
         jobs = shlex.join(dict.fromkeys(array.job for array in self._arrays if self._is_there(array)))
-        return (
-            f"They go on without this command: `fairtune status {self._shown}` shows them, the same command again follows them, "
-            f"`scancel {jobs}` cancels them."
-        )
+        return f"`fairtune status {self._shown}` shows them, the same command again follows them, `scancel {jobs}` cancels them."
 
     def _is_there(self, array: QueuedArray) -> bool:
         return array.job in self._queued_at or any(task.job == array.job for task in self._last)
