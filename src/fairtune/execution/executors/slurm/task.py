@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import make_messages_printable, say
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.core.files import read_json, write_json
 from fairtune.execution.executors.remote.job_files import Submission, read_answer, read_submission
@@ -88,7 +88,7 @@ def go_elsewhere(job: str, node: str, file: Path) -> None:
 
 
 def _log(text: str) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} fairtune: {text}", file=sys.stderr, flush=True)
+    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} fairtune: {text}")
 
 
 if __name__ == "__main__":
