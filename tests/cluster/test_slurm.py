@@ -33,7 +33,7 @@ from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests, perform_here, toy_source
 from tests.cluster.slurm_cluster import NODES, SlurmCluster, needs_slurm, processes_with, real_slurm
 
-pytestmark = [needs_slurm, pytest.mark.timeout(280)]
+pytestmark = [needs_slurm, pytest.mark.timeout(500)]
 SOURCE = Path(__file__).parents[2] / "src"
 
 
