@@ -39,6 +39,8 @@ from tests.undrawn import UNDRAWN, draw_nothing
 FOLDER = "FAIRTUNE_TEST_WARM"
 """The variable that names the folder of the sockets, whose name has the session's process; set by conftest.py before pytest's
 workers start."""
+AGENT = "torch.distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler"
+"""Where torchrun's agent has a name of its own for `Popen`, since it was imported."""
 STATE = struct.Struct("i")
 ROOT = Path(__file__).parents[1]
 
@@ -316,6 +318,8 @@ def _take(order: dict[str, Any], streams: list[int], imports: str) -> None:
     if FOLDER in os.environ:
         WarmPopen.imports = imports
         subprocess.Popen = _dispatch  # type: ignore[misc, assignment]
+        if (agent := sys.modules.get(AGENT)) is not None:
+            agent.Popen = _dispatch  # type: ignore[attr-defined]
 
 
 def _dispatch(args: Any, *rest: Any, **options: Any) -> Any:

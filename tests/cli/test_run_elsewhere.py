@@ -82,7 +82,7 @@ def test_ctrl_c_asks_on_a_terminal(monkeypatch: pytest.MonkeyPatch, typed: str, 
     shown = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     monkeypatch.setattr(sys, "stderr", shown)
-    assert ask_what_to_do("Slurm", "They go on.") == wish
-    assert "Leave the jobs on Slurm, or cancel them? [leave/cancel]" in shown.getvalue()
+    assert ask_what_to_do("Slurm") == wish
+    assert "Leave the jobs on Slurm, where they go on, or cancel them? [leave/cancel]" in shown.getvalue()
     monkeypatch.setattr(sys, "stdin", io.StringIO("cancel\n"))
-    assert ask_what_to_do("Slurm", "They go on.") == "leave", "nobody is there to be asked"
+    assert ask_what_to_do("Slurm") == "leave", "nobody is there to be asked"

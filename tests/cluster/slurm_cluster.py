@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -241,12 +242,11 @@ def main() -> None:
         sys.exit(install())
     if (reason := why_not()) is not None:
         sys.exit(reason)
-    with real_slurm() as cluster:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt), real_slurm() as cluster:
         print(f"export SLURM_CONF={cluster.folder / 'slurm.conf'}\nexport PATH={PLACES}", flush=True)
-        try:
-            signal.sigwait([signal.SIGINT, signal.SIGTERM])
-        except KeyboardInterrupt:
-            return
+        while True:
+            signal.pause()
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests, perform_here, toy_source
 from tests.cluster.slurm_cluster import NODES, SlurmCluster, needs_slurm, processes_with, real_slurm
 
-pytestmark = [needs_slurm, pytest.mark.timeout(280)]
+pytestmark = [needs_slurm, pytest.mark.timeout(500)]
 SOURCE = Path(__file__).parents[2] / "src"
 
 
@@ -172,7 +172,7 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
 
     # every node is drained: said with the reason; left in the queue
     monitor = Acting({(name, "waiting for nodes"): interrupt})
-    executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda *_: "leave")
+    executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda _: "leave")
     with pytest.raises(Stopped):
         run_plan(plan, runs, monitor, executor)
     assert "for nodes that are down, drained or reserved (n[1-2]: fan broken)" in monitor.notes[-1]
@@ -204,7 +204,7 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
             super().update(run, event, values)
 
     monitor = Then({(name, "progress"): kill})
-    executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda *_: "cancel")
+    executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda _: "cancel")
     with pytest.raises(Stopped):
         run_plan(plan, runs, monitor, executor)
     assert monitor.notes[0].startswith("1 run is on Slurm already")

@@ -233,7 +233,8 @@ def test_ctrl_c_leaves_or_cancels(
 def test_jobs_of_another_version_are_refused_on_the_node(
     toy: ToyStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    submission = write_submission(tmp_path / "toy", [[toy.job("runs")]], Execution())
+    submission = write_submission(tmp_path / "toy", [[toy.job("runs")], [toy.job("others")]], Execution())
+    write_answer(submission.folder, 1, JobAnswer(ENDED, {"result": {}}))
     monkeypatch.setattr(job_files, "__version__", "9.9")
     monkeypatch.setattr("sys.argv", node_command(submission.folder, 0)[2:])
     assert node.main() == node.UNUSABLE
@@ -242,6 +243,9 @@ def test_jobs_of_another_version_are_refused_on_the_node(
     assert answer.type == REFUSED
     assert "but this node has fairtune 9.9" in answer.values["reason"]
     assert answer.values["reason"] in capsys.readouterr().err
+    assert read_answer(submission.folder, 1) == JobAnswer(ENDED, {"result": {}}), (
+        "another block is none of its business"
+    )
 
 
 def test_a_changed_or_missing_job_is_told(toy: ToyStudy, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.execution.conftest import ToyStudy, digests, perform_here, toy_source
 from tests.execution.shared_runs import Shared, perform_together
 
 pytestmark = pytest.mark.slow
-SHORT = {"steps": 6, "accumulate": 2, "batch_size": 7, "evaluate": 3, "eval_examples": 31, "examples": 50}
+SHORT = {"steps": 4, "accumulate": 2, "batch_size": 7, "evaluate": 2, "eval_examples": 31, "examples": 50}
 """In which the last batch of an epoch has one example, of which there are fewer than processes."""
 MAP = {"bpsom": {"hidden": 16, "grid": 3, "reliability": 0.5, "relabel": 2, "alpha": 0.5, "prune": 1e-3}}
 UNEQUAL = {"weighted_ce": {"weights": [1, 3]}}
@@ -106,7 +106,7 @@ def test_every_method_and_kind_of_task_trains_to_the_same_in_two_processes(
 
     alone, shared = jobs("alone"), jobs("shared")
     noisy, broken = (toy.job(f"noisy-{name}", [MAP, "ema"], **SHORT) for name in ("whole", "broken"))
-    perform_together([*map(Shared, shared), Shared(noisy), Shared(broken, stop_at=10)], tmp_path)
+    perform_together([*map(Shared, shared), Shared(noisy), Shared(broken, stop_at=13)], tmp_path)
     assert digests(broken.run.path) == digests(noisy.run.path), "also of what is drawn, in each process for itself"
     assert [e["unit"] for e in all_events(broken.run.events) if e["event"] == "resumed"][1] > 0
     for one, two in zip(alone, shared, strict=True):

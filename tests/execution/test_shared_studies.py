@@ -90,7 +90,7 @@ def test_a_study_goes_on_to_the_same_bits_after_a_process_and_then_the_worker_we
     monkeypatch.setattr(subprocess, "Popen", warm._dispatch)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     execution = {**toy.source["execution"], "devices_per_run": 2}
-    train = {**toy.source["train"], "epochs": 8}
+    train = {**toy.source["train"], "epochs": 5}
     source = {**toy.source, "execution": execution, "train": train, "seeds": 1}
     plan = make_plan(load_study({**source, "arms": {"baseline": {}, "majority": {}}}))
     reference = make_job(plan, plan.runs[0], tmp_path / "reference")

@@ -209,7 +209,7 @@ def _show_dry(study: Study, runs: Path, chosen: list[str] | None, force: bool) -
     if study.execution.on == "slurm":
         from fairtune.execution.executors.slurm.dry_run import planned_script
 
-        script = planned_script(plan, runs)
+        script = planned_script(plan, runs, arms)
         print_text("Every run is finished; nothing would be queued." if script is None else script.rstrip("\n"))
         return
     for run in plan.runs:

@@ -52,6 +52,12 @@ def _written_out(text: Text) -> Text:
     return safe
 
 
+def say(text: str, end: str = "\n") -> None:
+    """Write to standard error at once, for processes that show no more than lines."""
+    sys.stderr.write(printable(text, LINES) + end)
+    sys.stderr.flush()
+
+
 class _PrintableRecord(logging.LogRecord):
     def getMessage(self) -> str:  # noqa: N802 - logging's name
         return printable(super().getMessage(), LINES)

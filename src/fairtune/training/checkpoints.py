@@ -26,7 +26,7 @@ from fairtune.methods.base import Method
 from fairtune.training.objectives import Evaluation
 from fairtune.training.progress import RunInProgress
 from fairtune.training.ranks import ALONE, Ranks
-from fairtune.training.sharding import divided, is_sharded, load_whole, whole
+from fairtune.training.weight_shards import divided, is_sharded, load_whole, whole
 
 MANIFEST, STATE = "manifest.json", "state.json"
 KEPT = 2

@@ -23,8 +23,8 @@ from fairtune.tasks.tokens.encoded_splits import Indices, fixed_order
 from fairtune.training.language_head import LanguageHead, language_head
 from fairtune.training.objectives import Evaluation, scoring
 from fairtune.training.ranks import ALONE, Ranks
-from fairtune.training.sharding import is_sharded
 from fairtune.training.token_losses import IGNORED, linear_cross_entropy, token_losses
+from fairtune.training.weight_shards import is_sharded
 
 Span = tuple[int, int]
 TOKENS_PER_BATCH = {"cpu": 2048}

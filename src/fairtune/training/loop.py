@@ -51,9 +51,9 @@ from fairtune.training.optimizer import (
 )
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
 from fairtune.training.ranks import ALONE, Ranks
-from fairtune.training.sharding import DIVIDED, Division
 from fairtune.training.shared_batches import SharedBatch
 from fairtune.training.table_gradients import keep_gradient_memory, use_fast_embedding
+from fairtune.training.weight_shards import DIVIDED, Division
 
 NOT_CUT = 1 << 62
 COMMON = "common"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtune.training.progress import RunInProgress
-from fairtune.training.sharding import own_part
+from fairtune.training.weight_shards import own_part
 
 ALLOCATED = "the most that torch allocated on the GPU"
 COUNTED = (

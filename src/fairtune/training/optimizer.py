@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method, ParamGroup
 from fairtune.settings.sections import Train
-from fairtune.training.sharding import whole
 from fairtune.training.table_gradients import nonzero_gradients
+from fairtune.training.weight_shards import whole
 
 
 def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) -> list[ParamGroup]:

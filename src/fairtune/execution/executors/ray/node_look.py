@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 
-ASK_VERSION = "from fairtune.core.version import __version__; print(__version__)"
+ASK_VERSION = "import sys; from fairtune.core.version import __version__; sys.stdout.write(__version__)"
 
 
 def look_around(token: str) -> str:

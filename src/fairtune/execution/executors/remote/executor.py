@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtune.core.console import say
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.execution.executors.base import ENDED, NOTE, PROGRESS, REFUSED, STARTED, JobEvent
 from fairtune.execution.executors.remote.cluster import CANCELLED, RUNNING, WAITING, BlockKey, Cluster
-from fairtune.execution.executors.remote.interruption import CANCEL, ask_what_to_do, say
+from fairtune.execution.executors.remote.interruption import CANCEL, ask_what_to_do
 from fairtune.execution.executors.remote.job_files import (
     STOPPED,
     AnswerTail,
@@ -61,7 +62,7 @@ class RemoteExecutor:
         cluster: Cluster,
         execution: Execution,
         home: Path,
-        ask: Callable[[str, str], str] = ask_what_to_do,
+        ask: Callable[[str], str] = ask_what_to_do,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster, self._execution, self._home, self._ask, self._clock = cluster, execution, home, ask, clock
@@ -98,12 +99,12 @@ class RemoteExecutor:
         ways = self._cluster.ways()
         if not self._open:
             return
-        wish = self._ask(self._cluster.name, ways) if by_user and ways else "" if ways else CANCEL
+        wish = self._ask(self._cluster.name) if by_user and ways else "" if ways else CANCEL
         if wish == CANCEL:
-            say(f"cancelling the jobs on {self._cluster.name}; runs under way save their state ...")
+            say(f"fairtune: cancelling the jobs on {self._cluster.name}; runs under way save their state ...")
             self._cluster.cancel({one.block for one in self._open.values()})
         else:
-            say(f"the jobs stay on {self._cluster.name}. {ways}")
+            say(f"fairtune: the jobs stay on {self._cluster.name}. {ways}")
 
     def stop(self) -> None:
         self._cluster.close()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 
+from fairtune.core.console import say
+
 LEAVE, CANCEL = "leave", "cancel"
 
 
-def ask_what_to_do(cluster: str, ways: str) -> str:
+def ask_what_to_do(cluster: str) -> str:
     """`leave` or `cancel`; where nobody can be asked, and after another Ctrl-C, they are left."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return LEAVE
-    print(f"\n{ways}", file=sys.stderr)
+    say("")
     while True:
-        print(f"Leave the jobs on {cluster}, or cancel them? [leave/cancel] ", end="", file=sys.stderr, flush=True)
+        question = f"Leave the jobs on {cluster}, where they go on, or cancel them? [leave/cancel] "
+        say(question, end="")
         try:
             line = sys.stdin.readline()
         except KeyboardInterrupt:
@@ -23,8 +26,3 @@ def ask_what_to_do(cluster: str, ways: str) -> str:
             return LEAVE
         if answer in ("c", CANCEL):
             return CANCEL
-
-
-def say(text: str) -> None:
-    """A line on standard error, once bars are gone."""
-    print(f"fairtune: {text}", file=sys.stderr, flush=True)

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import make_messages_printable, say
 from fairtune.core.errors import FairtuneError, LedgerError, Stopped
+from fairtune.core.files import read_json
 from fairtune.execution.executors.base import ENDED, LOST, NOTE, PROGRESS, REFUSED, STARTED, WAITING, JobEvent
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.remote.job_files import (
@@ -48,8 +49,8 @@ def main() -> int:
         block = int(sys.argv[2])
         submission = read_submission(Path(sys.argv[1]), block)
     except LedgerError as error:
-        print(f"fairtune: {error}", file=sys.stderr)
-        refuse_all(Path(sys.argv[1]), str(error))
+        say(f"fairtune: {error}")
+        refuse_block(Path(sys.argv[1]), int(sys.argv[2]), str(error))
         return UNUSABLE
     with stopping_signals():
         return DONE if perform_block(submission, block) else LEFT
@@ -69,7 +70,7 @@ def perform_block(submission: Submission, block: int, label: str | None = None) 
     except Stopped:
         return False
     except FairtuneError as error:  # such as a GPU that is not there, or the last one gone
-        print(f"fairtune: {error}", file=sys.stderr)
+        say(f"fairtune: {error}")
         left = _unanswered(submission, block)
         if any(read_answer(submission.folder, number) is not None for number in left):
             return False  # it had begun, so it may go on on another machine
@@ -78,14 +79,15 @@ def perform_block(submission: Submission, block: int, label: str | None = None) 
         return True
 
 
-def refuse_all(folder: Path, reason: str) -> None:
-    """Answer for every job of a submission that cannot be read here; where nothing can be written, the log must do."""
-    for file in folder.glob("*.json"):
-        if file.stem.isdecimal():
-            try:
-                write_answer(folder, int(file.stem), JobAnswer(REFUSED, {"reason": reason}))
-            except OSError as error:
-                print(f"fairtune: {file}: its answer cannot be written ({error.strerror})", file=sys.stderr)
+def refuse_block(folder: Path, block: int, reason: str) -> None:
+    """Answer for a block of a submission that cannot be used here; where nothing can be read or written, the log must do."""
+    try:
+        for number in (read_json(folder / "submission.json") or {})["blocks"][block]:
+            answer = read_answer(folder, number)
+            if answer is None or not answer.is_last:
+                write_answer(folder, number, JobAnswer(REFUSED, {"reason": reason}))
+    except (OSError, KeyError, IndexError, TypeError) as error:
+        say(f"fairtune: {folder}: nobody can be told so here ({error})")
 
 
 @contextmanager
@@ -132,7 +134,7 @@ def _perform(submission: Submission, numbers: list[int], label: str) -> None:
         for event in executor.events():
             now = time.monotonic()
             if event.type in (NOTE, WAITING, LOST):
-                print(f"fairtune: {event.values['text']}", file=sys.stderr, flush=True)
+                say(f"fairtune: {event.values['text']}")
                 continue
             if event.is_last or event.type == STARTED or now - answered.get(event.job.name, 0.0) >= every:
                 answered[event.job.name] = now

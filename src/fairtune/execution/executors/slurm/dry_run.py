@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from fairtune.execution.executors.slurm.executor import group_by_seed, study_of
@@ -12,10 +13,14 @@ from fairtune.ledger.studies import study_folder
 from fairtune.study.plan import Plan
 
 
-def planned_script(plan: Plan, runs: Path) -> str | None:
-    """The script of the array that a study's unfinished runs would be queued with; None where all are finished."""
+def planned_script(plan: Plan, runs: Path, arms: Collection[str] | None = None) -> str | None:
+    """The script of the array that a study's unfinished runs would be queued with; None where all are finished.
+
+    Args:
+        arms: the runs of these alone.
+    """
     home = study_folder(runs, plan.study.study)
-    jobs = [make_job(plan, run, runs) for run in plan.runs]
+    jobs = [make_job(plan, run, runs) for run in plan.runs if arms is None or run.arm in arms]
     left = [job for job in jobs if run_state(job.run, job.plan["key"]).status not in (FINISHED, DAMAGED)]
     if not left:
         return None

@@ -25,7 +25,7 @@ from fairtune.execution.executors.slurm.commands import (
     submit,
 )
 from fairtune.execution.executors.slurm.partitions import require_resources
-from fairtune.execution.executors.slurm.probe import Probe, await_probe, send_probe
+from fairtune.execution.executors.slurm.probe import NodeProbe, await_probe, send_probe
 from fairtune.execution.executors.slurm.queue_states import (
     QueuedArray,
     nodes_to_blame,
@@ -92,7 +92,7 @@ class SlurmJobs:
         self._execution, self._home, self._study = execution, home, study_of(home)
         self._shown = f"{home.parent.name}/{home.name}" if home.name == TRIALS else home.name
         self._arrays = read_arrays(home)
-        self._probe: Probe | None = None
+        self._probe: NodeProbe | None = None
         self._last: list[QueuedTask] = []
         self._ends: dict[str, BlockState] = {}
         self._queued_at = dict[str, float]()
@@ -163,7 +163,7 @@ class SlurmJobs:
             if ended is not None and ended.state.startswith("CANCELLED"):
                 problem = None
                 if array.probe is not None and NEVER in ended.reason:
-                    problem = Probe(array.probe[0], Path(array.probe[1]), self._study).problem()
+                    problem = NodeProbe(array.probe[0], Path(array.probe[1]), self._study).problem()
                 self._ends[job] = BlockState(CANCELLED, problem or "", job=job)
             else:
                 self._ends[job] = BlockState(GONE, "" if ended is None else ENDS.get(ended.state, ended.state), job=job)
@@ -194,10 +194,7 @@ class SlurmJobs:
 
     def ways(self) -> str:
         jobs = shlex.join(dict.fromkeys(array.job for array in self._arrays if self._is_there(array)))
-        return (
-            f"They go on without this command: `fairtune status {self._shown}` shows them, the same command again follows them, "
-            f"`scancel {jobs}` cancels them."
-        )
+        return f"`fairtune status {self._shown}` shows them, the same command again follows them, `scancel {jobs}` cancels them."
 
     def _is_there(self, array: QueuedArray) -> bool:
         return array.job in self._queued_at or any(task.job == array.job for task in self._last)

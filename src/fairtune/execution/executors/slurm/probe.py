@@ -32,7 +32,7 @@ PENDING = "PENDING"
 
 
 @dataclass(frozen=True)
-class Probe:
+class NodeProbe:
     """A job that looks around on a node."""
 
     job: str
@@ -78,7 +78,7 @@ class Probe:
         return found[0] if found else None
 
 
-def send_probe(study: str, home: Path, execution: Execution) -> Probe:
+def send_probe(study: str, home: Path, execution: Execution) -> NodeProbe:
     """Queue a probe.
 
     Raises:
@@ -91,13 +91,13 @@ def send_probe(study: str, home: Path, execution: Execution) -> Probe:
     except OSError as error:
         raise LedgerError(f"{folder}: cannot be written ({error.strerror}); mend that or use another --runs.") from None
     try:
-        return Probe(submit(make_probe(study, folder, execution)), folder, study)
+        return NodeProbe(submit(make_probe(study, folder, execution)), folder, study)
     except SlurmError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def await_probe(probe: Probe, clock: Callable[[], float] = time.monotonic) -> bool:
+def await_probe(probe: NodeProbe, clock: Callable[[], float] = time.monotonic) -> bool:
     """Wait for a probe's end; False where it waits for its turn still.
 
     Raises:

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import make_messages_printable, say
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.core.files import read_json, write_json
 from fairtune.execution.executors.remote.job_files import Submission, read_answer, read_submission
-from fairtune.execution.executors.remote.node import DONE, LEFT, UNUSABLE, perform_block, refuse_all, stopping_signals
+from fairtune.execution.executors.remote.node import DONE, LEFT, UNUSABLE, perform_block, refuse_block, stopping_signals
 from fairtune.execution.executors.slurm.commands import control
 from fairtune.ledger.environment import cpu_name, gpus
 
@@ -35,7 +35,7 @@ def main() -> int:
         submission = read_submission(folder, block)
     except LedgerError as error:
         _log(str(error))
-        refuse_all(folder, str(error))
+        refuse_block(folder, block, str(error))
         return UNUSABLE
     if (kind := _unlike(submission, block)) is not None:
         _log(f"its runs began on {kind}, so it goes back into the queue, to a node like that")
@@ -88,7 +88,7 @@ def go_elsewhere(job: str, node: str, file: Path) -> None:
 
 
 def _log(text: str) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} fairtune: {text}", file=sys.stderr, flush=True)
+    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} fairtune: {text}")
 
 
 if __name__ == "__main__":
