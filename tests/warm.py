@@ -24,6 +24,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from collections.abc import Callable
@@ -303,6 +304,7 @@ def _take(order: dict[str, Any], streams: list[int], imports: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(order["env"])
+    tempfile.tempdir = None  # where temporary files are is read from the environment once
     os.chdir(order["cwd"])
     now = bool(os.environ.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):

@@ -19,6 +19,7 @@ from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.registry import create_method, is_control, parse_method_use
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
+from fairtune.training.batch_parts import forward_backward
 from tests.execution.conftest import ToyStudy, toy  # noqa: F401 - a fixture
 from tests.execution.made_texts import job_of, make_model, study_of
 
@@ -109,7 +110,7 @@ def learned(run: Any, method: Any, *parts: range) -> tuple[float, Tensor]:
     """The loss of a step and all its gradients, with the method in place of what the run was made with."""
     run.methods = [] if method is None else [create_method(parse_method_use(method), seed=0)]
     torch.manual_seed(0)
-    loss = run._forward_backward([run.objective.batch(np.array(part), run.device) for part in parts])
+    loss = float(forward_backward(run, [[run.objective.batch(np.array(part), run.device)] for part in parts]))
     found = torch.cat([p.grad.flatten() for p in run.model.parameters() if p.grad is not None])
     run.model.zero_grad()
     assert not torch.is_autocast_enabled("cpu")
@@ -186,7 +187,7 @@ def test_a_map_of_bpsom_learns_once_a_batch_in_either_order(toy: ToyStudy) -> No
         run.methods = [bpsom, attack] if first else [attack, bpsom]
         updates.clear()
         head.loss_scale, head._watches = 7.0, None  # as after a resumption: nothing is left of a step before
-        run._forward_backward(batches)
+        forward_backward(run, [[batch] for batch in batches])
         assert updates == [0.25, 0.75], "once per batch, with the scale of the batch that is under way"
 
 

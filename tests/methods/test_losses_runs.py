@@ -19,6 +19,7 @@ from fairtune.methods.registry import create_method, parse_method_use, registere
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import VOCABULARY, make_tokenizer
+from fairtune.training.batch_parts import forward_backward
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy, toy_source  # noqa: F401 - a fixture
 
 SHORT = {"steps": 4, "evaluate": 4, "eval_examples": 20}
@@ -127,7 +128,7 @@ class Passes:
         self.run.model.train(dropout).zero_grad()
         torch.manual_seed(0)
         batches = [self.run.objective.batch(np.array(group), self.run.device) for group in groups or (range(20),)]
-        loss = self.run._forward_backward(batches)
+        loss = float(forward_backward(self.run, [[batch] for batch in batches]))
         return loss, [p.grad.clone() for p in self.run.model.parameters() if p.grad is not None]
 
 

@@ -18,6 +18,7 @@ from fairtune.ledger.records import read_records
 from fairtune.methods import registry
 from fairtune.methods.base import Method, Moment
 from fairtune.settings.sections import Train
+from fairtune.training.batch_parts import forward_backward
 from fairtune.training.optimizer import gradient_norm, parameter_groups, schedule, set_learning_rate, step_clipped
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
@@ -108,7 +109,7 @@ def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> N
 
     def gradients(*groups: range) -> list[torch.Tensor]:
         run.model.zero_grad()
-        run._forward_backward([run.objective.batch(np.array(g), run.device) for g in groups])
+        forward_backward(run, [[run.objective.batch(np.array(g), run.device)] for g in groups])
         return [p.grad.clone() for p in run.model.parameters() if p.grad is not None]
 
     for whole, parts in zip(gradients(range(20)), gradients(range(3), range(3, 20)), strict=True):
