@@ -17,8 +17,8 @@ demo: setup
 # Three processes on two cores, as those whose tests start others wait for them; see tests/forks.py. What was compiled is kept,
 # whatever the shell says: many processes import it.
 test quick browser-test cluster-test: export PYTHONDONTWRITEBYTECODE =
-test: setup $(TRACKERS) $(RAY)
-	$(BIN)/python -m pytest --forks 3
+test: setup $(TRACKERS)
+	$(BIN)/python -m pytest --forks 3 --ignore tests/cluster
 
 # Between two edits: what needs neither torch nor figures nor processes, see tests/quick.py.
 quick: setup
@@ -29,10 +29,10 @@ browser-test: setup
 	$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -m browser $$(grep -rl --include='test_*.py' needs_browser tests)
 
-# The tests on a real Slurm alone, which is started for them on this machine; Debian's packages are installed if there are none.
-cluster-test: setup
+# The tests on a real Slurm and a real Ray, minutes in which most processes start others; Debian's Slurm is installed if there is none.
+cluster-test: setup $(RAY)
 	$(BIN)/python -m tests.cluster.slurm_cluster --install
-	$(BIN)/python -m pytest -m cluster tests/cluster
+	$(BIN)/python -m pytest tests/cluster
 
 lint: setup
 	$(BIN)/ruff check .
@@ -74,7 +74,7 @@ endif
 	$(BIN)/pip check
 	touch $(TRACKERS)
 
-# What the tests of Ray need besides: 80 MB, and Linux, macOS on Apple silicon or Windows.
+# What the tests of Ray need besides (some of the trackers' packages too): 80 MB, and Linux, macOS on Apple silicon or Windows.
 $(RAY): $(TRACKERS) locks/ray.txt
 ifeq ($(HASHES),no)
 	$(PIP) -c constraints.txt ray

@@ -29,7 +29,7 @@ from fairtune.testing.runs import digests, perform_here, toy_source
 from tests.cluster.ray_nodes import RayNodes, ray_nodes
 
 if find_spec("ray") is None:
-    pytest.skip("tests on a real Ray cluster: `make test` installs Ray", allow_module_level=True)
+    pytest.skip("tests on a real Ray cluster: `make cluster-test` installs Ray", allow_module_level=True)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SLEEP = "TOY_STEP_SECONDS"
