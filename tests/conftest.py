@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import sys
 import shutil
 import signal
 import tempfile
@@ -135,9 +136,13 @@ def performed_here() -> Iterator[None]:
 
 
 def forget_plugins() -> None:
-    """Know none, as a new process does."""
-    for plugin in plugins.loaded_plugins():
+    """Know none, as a new process does. Of plug-ins that lie among the tests, the other tests' modules stay imported."""
+    loaded = plugins.loaded_plugins()
+    names = {plugin.module for plugin in loaded}
+    kept = {name: found for name, found in sys.modules.items() if plugins._root(name) == "tests" and name not in names}
+    for plugin in loaded:
         plugins._forget(plugins._root(plugin.module))
+    sys.modules.update(kept)
 
 
 @pytest.fixture
