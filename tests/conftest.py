@@ -5,9 +5,9 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import sys
 import shutil
 import signal
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
