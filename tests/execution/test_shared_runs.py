@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from fairtune.methods.registry import parse_method_use, registered
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import make_tiny_model
+from tests.conftest import forget_plugins
 from tests.execution import made_texts
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy_source
 from tests.execution.shared_runs import Shared, perform_together
@@ -45,7 +47,7 @@ DIVISIBLE: dict[str, list[Any]] = {
 
 
 @pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory, tiny_task: Any) -> ToyStudy:
+def calm(tmp_path_factory: pytest.TempPathFactory, tiny_task: Any) -> Iterator[ToyStudy]:
     """A toy study whose model has no dropout, so that one process and several draw nothing that could differ."""
     folder = tmp_path_factory.mktemp("calm")
     model = make_tiny_model(folder / "model")
@@ -53,7 +55,8 @@ def calm(tmp_path_factory: pytest.TempPathFactory, tiny_task: Any) -> ToyStudy:
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (model / "config.json").write_text(json.dumps(config))
     plugin = load_module("tests.execution.growing_copies", Path.cwd()).module
-    return ToyStudy({**toy_source(model, tiny_task), "plugins": [plugin]}, folder / "runs")
+    yield ToyStudy({**toy_source(model, tiny_task), "plugins": [plugin]}, folder / "runs")
+    forget_plugins()
 
 
 def text_jobs(folder: Path, runs: str) -> list[Job]:
@@ -90,9 +93,8 @@ def require_same_training(alone: Job, shared: Job) -> None:
         assert two[name] == one[name], (shared.run.path, name)
 
 
+@pytest.mark.usefixtures("calm")
 def test_every_method_is_tried() -> None:
-    import tests.execution.growing_copies  # noqa: F401
-
     tried = {parse_method_use(use).name for arm in ARMS.values() for use in arm}
     assert tried == {name for name in registered() if not name.startswith("clip")}
 
