@@ -60,6 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        from tests.quick import skip_marked
+
+        skip_marked(items)
     browser.skip_as_one(config, items)
     slurm_cluster.skip_as_one(config, items)
 

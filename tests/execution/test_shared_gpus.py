@@ -29,6 +29,7 @@ from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy
 from tests.fake_nvml import GB, FakeNvml, use_fake
 
+pytestmark = pytest.mark.slow
 WORKER = """
 import json, os, sys, time
 from pathlib import Path

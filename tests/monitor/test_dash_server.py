@@ -188,6 +188,7 @@ def test_a_page_is_told_what_changes_and_nothing_else(tmp_path: Path, monkeypatc
         assert "cannot be read" in lost.body
 
 
+@pytest.mark.slow  # it draws, in a thread of the server's
 def test_maps_are_drawn_as_they_form(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     bpsom = [{"bpsom": {}}]

@@ -67,7 +67,7 @@ def test_all_that_those_ask_for_here_is_locked(own: str) -> None:
     """On this machine, with what is installed: whatever a locked package needs is locked too."""
     package = {"trackers.txt": "wandb", "ray.txt": "ray"}.get(own)
     if package is not None and importlib.util.find_spec(package) is None:
-        pytest.skip("`make test` installs trackers and Ray, `make quick` does not")
+        pytest.skip("`make test` installs trackers, `make cluster-test` Ray")
     before = locked("trackers.txt") if own == "ray.txt" else {}  # on top of which it is installed
     versions = locked("all.txt") | locked("torch.txt") | before | locked(own)
     for name in [*locked(own), "torch"]:
