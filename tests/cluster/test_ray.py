@@ -27,34 +27,17 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests, perform_here, toy_source
 from tests.cluster.ray_nodes import RayNodes, ray_nodes
+from tests.cluster.slow_method import SECONDS, with_slow_steps
 
 if find_spec("ray") is None:
     pytest.skip("tests on a real Ray cluster: `make cluster-test` installs Ray", allow_module_level=True)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-SLEEP = "TOY_STEP_SECONDS"
-SLOW = f'''
-import os
-import time
-
-from fairtune.methods.base import Method
-from fairtune.methods.config import MethodConfig
-from fairtune.methods.registry import register
-
-class Config(MethodConfig):
-    """A method that only takes its time, where it is told to."""
-
-class Slow(Method):
-    def after_step(self, *_):
-        time.sleep(float(os.environ.get("{SLEEP}", "0")))
-
-register("slow", Config, __name__ + ":Slow")
-'''
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[RayNodes]:
-    with ray_nodes(**{SLEEP: "0.15"}) as found:
+    with ray_nodes(**{SECONDS: "0.15"}) as found:
         yield found
 
 
@@ -74,11 +57,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def plan(nodes: RayNodes, tiny_model: Path, tiny_task: Any, tmp_path: Path) -> Plan:
-    (tmp_path / "takes_time.py").write_text(SLOW)
     execution = {"on": "ray", "devices": "cpu", "checkpoint_every": 4, "ray": {"address": nodes.address}}
-    source = {**toy_source(tiny_model, tiny_task), "execution": execution, "seeds": 2, "plugins": ["takes_time"]}
+    source = {**toy_source(tiny_model, tiny_task), "execution": execution, "seeds": 2, "arms": {"baseline": {}}}
     file = tmp_path / "toy.json"  # which is YAML too
-    file.write_text(json.dumps(source | {"arms": {"baseline": {"methods": ["slow"]}}, "compare": {"to": "baseline"}}))
+    file.write_text(json.dumps(with_slow_steps(source, tmp_path) | {"compare": {"to": "baseline"}}))
     return make_plan(load_study(file))
 
 

@@ -31,6 +31,7 @@ from fairtune.settings.execution import Execution
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests, perform_here, toy_source
+from tests.cluster.slow_method import SECONDS, UNTIL, with_slow_steps
 from tests.cluster.slurm_cluster import NODES, SlurmCluster, needs_slurm, processes_with, real_slurm
 
 pytestmark = [needs_slurm, pytest.mark.timeout(500)]
@@ -80,12 +81,23 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def study(model: Path, task: Any, seeds: int, arms: int, epochs: int, **slurm_settings: Any) -> Plan:
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file: until it is there, a step on the cluster takes a while, so that no run ends before it is interfered with."""
+    monkeypatch.setenv(SECONDS, "0.4")
+    monkeypatch.setenv(UNTIL, str(tmp_path / "quick"))
+    return tmp_path / "quick"
+
+
+def study(folder: Path, model: Path, task: Any, seeds: int, arms: int, epochs: int, **slurm_settings: Any) -> Plan:
     source = toy_source(model, task)
     names = dict(list({"baseline": {}, "fast": {"lr": 2e-3}}.items())[:arms])
     execution = {"on": "slurm", "devices": "cpu", "checkpoint_every": 4, "slurm": {"time": 10, **slurm_settings}}
     train = {**source["train"], "epochs": epochs}
-    return make_plan(load_study({**source, "train": train, "arms": names, "seeds": seeds, "execution": execution}))
+    source = {**source, "train": train, "arms": names, "seeds": seeds, "execution": execution}
+    file = folder / "toy.json"  # which is YAML too
+    file.write_text(json.dumps(with_slow_steps(source, folder)))
+    return make_plan(load_study(file))
 
 
 def start_now(cluster: SlurmCluster, job: str) -> None:
@@ -107,16 +119,18 @@ def check_bits(plan: Plan, runs: Path, alone: Path) -> None:
 
 
 def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
-    cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path
+    cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path, quick: Path
 ) -> None:
-    plan, runs = study(tiny_model, tiny_task, 2, 2, 4, partition="main", max_parallel=2), tmp_path / "runs"
+    plan, runs = study(tmp_path, tiny_model, tiny_task, 2, 2, 4, partition="main", max_parallel=2), tmp_path / "runs"
     first = {run.block: run for run in reversed(plan.runs)}
     excluded, places = list[str](), list[str]()
+    both = threading.Barrier(2, quick.touch)
 
     def save_for_the_limit() -> None:
         (array,) = read_arrays(runs / "toy")
         cluster.ask("scancel", "--signal=USR1", "--batch", f"{array.job}_0")
         start_now(cluster, f"{array.job}_0")
+        both.wait(60)
 
     def put_back() -> None:
         (array,) = read_arrays(runs / "toy")
@@ -132,6 +146,7 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
         start_now(cluster, job)
         cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%T").strip() == "RUNNING")
         places.extend([before, cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()])
+        both.wait(60)
 
     monitor = Acting(
         {
@@ -160,9 +175,14 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
 
 
 def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
-    cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cluster: SlurmCluster,
+    tiny_model: Path,
+    tiny_task: Any,
+    tmp_path: Path,
+    quick: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    plan, runs = study(tiny_model, tiny_task, 1, 1, 10), tmp_path / "runs"
+    plan, runs = study(tmp_path, tiny_model, tiny_task, 1, 1, 4), tmp_path / "runs"
     home, name = runs / "toy", "baseline/seed-0"
     execution = plan.study.execution
     slurm._probed.add((str(runs.resolve()), None, sys.executable))  # while nodes are drained no probe would begin
@@ -214,6 +234,7 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
     steps = [event["unit"] for event in events if event["event"] == "step"]
 
     # and goes on here
+    quick.touch()
     job = make_job(plan, plan.runs[0], runs)
     assert perform_job(job, "cpu", lambda: None, lambda _: None)["status"] == "finished"
     *_, resumed = [event["unit"] for event in all_events(job.run.events) if event["event"] == "resumed"]
