@@ -46,6 +46,9 @@ class ClaimFigures:
     def __str__(self) -> str:
         if self.n_of == COUNTED:
             return f"{self.value:.2f} % of {self.n:,} parameters, counted"
+        if self.against is None:
+            ends = f"{confidence(self.level)}: {self.low:.1f} to {self.high:.1f}; " if self.low is not None else "no interval; "
+            return f"{self.value:.1f} % of the training examples ({ends}n = {self.n} {self.n_of})"
         interval = " to ".join(self._number(end) for end in (self.low, self.high))
         alone = " to ".join(self._number(end) for end in self.alone)
         counted = f"{confidence(self.level)} of the family: {interval}" if self.low is not None else "no interval"
