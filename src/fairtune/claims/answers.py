@@ -26,12 +26,14 @@ class TrialAnswer:
         answers: to each thing that is asked of it.
         cost: of trying it; None where its file is gone.
         trouble: why its runs or its file cannot be used; empty where they can.
+        other_size: what is on record under the study's name is another size of it.
     """
 
     trial: ClaimTrial
     answers: tuple[Answer, ...]
     cost: TrialCost | None
     trouble: str = ""
+    other_size: bool = False
 
     @property
     def word(self) -> str:
@@ -52,6 +54,7 @@ class TrialAnswer:
             "answers": [answer.as_json() for answer in self.answers],
             "cost": self.cost.as_json() if self.cost else None,
             "trouble": self.trouble,
+            "other_size": self.other_size,
         }
 
 
@@ -80,6 +83,12 @@ class ClaimAnswer:
         return self._decided[1]
 
     @property
+    def direction_only(self) -> bool:
+        """Whether the word is about a direction at laptop size, and not about the figure that was published."""
+        asked = [claim for one in self.trials_of(LAPTOP) for claim in one.trial.claims]
+        return self.grounds == LAPTOP and all(claim.direction_only for claim in asked)
+
+    @property
     def _decided(self) -> tuple[str, str]:
         if self.counted is not None:
             return self.counted.word, "counted"
@@ -102,6 +111,7 @@ class ClaimAnswer:
             "evidence": self.claim.evidence,
             "answer": self.word,
             "grounds": self.grounds,
+            "direction_only": self.direction_only,
             "counted": self.counted.as_json() if self.counted else None,
             "band": None if self.band is None else {"answer": self.band[0] or None, "text": self.band[1]},
             "trials": [one.as_json() for one in self.trials],
@@ -118,25 +128,21 @@ class ClaimLedger:
 
     def answer(self, trial: ClaimTrial) -> TrialAnswer:
         """What is on record for a trial."""
-        answers, trouble = self._ask(trial)
         try:
-            return TrialAnswer(trial, answers, find_cost(trial), trouble)
+            cost = find_cost(trial)
         except FairtuneError as error:
-            return TrialAnswer(trial, answers, None, "; ".join(filter(None, (trouble, str(error)))))
-
-    def _ask(self, trial: ClaimTrial) -> tuple[tuple[Answer, ...], str]:
+            return TrialAnswer(trial, (), None, str(error))
         if trial.study not in self._known:
-            return (), ""
+            return TrialAnswer(trial, (), cost)
         try:
             if trial.study not in self._results:
                 self._results[trial.study] = load_results(self.runs, trial.study)
             results = self._results[trial.study]
             if not is_of_trial(results.plan, load_trial(trial)):
-                return (), ""  # several profiles of a study may have one name
-            found = answer_claims(results, trial.claims, PROTOCOL)
+                return TrialAnswer(trial, (), cost, other_size=True)  # several profiles of a study may have one name
+            return TrialAnswer(trial, tuple(answer_claims(results, trial.claims, PROTOCOL)), cost)
         except FairtuneError as error:
-            return (), without_place(str(error), self.runs)
-        return tuple(found), ""
+            return TrialAnswer(trial, (), cost, without_place(str(error), self.runs))
 
 
 def answer_files(files: Mapping[str, ClaimFile], runs: Path) -> list[ClaimAnswer]:
@@ -174,5 +180,3 @@ def distinct_trials(found: list[ClaimAnswer]) -> Iterator[TrialAnswer]:
         if one.trial.command not in known:
             known.add(one.trial.command)
             yield one
-
-

@@ -25,8 +25,8 @@ def answer_counted(counted: CountedWork) -> Answer | None:
     if claim.factor <= counted.allowed:
         return None
     reason = (
-        f"It would have to save {100 * needed:.1f} % of a step, and fewer matrix products can save {100 * saved:.1f} % of it at the "
-        f"most ({counted.allowed:.3f}x, counted on {counted.model})."
+        f"It would have to save {100 * needed:.1f} % of a step, and fewer matrix products can save {100 * saved:.1f} % of it at "
+        f"the most ({counted.allowed:.3f}x, counted on {counted.model})."
     )
     return Answer(claim, IMPLAUSIBLE, reason, "", command=counted.command)
 
@@ -55,12 +55,10 @@ def judge_band(check: BandCheck) -> tuple[str, str]:
     if check.value < low - FAR * half:
         return IMPLAUSIBLE, (
             f"Its baseline of {check.figure} lies {100 * (low - check.value):.1f} points below the lowest of its band, and "
-            f"{check.examples:,} examples account for ±{100 * half:.1f} ({about}). What beats such a baseline is not shown to beat a "
-            "healthy one."
+            f"{check.examples:,} examples account for ±{100 * half:.1f} ({about}). What beats such a baseline is not "
+            "shown to beat a healthy one."
         )
     if low <= check.value <= high:
         return "", f"Its baseline of {check.figure} lies in its band ({about})."
     side = "below" if check.value < low else "above"
     return "", f"Its baseline of {check.figure} lies {side} its band, by less than would rule it out ({about})."
-
-

@@ -30,7 +30,7 @@ OPERATIONS = {
     "gpt-medium-512": 272e6,
     "gpt-mini": 25e6,
 }
-"""Of a forward and a backward pass per token, counted by `fairtune inspect`; of gpt-mini with the few tokens that its own tokenizer has."""
+"""Of a forward and a backward pass per token, counted by `fairtune inspect`; of gpt-mini with its own small tokenizer."""
 
 SIZES = ("examples", "tokens", "epochs", "steps", "batch_size")
 """Settings that tell one size of a study from another."""
@@ -121,7 +121,7 @@ def find_cost(trial: ClaimTrial) -> TrialCost:
                 return TrialCost(_all_runs(study, arms, trials), None, None, None)
             read = own * settings.batch_size * settings.accumulate * length * times
             steps, tokens = steps + round(own * times), tokens + round(read)
-            operations += read * _operations(study, arm)
+            operations += read * _operations(study, arm) * _step_factor(study, arm)
     hours = operations / CORE_SPEED / 3600
     return TrialCost(runs, steps, tokens, hours if math.isfinite(hours) else None)
 
@@ -154,6 +154,11 @@ def _operations(study: Study, arm: str) -> float:
     own = study.model_of(arm)
     name = own.preset if isinstance(own, PresetModel) else str(own)
     return OPERATIONS.get(name, math.nan)
+
+
+def _step_factor(study: Study, arm: str) -> float:
+    """Passes of a step as a multiple of a plain step's: adversarial training makes two of one."""
+    return math.prod(use.config.step_factor for use in study.methods(arm))
 
 
 def _short(count: int) -> str:

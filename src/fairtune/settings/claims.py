@@ -178,6 +178,11 @@ class Claim(Section):
         return self.better_than or self.worse_than or self.as_good_as
 
     @property
+    def direction_only(self) -> bool:
+        """Whether it says which arm is better, and not by how much."""
+        return self.rank is not None or (self.by is None and (self.better_than or self.worse_than) is not None)
+
+    @property
     def arms(self) -> tuple[str, ...]:
         """Every arm that it names."""
         named = (self.arm, self.other, self.than, *(self.rank or ()))
