@@ -161,15 +161,17 @@ def _trial(one: TrialAnswer) -> Iterator[str]:
         other = " What is on record under that name has another size." if one.other_size else ""
         yield prose(f"{size}: not yet run.{reason}{other} `{one.trial.command}` takes {_few(one)}.")
         return
-    for answer in one.answers:
-        yield _answer(size, answer, one)
+    figures = dict.fromkeys(answer.command for answer in asked)
+    told = [_answer(answer, one) for answer in one.answers]
+    seen = ", ".join(code(command) for command in figures)
+    yield "\n  - ".join([f"{prose(size)}. Runs: {code(one.trial.command)}; figures: {seen}.", *told])
 
 
-def _answer(size: str, answer: Answer, one: TrialAnswer) -> str:
-    direction = "the direction only, " if one.trial.size == LAPTOP and answer.claim.direction_only else ""
+def _answer(answer: Answer, one: TrialAnswer) -> str:
+    direction = " (the direction only)" if one.trial.size == LAPTOP and answer.claim.direction_only else ""
     notes = f" To mind: {'; '.join(answer.notes)}." if answer.notes else ""
-    told = prose(f"{size}, {direction}{answer.claim}: {answer.sentence}{notes}")
-    return f"{told} Runs: {code(one.trial.command)}; figures: {code(answer.command)}; {code(answer.signature)}."
+    told = prose(f"{answer.claim}{direction}: {answer.sentence}{notes}")
+    return f"{told} {code(answer.signature)}"
 
 
 def _cost(one: TrialAnswer) -> str:
