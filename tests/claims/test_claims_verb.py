@@ -104,7 +104,7 @@ def test_a_claim_is_answered_from_the_ledger(home: Path) -> None:
     assert "| −10.00 points (" in page
     assert "**supported**, the direction only, at laptop size" in page
     assert (
-        "- At laptop size (MiniLM, 320 texts). Runs: `fairtune run studies/made.yaml`; figures: `fairtune verdict made`.\n"
+        "- At laptop size (MiniLM, 320 texts). Runs: `fairtune run studies/made.yaml`; figures: `fairtune claims --only mine/c`.\n"
         "  - oelm-freeze is worse than baseline (the direction only): supported. The direction is shown"
     ) in page
     assert "`fairtune:0.1.0|protocol:1|study:made|plan:0123456789abcdef|compared:oelm-freeze~baseline|metric:" in page
