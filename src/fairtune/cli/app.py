@@ -140,6 +140,13 @@ class Verbs(VerbGroup):
             group=READ,
         ),
         Verb(
+            "claims",
+            "Answer published claims from the runs on record: supported, contradicted, not separable, implausible, or not yet run.",
+            "fairtune claims --only oelm",
+            short="Answer published claims from the runs on record.",
+            group=READ,
+        ),
+        Verb(
             "verify", "Read everything on record from end to end and say what is sound.", "fairtune verify", group=READ
         ),
         Verb(
