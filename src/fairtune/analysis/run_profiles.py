@@ -74,7 +74,10 @@ def profile_runs(tasks: Sequence[Sequence[Gains]], confidence: float) -> RunProf
     iqm_low, iqm_high = np.quantile(means, ends)
     share = ((own[None, :] > at[:, None]) * weights).sum(axis=1)
     return RunProfile(
-        interquartile_mean(own, weights), float(iqm_low), float(iqm_high), *(tuple(map(float, one)) for one in (at, share, low, high))
+        interquartile_mean(own, weights),
+        float(iqm_low),
+        float(iqm_high),
+        *(tuple(map(float, one)) for one in (at, share, low, high)),
     )
 
 

@@ -80,6 +80,7 @@ class ArmCell:
         margin: a loss that would not matter, on that scale.
         gains: of the runs of both arms on that scale, the higher the better.
         methods: what the arm does, so that two studies can be told to mean the same by its name.
+        about: in what the two arms differ.
     """
 
     study: str
@@ -99,6 +100,7 @@ class ArmCell:
     margin: float | None = None
     gains: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     methods: str = ""
+    about: str = ""
 
     @property
     def label(self) -> str:
@@ -128,9 +130,7 @@ class SuiteLedger:
     def state(self, planned: PlannedStudy) -> StudyState:
         """How far a study is, and whether it may be counted."""
         state, reason = self._standing(planned)
-        found = StudyState(
-            planned.study, planned.task, planned.model, planned.group, planned.metric, state, reason
-        )
+        found = StudyState(planned.study, planned.task, planned.model, planned.group, planned.metric, state, reason)
         results = self._results.get(planned.study)
         if results is None:
             return found
@@ -151,7 +151,7 @@ class SuiteLedger:
             why = planned.trouble or ("its trials have begun, no run of it yet" if begun else "")
             return NOT_RUN, why
         if int(results.plan.get("protocol") or 0) != self.protocol:
-            why = f"its runs are of protocol {results.plan.get('protocol')}, others here of {self.protocol}: the same settings trained otherwise"
+            why = f"its runs are of protocol {results.plan.get('protocol')}, others here of {self.protocol}"
             return OTHER_PLAN, why
         if results.plan["task"]["name"] != planned.task:
             return OTHER_PLAN, f"on disk it is of the task {results.plan['task']['name']}, not {planned.task}"
@@ -197,6 +197,7 @@ def _filled(empty: ArmCell, results: Results, comparison: Comparison, pair: ArmP
         planned=len({run.seed for run in runs}),
         found=found,
         methods=repr(results.methods(pair.arm)),
+        about=comparison.about,
     )
     waiting = {run.seed for run in runs if run.status not in ENDED}
     if waiting:
@@ -210,7 +211,10 @@ def _filled(empty: ArmCell, results: Results, comparison: Comparison, pair: ArmP
         return replace(cell, state=UNFIT, reason=reason)
     sign = -1 if METRICS[results.metric].lower_is_better else 1
     ours, theirs = (
-        tuple(sign * compared_value(run.metrics[results.metric], results.metric) for run in (one[side] for one in pair.pairs))
+        tuple(
+            sign * compared_value(run.metrics[results.metric], results.metric)
+            for run in (one[side] for one in pair.pairs)
+        )
         for side in (0, 1)
     )
     return replace(

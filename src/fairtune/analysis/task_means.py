@@ -58,7 +58,10 @@ def mean_variance(tasks: Sequence[TaskDifference]) -> tuple[float, float]:
 
 
 def mean_over_tasks(
-    tasks: Sequence[TaskDifference], confidence: float, limits: tuple[float, float] = (-math.inf, math.inf), fewest: int = 2
+    tasks: Sequence[TaskDifference],
+    confidence: float,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    fewest: int = 2,
 ) -> PairedDifference:
     """The mean difference over tasks with its interval and p; without, where there are fewer tasks than are needed.
 

@@ -19,7 +19,6 @@ from fairtune.study.problems import Problem, StudyError
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml
 
 
-
 @dataclass(frozen=True)
 class Written:
     """A study as it was written.

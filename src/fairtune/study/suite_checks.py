@@ -28,8 +28,8 @@ def cell_problems(cells: Sequence[Placed], label: str) -> list[Problem]:
     for key, where, study in cells:
         if study.study in names:
             message = (
-                f"the study '{study.study}' is {names[study.study]} already; two studies of one name would share their runs. Change "
-                "one with {file: ..., set: {study: NAME}}"
+                f"the study '{study.study}' is {names[study.study]} already; studies of one name would share their runs. "
+                "Change one with {file: ..., set: {study: NAME}}"
             )
             found.append(Problem(where, key, message))
             continue
@@ -37,12 +37,13 @@ def cell_problems(cells: Sequence[Placed], label: str) -> list[Problem]:
         own = "" if isinstance(study.task, str) else study.task.train
         other, first = files.setdefault(task_name(study), (own, key))
         if own != other:
-            message = f"its task is called '{task_name(study)}' as that of {first}, but has other files; give each task its own `name`"
+            called = f"its task is called '{task_name(study)}' as that of {first}"
+            message = f"{called}, but has other files; give each task its own `name`"
             found.append(Problem(where, key, message))
             continue
         pair = (task_name(study), model_name(study))
         if pair in tasks:
-            message = f"{pair[0]} with {pair[1]} is {tasks[pair]} already; a task counts once with a model, so leave out one of them"
+            message = f"{pair[0]} with {pair[1]} is {tasks[pair]} already; a task counts once with a model; leave out one of them"
             found.append(Problem(where, key, message))
         tasks.setdefault(pair, key)
     return found or _arm_problems(cells, label)
@@ -54,13 +55,14 @@ def _arm_problems(cells: Sequence[Placed], label: str) -> list[Problem]:
         references.setdefault(study.compare.to, key)
     if len(references) > 1:
         listed = "; ".join(f"{arm} in {key}" for arm, key in references.items())
-        message = f"the studies are compared to different arms ({listed}); one arm must be the reference of all: change `compare.to`"
+        message = f"the studies are compared to different arms ({listed}); one arm must be the reference of all: see `compare.to`"
         return [Problem(label, "", message)]
     (reference,) = references
     shared = shared_arms([study for _, _, study in cells], reference)
     if len(cells) > 1 and not shared:
         listed = "; ".join(f"{key}: {one_of(arm for arm in study.arms if arm != reference)}" for key, _, study in cells)
-        message = f"no arm but {reference} is in two studies or more, so there is nothing to say over tasks. Arms are matched by name: {listed}"
+        nothing = f"no arm but {reference} is in two studies or more, so there is nothing to say over tasks"
+        message = f"{nothing}. Arms are matched by name: {listed}"
         return [Problem(label, "", message)]
     return []
 

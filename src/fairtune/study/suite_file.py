@@ -89,7 +89,13 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
     written = read_source(source, "suite")
     if "suite" not in written.data and "study" in written.data and "arms" in written.data:
         raise StudyError(
-            [Problem(written.label, "", "this is a study, not a suite; `fairtune run` runs it, and a suite lists it under `studies`")]
+            [
+                Problem(
+                    written.label,
+                    "",
+                    "this is a study, not a suite; `fairtune run` runs it, and a suite lists it under `studies`",
+                )
+            ]
         )
     if profile is not None:
         apply_profile(written, profile, "suite")
@@ -135,7 +141,9 @@ def _shape_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
     """A suite that is neither of its two forms, or both."""
     one = [name for name in ONE_STUDY if data.get(name)]
     if data.get("studies") and one:
-        message = f"`studies` lists whole studies, and `{one[0]}` is for one study over tasks and models; keep one of them"
+        message = (
+            f"`studies` lists whole studies, and `{one[0]}` is for one study over tasks and models; keep one of them"
+        )
         return [Problem(origins.of((one[0],)), one[0], message)]
     if data.get("studies") or data.get("tasks") or data.get("models"):
         if data.get("profile") is not None and not data.get("studies") and not data.get("study"):
@@ -171,17 +179,26 @@ def _listed(suite: SuiteFile, written: Written) -> Iterator[Any]:
     """The studies of a list, each to be read."""
     for place, entry in enumerate(suite.studies):
         listed = entry if isinstance(entry, ListedStudy) else ListedStudy(file=entry)
-        yield ("studies", place), listed.group, lambda listed=listed, place=place: _read(
-            listed, suite.profile, written, ("studies", place)
+        yield (
+            ("studies", place),
+            listed.group,
+            lambda listed=listed, place=place: _read(listed, suite.profile, written, ("studies", place)),
         )
 
 
 def _crossed(suite: SuiteFile, written: Written, origins: Origins) -> Iterator[Any]:
     """One study for each task and model, each to be read."""
-    tasks = [one if isinstance(one, ListedTask) else ListedTask(task=one) for one in suite.tasks] or [None]
-    models = [one if isinstance(one, ListedModel) else ListedModel(model=one) for one in suite.models] or [None]
+    tasks: list[ListedTask | None] = [
+        one if isinstance(one, ListedTask) else ListedTask(task=one) for one in suite.tasks
+    ]
+    models: list[ListedModel | None] = [
+        one if isinstance(one, ListedModel) else ListedModel(model=one) for one in suite.models
+    ]
+    tasks, models = tasks or [None], models or [None]
     if len(tasks) * len(models) > MOST_CELLS:
-        raise StudyError([Problem(written.label, "tasks", f"{len(tasks) * len(models)} studies; at most {MOST_CELLS} are read")])
+        raise StudyError(
+            [Problem(written.label, "tasks", f"{len(tasks) * len(models)} studies; at most {MOST_CELLS} are read")]
+        )
     problems = [
         *_nameless("tasks", [_task_name(one) for one in tasks], origins),
         *_nameless("models", [_model_name(one) for one in models], origins),
@@ -192,8 +209,12 @@ def _crossed(suite: SuiteFile, written: Written, origins: Origins) -> Iterator[A
         for second, model in enumerate(models):
             path = ("tasks", first) if task is not None else ("models", second)
             group = None if model is None else model.group
-            yield path, group, lambda task=task, model=model, first=first, second=second: _cross(
-                suite, written, (task, first), (model, second)
+            yield (
+                path,
+                group,
+                lambda task=task, model=model, first=first, second=second: _cross(
+                    suite, written, (task, first), (model, second)
+                ),
             )
 
 
@@ -296,5 +317,8 @@ def _word(text: str) -> str:
 def _told(error: FairtuneError, where: str) -> list[Problem]:
     """A study's problems: those that have a line keep it, others get that of the suite."""
     if isinstance(error, StudyError):
-        return [one if one.where and not one.where.startswith("--profile") else Problem(where, one.path, one.message) for one in error.problems]
+        return [
+            one if one.where and not one.where.startswith("--profile") else Problem(where, one.path, one.message)
+            for one in error.problems
+        ]
     return [Problem(where, "", str(error))]

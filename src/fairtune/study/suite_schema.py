@@ -69,7 +69,9 @@ class SuiteFile(Section):
 
     suite: Name = Field(description="Name of the suite; its page is kept under this name.")
     studies: tuple[_either(File, ListedStudy), ...] = Field(  # type: ignore[valid-type]
-        (), max_length=MOST_STUDIES, description="The studies, each a study file, or a file with its profile and changes."
+        (),
+        max_length=MOST_STUDIES,
+        description="The studies, each a study file, or a file with its profile and changes.",
     )
     study: _either(File, ListedStudy) | None = Field(  # type: ignore[valid-type]
         None, description="One study file, taken for each of `tasks` and `models`; if absent, its fields stand here."
