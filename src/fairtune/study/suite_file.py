@@ -250,9 +250,9 @@ def _read(listed: ListedStudy, profile: str | None, suite: Written, path: Path) 
 
 
 def _shorter(suite: Written, file: FilePath) -> FilePath:
-    """A file beside the suite, as it was typed where that leads there."""
-    typed = FilePath(suite.label).parent / file
-    return typed if typed.exists() and typed.resolve() == (suite.base / file).resolve() else suite.base / file
+    """A file beside the suite, with no more of a path than the suite's own was typed with."""
+    home = FilePath(suite.label).parent
+    return (home if home.resolve() == suite.base.resolve() else suite.base) / file
 
 
 def _cross(suite: SuiteFile, written: Written, task: tuple[Any, int], model: tuple[Any, int]) -> Written:
