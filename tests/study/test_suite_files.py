@@ -202,3 +202,9 @@ def test_a_missing_suite_file_and_a_missing_profile() -> None:
 def test_a_suite_may_be_a_mapping(folder: Path) -> None:
     suite = load_suite({"suite": "x", "studies": [str(folder / "a.yaml"), str(folder / "b.yaml")]})
     assert [one.study.study for one in suite.studies] == ["a", "b"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_suite_that_is_taken_for_a_study_says_so() -> None:
+    with pytest.raises(FairtuneError, match="inner.yaml:1: this is a suite, not a study; `fairtune suite` runs and plans it"):
+        load_study("inner.yaml")

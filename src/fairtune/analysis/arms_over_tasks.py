@@ -114,6 +114,8 @@ def judge_arms(
     margins = [line.margin for line in judged]
     verdicts = judge_family([line.found for line in judged], margins, family)
     for which in ("matched", "counted"):
+        if not any(_has(line, which) for line in judged):
+            continue
         others = judge_family([_other_mean(line, metric, which) for line in judged], margins, family)
         verdicts = [
             _hold(line, verdict, other, which) for line, verdict, other in zip(judged, verdicts, others, strict=True)
@@ -234,10 +236,14 @@ def _count(tasks: int) -> str:
     return f"{tasks} {'task' if tasks == 1 else 'tasks'}"
 
 
+def _has(line: ArmOverTasks, which: str) -> bool:
+    """Whether some cell that is counted has that other difference."""
+    return any(getattr(cell, which) is not None for cell in line.cells if cell.is_counted)
+
+
 def _hold(line: ArmOverTasks, verdict: Verdict, other: Verdict, which: str) -> Verdict:
     """A verdict as far as it holds beside matched controls, or with missing runs counted."""
-    changed = any(getattr(cell, which) is not None for cell in line.cells if cell.is_counted)
-    if not changed or not verdict.settled or other.word in SURVIVES[verdict.word]:
+    if not _has(line, which) or not verdict.settled or other.word in SURVIVES[verdict.word]:
         return verdict
     if which == "matched":
         note = (

@@ -136,6 +136,9 @@ def take_changes(
 def _load(
     written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: LookAt | None = None
 ) -> Study:
+    if "suite" in written.data and any(name in written.data for name in ("studies", "tasks", "models")):
+        where = Origins(written.label, written.places).of(("suite",))
+        raise StudyError([Problem(where, "", "this is a suite, not a study; `fairtune suite` runs and plans it")])
     take_changes(written, overrides, profile)
     require_reference(written)
     origins = Origins(written.label, written.places)
