@@ -12,7 +12,6 @@ from fairtune.cli.command import (
     FAILED_RUN,
     AsJson,
     Force,
-    Overrides,
     Runs,
     console,
     print_json,
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
 
 SuiteFileName = Annotated[Path, typer.Argument(metavar="FILE", help="The suite file.", show_default=False)]
 SuiteProfile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Use one of the suite's profiles.")]
+ForAll = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a field of every study, such as seeds=3; may be repeated."),
+]
 OnlyPlan = Annotated[bool, typer.Option("--plan", help="Show the studies and their runs without running them.")]
 OnlyReport = Annotated[bool, typer.Option("--report", help="Run nothing: only say what the runs on disk support.")]
 Output = Annotated[
@@ -40,7 +43,7 @@ Output = Annotated[
 @report_errors
 def suite(
     file: SuiteFileName,
-    overrides: Overrides = None,
+    overrides: ForAll = None,
     profile: SuiteProfile = None,
     only_plan: OnlyPlan = False,
     only_report: OnlyReport = False,
