@@ -237,8 +237,8 @@ def test_what_a_suite_file_and_a_plan_on_disk_differ_in_is_said(runs: Path) -> N
         runs,
         [PlannedStudy("a", "a", "minilm", "accuracy", "g", {"baseline": False, "focal": False}, "baseline", 0.95, 5)],
     ).studies
-    assert "the plan on disk has 4 seeds, the suite file says 5" in study.remarks
-    assert "the plan on disk has arms that the suite file does not: fgm" in study.remarks
+    assert "The plan on disk has 4 seeds, the suite file says 5" in study.remarks
+    assert "The plan on disk has arms that the suite file does not: fgm" in study.remarks
 
 
 def test_an_arm_that_means_other_things_in_other_studies_is_named(runs: Path) -> None:

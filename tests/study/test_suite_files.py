@@ -206,5 +206,5 @@ def test_a_suite_may_be_a_mapping(folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_suite_that_is_taken_for_a_study_says_so() -> None:
-    with pytest.raises(FairtuneError, match="inner.yaml:1: this is a suite, not a study; `fairtune suite` runs and plans it"):
+    with pytest.raises(FairtuneError, match="this is a suite, not a study"):
         load_study("inner.yaml")

@@ -246,13 +246,13 @@ def _remarks(planned: PlannedStudy, results: Results) -> list[str]:
     """What a reader of the suite has to mind of a study."""
     found = []
     if not results.registration.fixed_before:
-        found.append("its plan was changed after results were known, or it is not on record when it was made")
+        found.append("Its plan was changed after results were known, or it is not on record when it was made")
     number = len(results.plan["seeds"])
     if number != planned.seeds:
-        found.append(f"the plan on disk has {number} seeds, the suite file says {planned.seeds}")
+        found.append(f"The plan on disk has {number} seeds, the suite file says {planned.seeds}")
     added = {arm for arm, one in results.plan["arms"].items() if one.get("matches") or one.get("copy_of")}
     others = [arm for arm in results.plan["arms"] if arm not in planned.arms and arm not in added]
     others = [arm for arm in others if arm not in (results.plan.get("added") or {})]
     if others:
-        found.append(f"the plan on disk has arms that the suite file does not: {', '.join(others)}")
+        found.append(f"The plan on disk has arms that the suite file does not: {', '.join(others)}")
     return found + [str(caution) for caution in results.cautions if caution.grade != "note"]

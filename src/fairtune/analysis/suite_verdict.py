@@ -192,7 +192,8 @@ def arm_sentence(one: MetricOverTasks, line: ArmOverTasks, word: bool = True) ->
     if not line.tasks:
         return f"{begin}."
     lower = ", lower is better" if METRICS[one.metric].lower_is_better else ""
-    mean = f"{one.text(found.difference)} {unit} on average over {line.tasks} {'task' if line.tasks == 1 else 'tasks'}{lower}"
+    over = f"on average over {line.tasks} tasks" if line.tasks > 1 else "on the only task that is counted"
+    mean = f"{one.text(found.difference)} {unit} {over}{lower}"
     ends = (
         f", {confidence(found.confidence)} interval {one.text(found.low)} to {one.text(found.high)}"
         if found.low is not None

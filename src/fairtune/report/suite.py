@@ -14,6 +14,7 @@ from rich.text import Text
 from fairtune.analysis.arms_over_tasks import ArmOverTasks, GroupMean
 from fairtune.analysis.suite_cells import ArmCell, StudyState
 from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_sentence
+from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_atomically
 from fairtune.core.json_text import indented_json
@@ -91,8 +92,14 @@ def summary_cells(one: MetricOverTasks, line: ArmOverTasks) -> list[str]:
         p_value(line.verdict.p),
         f"{line.better}, {line.worse}, {line.open}" if line.tasks else DASH,
         DASH if worst is None or worst.found is None else f"{one.text(worst.found.difference)} ({worst.label})",
-        DASH if chance is None else f"{100 * chance.mean:.0f} % [{100 * chance.low:.0f}, {100 * chance.high:.0f}]",
+        DASH if chance is None or line.tasks < FEWEST_TASKS else _chance(chance),
     ]
+
+
+def _chance(found: Improvement) -> str:
+    """A chance with its interval, unless no draw of runs ever gave another."""
+    ends = f" [{100 * found.low:.0f}, {100 * found.high:.0f}]" if found.low < found.high else ""
+    return f"{100 * found.mean:.0f} %{ends}"
 
 
 def cell_text(one: MetricOverTasks, cell: ArmCell) -> str:
@@ -127,7 +134,6 @@ def remarks_of(study: StudyState) -> list[str]:
 
 
 def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
@@ -243,10 +249,11 @@ def suite_table(found: SuiteVerdict) -> Group:
     ]
     for one in found.metrics:
         parts += [Text(shown(title_of(one)), style="bold"), _terminal_table(one), Text()]
-        parts += [Text(shown(f"  {line.arm}: {line.verdict.note}")) for line in one.all_arms if line.verdict.note]
+        told = [line for line in one.all_arms if line.verdict.note and line.tasks >= FEWEST_TASKS]
+        parts += [Text(shown(f"  {line.arm}: {line.verdict.note}")) for line in told]
         parts.append(Text())
     open_studies = [study for study in found.studies if study.state != "finished"]
-    parts += [Text(shown(f"  {study_line(study)}")) for study in open_studies]
+    parts += [Text(shown(f"  {study_line(study, mind=False)}")) for study in open_studies]
     parts += [Text(shown(f"  Mind: {remark}")) for remark in found.remarks]
     return Group(*parts)
 
