@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from fairtune.analysis.statistics import PairedDifference
 from fairtune.analysis.suite_cells import ArmCell
 
 TASKS = ("a", "b", "c", "d")
+GAINS = (0.030, 0.031, 0.029, 0.030)
 
 
 def found(difference: float) -> PairedDifference:
@@ -35,11 +37,38 @@ def judged(arm: list[ArmCell], metric: str = "accuracy", **others: list[ArmCell]
     return judge_arms({"arm": arm, **others}, metric, 0.95)[0]
 
 
-GAINS = (0.030, 0.031, 0.029, 0.030)
+@pytest.mark.parametrize(
+    ("differences", "margin", "word", "note"),
+    [
+        (GAINS, None, "better", ""),
+        ([-gain for gain in GAINS], None, "worse", ""),
+        ([-gain for gain in GAINS], 0.01, "inferior", ""),
+        ((0.05, 0.0, 0.02, 0.01), 0.05, "not inferior", ""),
+        ((0.001, -0.001, 0.0, 0.001), 0.02, "equivalent", ""),
+        ((0.001, -0.001, 0.0, 0.001), None, "not separable", "seeds and examples within the tasks hide it"),
+        ((0.05, 0.0, 0.02, 0.01), None, "not separable", "tasks differ; some 12 tasks as scattered as these"),
+        ((0.05, -0.05, 0.02, -0.019), None, "not separable", "not even 100 of them"),
+        (GAINS[:2], None, "no verdict", "2 of 2 tasks counted; three or more are needed"),
+    ],
+)
+def test_every_word_over_tasks(differences: Sequence[float], margin: float | None, word: str, note: str) -> None:
+    line = judged(cells(*differences, margin=margin))
+    assert line.verdict.word == word, str(line.verdict)
+    assert note in line.verdict.note
 
 
-def test_a_mean_that_is_shown_is_better() -> None:
-    assert judged(cells(*GAINS)).verdict.word == "better"
+def test_better_on_average_is_mixed_where_a_task_is_shown_to_be_lost() -> None:
+    line = judged(cells(*GAINS, word=["better", "better", "worse", "better"]))
+    assert line.verdict.word == "mixed"
+    assert line.verdict.note == "better on average, but shown to be worse on c, minilm"
+
+
+def test_neither_on_average_is_mixed_where_tasks_are_won_and_lost() -> None:
+    line = judged(cells(0.05, -0.05, 0.0, 0.01, word=["better", "worse", "not separable", "not separable"]))
+    assert line.verdict.word == "mixed"
+    assert "it depends on the task" in line.verdict.note
+    assert line.worst is not None
+    assert line.worst.task == "b"
 
 
 def test_a_lower_perplexity_is_better() -> None:

@@ -53,6 +53,13 @@ def change_study(runs: Path, study: str, **changes: Any) -> None:
         write_sealed(file, {**plan, **changes})
 
 
+def change_task(runs: Path, study: str, task: str) -> None:
+    """A copy of a study as one of another task."""
+    plan = read_json(runs / study / "study.json")
+    assert plan is not None
+    change_study(runs, study, study=study, task={**plan["task"], "name": task})
+
+
 def planned(
     study: str,
     task: str,
