@@ -6,6 +6,7 @@
     python benchmarks/fairness.py dropped [--studies 1000]     a null that loses its worst 30 % of runs
     python benchmarks/fairness.py tuned [--studies 1000]       settings chosen by trials, with and without matched controls
     python benchmarks/fairness.py samples [--studies 1000]     few labels: the luck of the training sample
+    python benchmarks/fairness.py suites [--studies 1000]      verdicts over tasks: whose effects scatter, good on one of them
 
 Studies are those of benchmarks/simulated.py: 1,000 test examples, an accuracy of 85 %, one point of luck by seed, unless said
 otherwise. Verdicts are the product's own at 95 %. Each prints its seed and number of studies; same seed, same table.
@@ -23,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from fairtune.analysis import verdicts
+from fairtune.analysis.arms_over_tasks import judge_arms
 from fairtune.analysis.looks import EXTENSION, LOOKS, MOST, overall_p
 from fairtune.analysis.missing_runs import count_missing, stand_in
 from fairtune.analysis.power import (
@@ -37,6 +40,8 @@ from fairtune.analysis.power import (
     seeds_to_settle,
 )
 from fairtune.analysis.statistics import PairedDifference, freedom, holm
+from fairtune.analysis.suite_cells import COUNTED, ArmCell
+from fairtune.analysis.verdicts import BETTER, NOT_SEPARABLE, WORSE
 from simulated import Floats, World, compare, summarise
 
 RISK = 0.05
@@ -342,6 +347,79 @@ def samples(studies: int, seed: int) -> None:
         print(f"{n:5} {100 * sample_sd:9.0f} {100 * seed_sd:7.0f} | {cells[0]} | {cells[1]}", flush=True)
 
 
+# --- suites: one verdict over tasks, beside two simpler ways to one.
+
+WAYS = ("ours", "t alone", "luck alone")
+SUITES = {
+    "no effect": (0.0, 0.0, False),
+    "scatter about 0": (0.0, 0.02, False),
+    "4 points on one": (0.04, 0.0, True),
+    "1 point on all": (0.01, 0.0, False),
+    "2 points on all": (0.02, 0.0, False),
+    "2 points, scatter": (0.02, 0.02, False),
+}
+"""Of tasks: the mean effect, its standard deviation over tasks, and whether only one of them has it."""
+
+
+def suites(studies: int, seed: int) -> None:
+    """How often an arm is called better or worse over tasks, and how often the interval holds the mean of all such tasks."""
+    print(
+        "an arm over tasks, 5 seeds each; scatter: 2 points from task to task. better, worse, mixed: % of suites, by the product;"
+    )
+    print(
+        "then % called better or worse by a t test over tasks without a floor, and by the luck of seeds and examples alone;"
+    )
+    print("covered: % of 95 % intervals of the mean that hold the mean effect of all such tasks")
+    print(
+        f"{'effects':18} {'tasks':>5} | {'better':>6} {'worse':>6} {'mixed':>6} {'covered':>8} | {'t alone':>8} {'luck alone':>10}"
+    )
+    for place, (name, (mean, scatter, single)) in enumerate(SUITES.items()):
+        for tasks in (3, 4, 6):
+            generator = np.random.default_rng([seed, tasks, place])
+            counts: Counter[str] = Counter()
+            for _ in range(studies):
+                effects = mean + scatter * generator.standard_normal(tasks)
+                if single:
+                    effects[1:] = 0.0
+                truth = mean / tasks if single else mean
+                counts.update(_suite(generator, np.clip(effects, -0.12, 0.12), truth))
+            rates = {key: 100 * counts[key] / studies for key in ("better", "worse", "mixed", "covered", *WAYS[1:])}
+            ours = " ".join(f"{rates[key]:6.1f}" for key in ("better", "worse", "mixed"))
+            others = f"{rates['t alone']:8.1f} {rates['luck alone']:10.1f}"
+            print(f"{name:18} {tasks:5} | {ours} {rates['covered']:8.1f} | {others}", flush=True)
+
+
+def _word(found: PairedDifference) -> str:
+    """A study's verdict of its only arm."""
+    return NOT_SEPARABLE if found.p is None or found.p >= RISK else BETTER if found.difference > 0 else WORSE
+
+
+def _suite(generator: np.random.Generator, effects: npt.NDArray[np.float64], truth: float) -> list[str]:
+    """What is said of one simulated suite."""
+    found = []
+    for effect in effects.tolist():
+        study = World().study(generator, 5, (effect,))
+        found.append(compare(study[1], study[0]))
+    cells = [
+        ArmCell(f"t{place}", f"t{place}", "m", "g", COUNTED, word=_word(one), n=5, found=one)
+        for place, one in enumerate(found)
+    ]
+    kept, verdicts.seeds_to_settle = (
+        verdicts.seeds_to_settle,
+        lambda *_: None,
+    )  # advice in seeds, which takes longest of all
+    try:
+        (line,) = judge_arms({"arm": cells}, "accuracy", 1 - RISK)
+    finally:
+        verdicts.seeds_to_settle = kept
+    said = [line.verdict.word]
+    if line.found.low is not None and line.found.high is not None and line.found.low <= truth <= line.found.high:
+        said.append("covered")
+    said += ["t alone"] if stats.ttest_1samp([one.difference for one in found], 0).pvalue < RISK else []
+    said += ["luck alone"] if 2 * stats.norm.sf(abs(line.found.difference) / math.sqrt(line.within)) < RISK else []
+    return said
+
+
 PARTS = {
     "looks": (looks, 1000),
     "more-seeds": (more_seeds, 400),
@@ -349,6 +427,7 @@ PARTS = {
     "dropped": (dropped, 1000),
     "tuned": (tuned, 1000),
     "samples": (samples, 1000),
+    "suites": (suites, 1000),
 }
 
 

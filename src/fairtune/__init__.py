@@ -9,7 +9,7 @@ from fairtune.core.version import __version__
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results
-    from fairtune.api import run_study, time_study
+    from fairtune.api import load_suite_results, run_study, run_suite, time_study
     from fairtune.classifier.text_classifier import TextClassifier
     from fairtune.core.errors import FairtuneError
     from fairtune.export.delta import export_delta
@@ -53,6 +53,8 @@ _HOMES = {
     "register_attention": "fairtune.models.attention_layouts",
     "restore_delta": "fairtune.export.restoration",
     "run_study": "fairtune.api",
+    "load_suite_results": "fairtune.api",
+    "run_suite": "fairtune.api",
     "time_study": "fairtune.api",
     "weighted_cross_entropy": "fairtune.methods.weighted_ce.method",
 }
@@ -74,12 +76,14 @@ __all__ = [
     "layerwise_groups",
     "load_results",
     "load_study",
+    "load_suite_results",
     "make_plan",
     "orthogonalize_qk",
     "rdrop_loss",
     "register_attention",
     "restore_delta",
     "run_study",
+    "run_suite",
     "time_study",
     "weighted_cross_entropy",
 ]

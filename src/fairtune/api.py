@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fairtune.analysis.looks import LOOKS, MOST
 from fairtune.analysis.results import load_results
+from fairtune.analysis.suite_cells import PlannedStudy
+from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.errors import FairtuneError, LedgerError, one_of
 from fairtune.execution.stopwatch.groups import group_arms
@@ -17,6 +19,7 @@ from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock
 from fairtune.ledger.studies import read_study, require_writable, study_folder
 from fairtune.ledger.timings import read_sessions, write_session
+from fairtune.models.presets import PRESETS
 from fairtune.monitor.stage_view import show_stages
 from fairtune.monitor.terminal import make_monitor
 from fairtune.monitor.timing_line import make_timing_monitor
@@ -27,6 +30,10 @@ from fairtune.study.arm_choice import choose_arms, require_arms
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import StudySource, load_study
+from fairtune.study.suite_checks import model_name, task_name
+from fairtune.study.suite_file import Suite, SuiteStudy, load_suite
+from fairtune.tasks.corpora import is_text
+from fairtune.tasks.descriptions import descriptions
 
 LOOKS_TAKE_ALL = "--until-decided goes on until every comparison is settled, which needs all arms; leave out --arms."
 
@@ -82,6 +89,76 @@ def run_study(
         except FairtuneError as error:
             warnings.warn(f"the arms could not be timed: {error}", stacklevel=2)
     return StudyResults(folder, loaded.study)
+
+
+def run_suite(
+    suite: StudySource,
+    runs: str | Path = "runs",
+    overrides: Sequence[str] = (),
+    profile: str | None = None,
+    progress: bool = True,
+    force: bool = False,
+) -> SuiteVerdict:
+    """Run what is not finished of each study of a suite, and return what all of them together support.
+
+    A study that cannot be run, since its data are missing for one, is named in the result and does not stop the others.
+
+    Args:
+        suite: a YAML file, or the same as a mapping.
+        overrides: changes of the form `a.b=c` to every study.
+        profile: the name of one of the suite's profiles.
+
+    Raises:
+        FairtuneError: the suite or one of its study files cannot be used.
+        Stopped: Ctrl-C; what was done is saved, and the same call goes on.
+    """
+    loaded = load_suite(suite, overrides, profile)
+    troubles: dict[str, str] = {}
+    for one in loaded.studies:
+        try:
+            run_study(one.source, runs, progress=progress, force=force)
+        except FairtuneError as error:
+            troubles[one.study.study] = str(error)
+    return suite_verdict(loaded, Path(runs), troubles)
+
+
+def load_suite_results(
+    suite: StudySource, runs: str | Path = "runs", overrides: Sequence[str] = (), profile: str | None = None
+) -> SuiteVerdict:
+    """What the runs on disk support about the arms of a suite; nothing is run."""
+    return suite_verdict(load_suite(suite, overrides, profile), Path(runs))
+
+
+def suite_verdict(suite: Suite, runs: Path, troubles: Mapping[str, str] | None = None) -> SuiteVerdict:
+    """The verdict over the tasks of a suite.
+
+    Args:
+        troubles: by study, why it could not be run just now.
+    """
+    metrics = {task.name: task.metric for task in descriptions()}
+    planned = [_planned_study(one, metrics, (troubles or {}).get(one.study.study, "")) for one in suite.studies]
+    return judge_suite(suite.name, planned, runs)
+
+
+def _planned_study(one: SuiteStudy, metrics: Mapping[str, str], trouble: str) -> PlannedStudy:
+    study = one.study
+    own = metrics.get(task_name(study), "accuracy") if isinstance(study.task, str) else study.task.metric
+    text = is_text(study.task)
+    usual = "perplexity" if text else own
+    scratch = model_name(study).partition("(")[0] in PRESETS
+    group = f"{'generation' if text else 'classification'}, {'from scratch' if scratch else 'fine-tuned'}"
+    return PlannedStudy(
+        study.study,
+        task_name(study),
+        model_name(study),
+        study.metric or usual,
+        one.group or group,
+        {arm: study.learner(arm) is not None for arm in study.arms},
+        study.compare.to,
+        study.compare.confidence,
+        len(study.seeds),
+        trouble,
+    )
 
 
 def _warn(text: str) -> None:

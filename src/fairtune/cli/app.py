@@ -89,6 +89,14 @@ class Verbs(VerbGroup):
             see=FIELDS,
         ),
         Verb(
+            "suite",
+            "Run several studies of the same arms in turn, then give one verdict per arm over tasks (HTML, Markdown, JSON).",
+            "fairtune suite suites/oelm.yaml --profile laptop",
+            short="Run studies of the same arms: one verdict over tasks.",
+            group=RUN,
+            see="docs/suites.md explains suite files.",
+        ),
+        Verb(
             "time",
             "Time the arms of a study against each other, in turns in one process, with an A/A; nothing has to be trained before.",
             f"fairtune time {DEMO} --profile demo --minutes 2",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -85,7 +86,6 @@ def run(
         with stage(
             f"reading the study {file.name}"
         ):  # and importing what reads it: seconds in which nobody should wonder
-            from fairtune.ledger.studies import require_writable
             from fairtune.study.arm_choice import read_arms
             from fairtune.study.study_file import load_checked
 
@@ -114,32 +114,67 @@ def run(
             return
         if sys.stderr.isatty():
             print_note(watch_hint(study.study, runs))
-        with _trackers(study, runs):
-            if until_decided:
-                require_writable(runs)
-                outcome = _run_looks(study, runs, max_seeds, force)
-            else:
-                outcome = _run_once(study, runs, chosen, force, reanalyse)
-        if outcome.disk_full:
-            print_note(
-                "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
-            )
-            raise typer.Exit(FAILED_RUN)
-        if study.timing is not None and study.execution.on != "local":
-            from fairtune.api import time_on_a_node
-
-            print_note(f"fairtune: {time_on_a_node(study.execution.on, str(file))}")
-        elif study.timing is not None:
-            _time(study, runs, force)
+        looks = (lambda: _run_looks(study, runs, max_seeds, force)) if until_decided else None
+        outcome = perform_study(study, runs, str(file), chosen, force, reanalyse, looks)
         with stage("writing the report"):
             from fairtune.cli.report import show_report
     show_report(runs, study.study, as_json)
-    for name, reason in outcome.failed.items():
-        print_note(f"fairtune: {name} failed: {reason}")
-    for name, problem in outcome.damaged.items():
-        print_note(f"fairtune: {name} is damaged: {problem}. Move its folder away to run it again.")
+    tell_failures(outcome)
     if outcome.failed or outcome.damaged:
         raise typer.Exit(FAILED_RUN)
+
+
+def perform_study(
+    study: Study,
+    runs: Path,
+    file: str,
+    chosen: list[str] | None = None,
+    force: bool = False,
+    reanalyse: bool = False,
+    looks: Callable[[], StudyOutcome] | None = None,
+) -> StudyOutcome:
+    """Run what is not finished of a study, send it to its trackers, and time its arms where it asks for that.
+
+    Args:
+        file: what the study is read from, for a command to type.
+        looks: runs it look by look instead.
+
+    Raises:
+        typer.Exit: the disk is full.
+    """
+    from fairtune.ledger.studies import require_writable
+
+    with _trackers(study, runs):
+        if looks is not None:
+            require_writable(runs)
+            outcome = looks()
+        else:
+            outcome = _run_once(study, runs, chosen, force, reanalyse)
+    if outcome.disk_full:
+        print_note(
+            "fairtune: the disk is full, so the study was stopped; free some space and run the same command again."
+        )
+        raise typer.Exit(FAILED_RUN)
+    if study.timing is not None and study.execution.on != "local":
+        from fairtune.api import time_on_a_node
+
+        print_note(f"fairtune: {time_on_a_node(study.execution.on, file)}")
+    elif study.timing is not None:
+        _time(study, runs, force)
+    return outcome
+
+
+def tell_failures(outcome: StudyOutcome, study: str = "") -> None:
+    """Name the runs that came to nothing.
+
+    Args:
+        study: set before each, where several are run.
+    """
+    begin = f"{study}/" if study else ""
+    for name, reason in outcome.failed.items():
+        print_note(f"fairtune: {begin}{name} failed: {reason}")
+    for name, problem in outcome.damaged.items():
+        print_note(f"fairtune: {begin}{name} is damaged: {problem}. Move its folder away to run it again.")
 
 
 def _trackers(study: Study, runs: Path) -> AbstractContextManager[None]:

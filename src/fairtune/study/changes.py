@@ -33,8 +33,11 @@ def _is_bad_arm_list(path: Path, value: Any) -> bool:
     return path == ("arms",) and isinstance(value, list)
 
 
-def apply_profile(study: Written, profile: str) -> None:
+def apply_profile(study: Written, profile: str, kind: str = "study") -> None:
     """Merge one of the study's profiles into it.
+
+    Args:
+        kind: what it is, in messages.
 
     Raises:
         StudyError: there is none of that name, or it is no mapping of changes.
@@ -42,7 +45,7 @@ def apply_profile(study: Written, profile: str) -> None:
     profiles, places, label = study.data.get("profiles") or {}, study.places, study.label
     if not isinstance(profiles, dict) or profile not in profiles:
         names = list(profiles) if isinstance(profiles, dict) else []
-        known = one_of(names) if names else "this study has none"
+        known = one_of(names) if names else f"this {kind} has none"
         message = f"no such profile in {label}; known: {known}.{nearest(profile, names)}"
         raise StudyError([Problem(f"--profile {profile}", "", message)])
     changes = profiles[profile]
@@ -89,8 +92,11 @@ def _move_places(places: dict[Path, str], moved: dict[Path, Path]) -> None:
     places.update(taken)
 
 
-def apply_override(study: Written, override: str) -> None:
+def apply_override(study: Written, override: str, origin: str | None = None) -> None:
     """Make one change of the form `a.b=c`.
+
+    Args:
+        origin: where it stands, in messages; None is the command line.
 
     Raises:
         StudyError: it has another form, or there is nothing of that name to change.
@@ -99,7 +105,7 @@ def apply_override(study: Written, override: str) -> None:
     """
     key, equals, text = override.partition("=")
     parts: Path = tuple(key.strip().split("."))
-    option = f"--set {override}"
+    option = origin or f"--set {override}"
     if len(option) > LONGEST_OPTION:
         option = f"{option[:LONGEST_OPTION]}..."
     if not equals or not all(parts) or len(parts) > MOST_LEVELS:

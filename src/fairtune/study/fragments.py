@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -13,9 +15,23 @@ from fairtune.study.yaml_tree import Path
 Fragment = dict[str, Any]
 
 
+_OTHER: ContextVar[Fragment | None] = ContextVar("other", default=None)
+
+
 def schema_root() -> Fragment:
-    """The JSON schema of a study, with the methods of every plug-in that is loaded."""
-    return _schema(loaded_plugins())
+    """The JSON schema of a study, with the methods of every plug-in that is loaded; or the one that rules for now."""
+    other = _OTHER.get()
+    return _schema(loaded_plugins()) if other is None else other
+
+
+@contextmanager
+def ruled_by(schema: Fragment) -> Iterator[None]:
+    """Let places be those of another kind of file, so that its problems are worded in the same way."""
+    token = _OTHER.set(schema)
+    try:
+        yield
+    finally:
+        _OTHER.reset(token)
 
 
 @cache

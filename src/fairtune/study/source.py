@@ -19,8 +19,6 @@ from fairtune.study.problems import Problem, StudyError
 from fairtune.study.shipped_files import given_or_shipped
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml
 
-StudySource = str | FilePath | Mapping[str, Any]
-
 
 @dataclass(frozen=True)
 class Written:
@@ -44,40 +42,48 @@ class Written:
         return replace(self, data=plain_copy(self.data), places=dict(self.places), removed=dict(self.removed))
 
 
-def read_source(source: StudySource) -> Written:
-    """A study's data, unchecked.
+StudySource = str | FilePath | Mapping[str, Any] | Written
+
+
+def read_source(source: StudySource, kind: str = "study") -> Written:
+    """A study's data, unchecked; what was read before is taken as it is.
+
+    Args:
+        kind: what the file holds, in messages, and the key that it starts with: a study or a suite.
 
     Raises:
         FairtuneError: there is no such file, it cannot be read, or it is no YAML mapping.
     """
+    if isinstance(source, Written):
+        return source.copy()
     if isinstance(source, Mapping):
         try:
-            return Written(plain_copy(dict(source)), {}, "study", FilePath.cwd())
+            return Written(plain_copy(dict(source)), {}, kind, FilePath.cwd())
         except ValueError as error:
-            raise StudyError([Problem("study", "", str(error))]) from None
+            raise StudyError([Problem(kind, "", str(error))]) from None
     file = given_or_shipped(FilePath(source))
     try:
-        tree = parse_yaml(_text(file))
+        tree = parse_yaml(_text(file, kind))
     except YamlProblem as problem:
         raise StudyError([Problem(f"{file}:{problem.line}", "", f"not valid YAML: {problem.message}")]) from None
     if not isinstance(tree.data, dict):
         found = "nothing" if tree.data is None else shown(tree.data)
         raise StudyError(
-            [Problem(str(file), "", f"found {found}; a study file is a mapping that starts with 'study: NAME'")]
+            [Problem(str(file), "", f"found {found}; a {kind} file is a mapping that starts with '{kind}: NAME'")]
         )
     places = {path: f"{file}:{line}" for path, line in tree.lines.items()}
     return Written(tree.data, places, str(file), file.resolve().parent)
 
 
-def _text(file: FilePath) -> str:
+def _text(file: FilePath, kind: str) -> str:
     try:
         return read_regular(file, MOST_CHARACTERS).decode("utf-8")
     except FileNotFoundError:
         others = [str(p) for p in sorted(file.parent.glob("*.y*ml"))] if file.parent.is_dir() else []
         there = f" In that folder: {one_of(others)}." if others else ""
-        raise FairtuneError(f"{file}: there is no such study file.{nearest(str(file), others) or there}") from None
+        raise FairtuneError(f"{file}: there is no such {kind} file.{nearest(str(file), others) or there}") from None
     except UnicodeDecodeError as error:
-        raise FairtuneError(f"{file}: not UTF-8 text (byte {error.start}); save the study file as UTF-8.") from None
+        raise FairtuneError(f"{file}: not UTF-8 text (byte {error.start}); save the {kind} file as UTF-8.") from None
     except OSError as error:
         raise FairtuneError(f"{file}: cannot be read: {error.strerror}.") from None
     except ValueError:

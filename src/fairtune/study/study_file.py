@@ -40,7 +40,7 @@ from fairtune.study.search_space import tune_problems
 from fairtune.study.sharing_checks import sharing_problems
 from fairtune.study.source import StudySource, Written, read_source
 
-__all__ = ["StudySource", "check_file", "load_checked", "load_study"]
+__all__ = ["StudySource", "check_file", "load_checked", "load_study", "take_changes"]
 
 
 def load_study(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
@@ -116,16 +116,30 @@ def check_file(source: StudySource) -> Study:
     return study
 
 
-def _load(
-    written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: LookAt | None = None
-) -> Study:
+def take_changes(
+    written: Written, overrides: Sequence[str] = (), profile: str | None = None, origin: str | None = None
+) -> None:
+    """Make the changes of a profile, then the overrides, to what was read.
+
+    Args:
+        origin: where the overrides stand, in messages; None is the command line.
+    """
     _read_names(written)
     if profile is not None:
         apply_profile(written, profile)
         _read_names(written)
     for override in overrides:
-        apply_override(written, override)
+        apply_override(written, override, origin)
         _read_names(written)
+
+
+def _load(
+    written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: LookAt | None = None
+) -> Study:
+    if "suite" in written.data and any(name in written.data for name in ("studies", "tasks", "models")):
+        where = Origins(written.label, written.places).of(("suite",))
+        raise StudyError([Problem(where, "", "this is a suite, not a study; `fairtune suite` runs and plans it")])
+    take_changes(written, overrides, profile)
     require_reference(written)
     origins = Origins(written.label, written.places)
     study = _validated(written.data, origins, written.base, look or LookAt.NOTHING)
