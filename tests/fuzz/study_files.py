@@ -13,6 +13,7 @@ from fairtune.export.recipe import read_recipe
 from fairtune.export.restoration import restore_delta
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import check_file
+from fairtune.study.suite_file import load_suite
 from tests.fuzz import made
 from tests.fuzz.outcomes import Outcome, judge, put
 from tests.fuzz.registering import target
@@ -26,6 +27,23 @@ def shipped(seed: int, folder: Path) -> Outcome | None:
     before = SHIPPED[seed % len(SHIPPED)].read_text(encoding="utf-8")
     file = put(folder / "s.yaml", damaged(before, seed))
     return judge(file.name, before.encode(), file.read_bytes(), lambda: check_file(file))
+
+
+SUITE = """\
+suite: made
+study: {file: s.yaml, profile: quick, set: {train.batch_size: 8}}
+tasks: [sst2, {task: mrpc, set: {train.epochs: 2}}]
+models: [minilm, {model: {preset: gpt-mini}, name: gpt, set: {tokenizer: {train: 500}}, group: GPT}]
+profiles: {two: {suite: other, study: null, tasks: [], models: [], studies: [s.yaml, {file: s.yaml, set: {study: b, task: cola}}]}}
+"""
+
+
+@target("suites", 60)
+def suites(seed: int, folder: Path) -> Outcome | None:
+    put(folder / "s.yaml", yaml.safe_dump(_planned() | {"task": "sst2", "model": "minilm"}, sort_keys=False).encode())
+    file = put(folder / "suite.yaml", damaged(SUITE, seed))
+    profile = "two" if seed % 2 else None
+    return judge(file.name, SUITE.encode(), file.read_bytes(), lambda: load_suite(file, profile=profile))
 
 
 def _planned() -> dict[str, Any]:

@@ -57,7 +57,7 @@ def change_task(runs: Path, study: str, task: str) -> None:
     """A copy of a study as one of another task."""
     plan = read_json(runs / study / "study.json")
     assert plan is not None
-    change_study(runs, study, study=study, task={**plan["task"], "name": task})
+    change_study(runs, study, task={**plan["task"], "name": task})
 
 
 def planned(

@@ -273,7 +273,7 @@ def _cross(suite: SuiteFile, written: Written, task: tuple[Any, int], model: tup
         value = getattr(entry, name)
         found.data[name] = value if isinstance(value, str) else value.model_dump(mode="json", exclude_unset=True)
         if isinstance(value, FileTask):
-            found.data[name].setdefault("name", entry.name)
+            found.data[name]["name"] = entry.name
         _place(found, (name,), written.places.get(path, written.label))
         _change(found, entry.set, written, path)
         parts.append(word(entry) or "")
