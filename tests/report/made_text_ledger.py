@@ -9,9 +9,9 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from made_card import made_card
-from made_ledger import QK, STUDY, environment
 from tests.planned import planned_arms
+from tests.report.made_card import made_card
+from tests.report.made_ledger import QK, STUDY, environment
 from tests.sealed import close_all
 
 from fairtune.analysis.results import Results, load_results

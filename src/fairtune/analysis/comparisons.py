@@ -57,7 +57,7 @@ def compare_primaries(study: StudyFacts) -> list[Comparison]:
     copies = [pair for pair in pairs if _is_copy(study, pair[0])]
     simple = [pair for pair in pairs if pair not in copies and is_simple_pair(study, *pair)]
     mixed = [pair for pair in pairs if pair not in copies and differing_parts(study, *pair) == BOTH]
-    tested = [pair for pair in pairs if pair not in copies and pair not in mixed and pair not in simple]
+    tested = [pair for pair in pairs if pair not in (*copies, *mixed, *simple)]
     found = [
         *_compare_family(study, tested, PRIMARY, len(study.registration.given_up)),
         *_compare_family(study, simple, SIMPLE, len(study.registration.given_up_learners)),
@@ -76,6 +76,24 @@ def compare_left_out(study: StudyFacts) -> list[Comparison]:
     tested = _compare_family(study, [pair for pair in pairs if pair not in (*mixed, *apart)], SECONDARY)
     found = [
         *tested,
+        *(_compare_mixed(study, *pair, SECONDARY) for pair in mixed),
+        *(_compare_apart(study, *pair) for pair in apart),
+    ]
+    return sorted(found, key=lambda one: pairs.index((one.arm, one.reference)))
+
+
+def compare_claimed(study: StudyFacts, pairs: Sequence[tuple[str, str]]) -> list[Comparison]:
+    """Pairs that the plan does not compare: a family of their own, in whose correction the plan's own comparisons count too."""
+    planned = sum(one.role == PRIMARY and one.verdict.p is not None for one in compare_primaries(study))
+    mixed = [pair for pair in pairs if differing_parts(study, *pair) == BOTH]
+    apart = [
+        pair
+        for pair in pairs
+        if pair not in mixed and not is_simple_pair(study, *pair) and not chose_alike(study.plan, *pair)
+    ]
+    tested = [pair for pair in pairs if pair not in (*mixed, *apart)]
+    found = [
+        *_compare_family(study, tested, SECONDARY, planned + len(study.registration.given_up)),
         *(_compare_mixed(study, *pair, SECONDARY) for pair in mixed),
         *(_compare_apart(study, *pair) for pair in apart),
     ]

@@ -296,6 +296,10 @@ class Results:
         found._known_variances = {}
         return found
 
+    def with_margin(self, margin: str | float) -> Self:
+        """These results with another margin, a share such as `5%` or in the metric's unit, as a claim may state its own."""
+        return self._changed(OF_METRIC, {"margin": margin})
+
     @property
     def _classes(self) -> int:
         return len(self.plan["task"].get("labels") or ())

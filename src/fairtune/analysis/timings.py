@@ -140,6 +140,13 @@ class StudyTiming:
             return None
         return _step_ratio(self._plan, self._used, arm, other, self.confidence, self.confidence, self.arms)
 
+    def parameters(self, arm: str) -> Mapping[str, int] | None:
+        """What was counted of an arm's parameters; None where it was not timed."""
+        found: Mapping[str, int] | None = (
+            _facts(self._used, arm, _keys(self._plan))["parameters"] if arm in self.arms else None
+        )
+        return found
+
     @property
     def trusted(self) -> bool:
         """Whether the reference was found as fast as itself, give or take what is no change; else nothing follows."""

@@ -1,0 +1,125 @@
+"""Claims about speed and about frozen parameters: timed in turns, or counted; a run's own clock is never asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fairtune.analysis.claim_answer import (
+    CONTRADICTED,
+    COUNTED,
+    IMPLAUSIBLE,
+    NOT_RUN,
+    NOT_SEPARABLE,
+    PERCENT,
+    ROUNDS,
+    SUPPORTED,
+    TIMES,
+    Answer,
+    ClaimFigures,
+)
+from fairtune.analysis.timings import CLEAR, StepRatio
+from fairtune.core.errors import FairtuneError
+from fairtune.settings.claims import ABOUT, Claim
+
+if TYPE_CHECKING:
+    from fairtune.analysis.results import Results
+
+
+def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -> Answer:
+    """Answer how many times as fast a step is.
+
+    Args:
+        allowed: the highest speed-up that counted work allows, where it is known without a timing experiment.
+    """
+    arm = str(claim.arm)
+    other = claim.than or results.primary(arm)
+    if other is None:
+        raise FairtuneError(f"faster: {arm} is what the others are compared with; say than which arm, with `than`.")
+    timing = results.timing
+    ratio = timing.between(arm, other) if timing is not None else None
+    if timing is not None and results.primary(arm) == other:
+        ratio = timing.ratios.get(arm, ratio)
+    figures = None if ratio is None else _figures(ratio, results.confidence)
+    floor = ratio.floor if ratio is not None else None
+    highest = max((1 / floor if floor else 0.0), allowed or 0.0) or None
+    if highest is not None and claim.factor > highest and claim.factor > 1:
+        reason = f"Counted work allows {highest:.3f}x at the most, so {claim.faster} cannot come from the method."
+        return Answer(claim, IMPLAUSIBLE, reason, results.study, figures)
+    if timing is None or ratio is None or figures is None:
+        return Answer(claim, NOT_RUN, f"{arm} and {other} were not timed in the same rounds.", results.study)
+    if not timing.trusted:
+        reason = "In the same rounds the reference was not found as fast as itself (A/A), so nothing follows from these times."
+        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "a timing experiment on a quieter machine")
+    if ratio.implausible:
+        reason = "The measured ratio is faster than counted work allows, so something besides the method decided it."
+        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "a timing experiment on a quieter machine")
+    word, reason = _judge_factor(figures, claim)
+    needed = "more rounds, with `fairtune time --minutes`" if word == NOT_SEPARABLE else ""
+    return Answer(claim, word, reason, results.study, figures, needed)
+
+
+def _figures(ratio: StepRatio, level: float) -> ClaimFigures:
+    """A ratio of times as a speed-up."""
+    family, alone = ratio.family, ratio.found
+    ends = [math.inf if end <= 0 else 1 / end for end in (family.high, family.low, alone.high, alone.low)]
+    return ClaimFigures(
+        1 / alone.ratio,
+        ends[0],
+        ends[1],
+        (ends[2], ends[3]),
+        TIMES,
+        alone.n,
+        ROUNDS,
+        ratio.arm,
+        ratio.other,
+        None,
+        level,
+    )
+
+
+def _judge_factor(figures: ClaimFigures, claim: Claim) -> tuple[str, str]:
+    low, high, factor = figures.low or 0.0, figures.high or math.inf, claim.factor
+    if high < factor:
+        return CONTRADICTED, "The whole interval lies below the claimed figure."
+    if claim.reading == ABOUT:
+        if low > factor:
+            return CONTRADICTED, "The whole interval lies above the claimed figure."
+        if (factor != 1 and (low - 1) * (high - 1) <= 0) or abs(figures.value - 1) < CLEAR:
+            return NOT_SEPARABLE, "The interval holds the claimed figure, and no change is clear."
+        return SUPPORTED, "A change is clear, and the interval holds the claimed figure."
+    if low >= factor:
+        return SUPPORTED, "The whole interval reaches the claimed figure."
+    return NOT_SEPARABLE, "The interval holds less than the claimed figure as well as more."
+
+
+def answer_share(results: Results, claim: Claim) -> Answer:
+    """Answer which share of the parameters an arm freezes, as its runs counted them."""
+    arm = str(claim.arm)
+    found = [run.result["parameters"] for run in results.finished(arm) if "parameters" in run.result]
+    counted = found[0] if found else _timed_parameters(results, arm)
+    if counted is None:
+        return Answer(claim, NOT_RUN, f"No run of {arm} has counted its parameters.", results.study)
+    total = int(counted["total"])
+    frozen = total - int(counted["trainable"])
+    word, reason = judge_share(claim, frozen, total)
+    return Answer(claim, word, reason, results.study, share_figures(arm, frozen, total, results.confidence))
+
+
+def judge_share(claim: Claim, frozen: int, total: int) -> tuple[str, str]:
+    """A counted share beside the claimed one, to the digits that were claimed."""
+    share, half_digit = claim.share
+    counted = f"{frozen:,} of {total:,} parameters are frozen, which is {100 * frozen / total:.2f} %."
+    if abs(frozen / total - share) <= half_digit + 1e-12:
+        return SUPPORTED, f"Counted: {counted}"
+    return CONTRADICTED, f"Counted, and it is another figure: {counted}"
+
+
+def share_figures(arm: str, frozen: int, total: int, level: float) -> ClaimFigures:
+    return ClaimFigures(100 * frozen / total, None, None, (None, None), PERCENT, total, COUNTED, arm, None, None, level)
+
+
+def _timed_parameters(results: Results, arm: str) -> Mapping[str, int] | None:
+    """What a timing session counted, where no run has finished."""
+    return None if results.timing is None else results.timing.parameters(arm)

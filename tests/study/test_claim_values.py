@@ -1,0 +1,67 @@
+"""Claims as data: one statement each, every figure with its unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairtune.settings.claims import Claim, read_amount
+
+
+def refusal(claim: dict[str, Any]) -> str:
+    with pytest.raises(ValidationError) as caught:
+        Claim(**claim)
+    return str(caught.value.errors()[0]["msg"])
+
+
+def test_what_a_study_file_may_say() -> None:
+    better = Claim(arm="oelm", better_than="baseline", by="0.5%")
+    assert (better.kind, better.other, better.by, better.reading) == ("quality", "baseline", "0.5%", "at least")
+    assert str(better) == "oelm is better than baseline by at least 0.5%"
+    faster = Claim(arm="oelm", faster="1.3 x")
+    assert (faster.kind, faster.faster, faster.factor) == ("speed", "1.3x", 1.3)
+    share = Claim(arm="oelm", frozen="12.95 %")
+    assert (share.kind, share.frozen) == ("share", "12.95%")
+    assert share.share == (pytest.approx(0.1295), pytest.approx(0.00005)), "half of its last digit"
+    assert Claim(arm="oelm", frozen="7%").share == (pytest.approx(0.07), pytest.approx(0.005))
+    order = Claim(rank=("a", "b", "c"))
+    assert (order.kind, order.arms, str(order)) == ("rank", ("a", "b", "c"), "rank a > b > c")
+    assert str(Claim(arm="a", as_good_as="b")) == "a is as good as b, within the study's margin"
+
+
+def test_units_are_read_and_written_one_way() -> None:
+    assert Claim(arm="a", worse_than="b", by="1 point").by == "1 points"
+    assert read_amount("1 points") == (1.0, "points")
+    assert read_amount("1.50%") == (1.5, "%")
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ({"arm": "a", "better_than": "b", "by": 0.5}, "0.5 has no unit: write 0.5 points"),
+        ({"arm": "a", "better_than": "b", "by": "0.5"}, "'0.5' has no unit"),
+        ({"arm": "a", "better_than": "b", "by": "-1 points"}, "is no amount"),
+        ({"arm": "a", "better_than": "b", "by": "9999 points"}, "is no amount"),
+        ({"arm": "a", "faster": 1.3}, "1.3 has no unit: write 1.3x"),
+        ({"arm": "a", "faster": "57%"}, "is no speed-up"),
+        ({"arm": "a", "frozen": 12.95}, "12.95 has no unit: write 12.95%"),
+        ({"arm": "a", "frozen": "112%"}, "is no share of parameters"),
+        ({"arm": "a"}, "makes one statement"),
+        ({"arm": "a", "better_than": "b", "faster": "2x"}, "this one has better_than and faster"),
+        ({"better_than": "b"}, "say of which arm"),
+        ({"arm": "a", "rank": ("a", "b")}, "the arms are named in it"),
+        ({"rank": ("a", "a")}, "named twice"),
+        ({"arm": "a", "better_than": "a"}, "compared with itself"),
+        ({"arm": "a", "faster": "2x", "by": "1%"}, "by: goes with better_than or worse_than, not with faster"),
+        ({"arm": "a", "as_good_as": "b", "reading": "about"}, "reading: goes with"),
+        ({"arm": "a", "frozen": "7%", "metric": "f1"}, "metric: goes with"),
+    ],
+)
+def test_what_is_refused_says_why(claim: dict[str, Any], said: str) -> None:
+    assert said in refusal(claim)
+
+
+def test_unknown_fields_are_refused() -> None:
+    assert refusal({"arm": "a", "better_then": "b"})
