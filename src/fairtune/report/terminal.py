@@ -20,6 +20,7 @@ from fairtune.analysis.decision_lines import VALIDATION, probability_at
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.analysis.results import Results
+from fairtune.analysis.study_claims import AnsweredClaim, study_claims
 from fairtune.analysis.study_verdict import further_metrics
 from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
@@ -60,14 +61,22 @@ def verdict_table(results: Results) -> Group:
     plan = " ".join(line.removesuffix(" Changed since:") for line in verdict.design if not line.startswith("- "))
     changes = [("changed", line[2:]) for line in verdict.design if line.startswith("- ")]
     first = [("plan", plan), *changes, *grave]
+    claims = [(f"{one.word}: {one.claim}", f"{_claim_text(one)}") for one in study_claims(results)]
     return Group(
         Text(verdict.opening, style="bold"),
         Text(),
+        *(_hanging(name, text) for name, text in claims),
+        *([Text()] if claims else []),
         *(_hanging(name, text) for name, text in first),
         Text(),
         _table(header, rows),
         *(_hanging(name, text) for name, text in notes),
     )
+
+
+def _claim_text(one: AnsweredClaim) -> str:
+    figures = one.answer.figures
+    return f"{one.answer.reason if figures is None else f'found {figures}.'} {one.mark}"
 
 
 @dataclass(frozen=True)
