@@ -133,7 +133,7 @@ def test_a_claim_that_is_written_when_results_are_known_is_marked(tmp_path: Path
     assert found.late
     assert found.mark.startswith("Written after the results were known: ")
     assert "with 15 results on record" in found.mark
-    assert f"supported ({LATE})" in str(found)
+    assert f"supported. W{LATE[1:]}" in str(found), "it comes first"
     text = write_report(made.results(), ("md",))["md"].read_text()
     assert "Written after the results were known" in text.partition("<details>")[0]
 

@@ -95,9 +95,18 @@ class AnsweredClaim:
         text = str(self.written)
         return f"{text[:1].upper()}{text[1:]}."
 
+    @property
+    def summary(self) -> str:
+        """Why this word, by which figures, and when it was written; what may have been written to fit them says so first."""
+        reason = self.answer.reason
+        if self.claim.rank is not None:  # its steps, each with its figures, are a paragraph
+            reason = f"{reason.partition(': ')[0].rstrip('.')}."
+        found = f" Found: {self.answer.figures}." if self.answer.figures is not None else ""
+        return f"{self.mark} {reason}{found}" if self.late else f"{reason}{found} {self.mark}"
+
     def __str__(self) -> str:
-        late = f" ({LATE})" if self.late and self.written.written is not None else ""
-        return f"{self.claim}: {self.word}{late}. {self.answer.sentence.removeprefix(f'{self.word}. ')} {self.mark}"
+        needed = f" To settle it: {self.answer.needed}." if self.answer.needed else ""
+        return f"{self.claim}: {self.word}. {self.summary}{needed}"
 
     def as_json(self) -> dict[str, Any]:
         written = self.written
@@ -108,6 +117,7 @@ class AnsweredClaim:
             "late": written.late,
             "taken_out": written.taken_out,
             "mark": self.mark,
+            "summary": self.summary,
         }
 
 

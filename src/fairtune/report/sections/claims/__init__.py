@@ -19,6 +19,9 @@ READING = (
     "after results were known are answered all the same."
 )
 
+MOST_SHOWN = 10
+"""Claims in the head of a report; the section has them all."""
+
 
 @dataclass(frozen=True)
 class ClaimRecord:
@@ -27,6 +30,7 @@ class ClaimRecord:
     Args:
         claim: as the study file has it.
         answer: supported, contradicted, not separable, implausible or not yet run.
+        summary: why this word, by which figures, and when the claim was written.
         found: the figures in words; empty where there are none.
         needed: what it would take to settle it.
         notes: what to mind about the runs.
@@ -42,6 +46,7 @@ class ClaimRecord:
     claim: dict[str, Any]
     text: str
     answer: str
+    summary: str
     reason: str
     figures: ClaimFigures | None
     found: str
@@ -66,6 +71,7 @@ def claim_record(one: AnsweredClaim) -> ClaimRecord:
         claim=answer.claim.model_dump(mode="json", exclude_defaults=True),
         text=str(answer.claim),
         answer=answer.word,
+        summary=one.summary,
         reason=answer.reason,
         figures=answer.figures,
         found="" if answer.figures is None else str(answer.figures),
@@ -81,14 +87,24 @@ def claim_record(one: AnsweredClaim) -> ClaimRecord:
     )
 
 
-def claim_lines(records: tuple[ClaimRecord, ...]) -> list[str]:
+@dataclass(frozen=True)
+class HeadClaims:
+    """The claims that the head of a report shows, and how many more the section has."""
+
+    shown: tuple[ClaimRecord, ...]
+    more: int
+
+
+def head_claims(report: ReportContent) -> HeadClaims | None:
+    """None where the study claims nothing."""
+    records = report.sections.get("claims")
+    return HeadClaims(records[:MOST_SHOWN], max(0, len(records) - MOST_SHOWN)) if records else None
+
+
+def claim_lines(head: HeadClaims) -> list[str]:
     """One line per claim, for the head of a report."""
-    return items(f"**{one.answer}**: {plain(one.text)}. {prose(short_text(one))}" for one in records)
-
-
-def short_text(record: ClaimRecord) -> str:
-    """The figures, or why there are none, and when the claim was written."""
-    return f"{f'Found: {record.found}.' if record.found else record.reason} {record.mark}"
+    lines = [f"**{one.answer}**: {plain(one.text)}. {prose(one.summary)}" for one in head.shown]
+    return items([*lines, *([f"and {head.more} more, below"] if head.more else [])])
 
 
 def markdown(records: tuple[ClaimRecord, ...], _: ReportContent) -> Iterator[str]:
@@ -112,4 +128,4 @@ def _details(record: ClaimRecord) -> Iterator[str]:
         yield f"{code(record.command)}, {code(record.signature)}"
 
 
-SECTION = ReportSection(__name__, gather, markdown, names=lambda *_: {"claims_reading": READING})
+SECTION = ReportSection(__name__, gather, markdown, names=lambda *_: {"claims_reading": READING}, folded=True)

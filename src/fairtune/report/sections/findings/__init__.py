@@ -10,7 +10,7 @@ from fairtune.core.cautions import Caution
 from fairtune.core.markdown import folded, items, plain, prose
 from fairtune.report.content import Evidence, ReportContent, tokenizer_text
 from fairtune.report.section import ReportSection
-from fairtune.report.sections.claims import claim_lines, short_text
+from fairtune.report.sections.claims import claim_lines, head_claims
 from fairtune.report.sections.findings.markdown import design_line, title_lines
 from fairtune.report.sections.trouble import gather_troubles
 
@@ -61,7 +61,7 @@ def markdown(head: ReportHead, report: ReportContent) -> Iterator[str]:
     yield from title_lines(report.header)
     yield prose(head.opening)
     yield ""
-    if claims := report.sections.get("claims"):
+    if claims := head_claims(report):
         yield from (*claim_lines(claims), "")
     if head.cautions:
         yield from items(f"**{grade_text(caution)}**: {prose(str(caution))}" for caution in head.cautions)
@@ -77,8 +77,7 @@ SECTION = ReportSection(
     names=lambda _, report: {
         "tokenizer_text": tokenizer_text,
         "grade_text": grade_text,
-        "claims": report.sections.get("claims"),
-        "claim_text": short_text,
+        "claims": head_claims(report),
     },
     json=lambda head: {name: getattr(head, name) for name in ("opening", "design", "cautions", "findings")},
 )
