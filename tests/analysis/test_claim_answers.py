@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.report.made_ledger import QK, STUDY, ArmSpec, MadeLedger, make_study
 from tests.report.made_text_ledger import TextArm, make_text_study
 from tests.report.made_timing import time_ledger
 
+from fairtune.analysis import claimed_costs
 from fairtune.analysis.claim_answer import Answer
 from fairtune.analysis.claim_answers import answer_claims
 from fairtune.analysis.results import Results
@@ -275,3 +277,26 @@ def test_speed_that_was_not_timed_or_not_well(tmp_path: Path) -> None:
     assert "faster than counted work allows" in ask(beyond, arm="oelm", faster="1.01x").reason
     with pytest.raises(FairtuneError, match="say than which arm"):
         ask(plain, arm="baseline", faster="1.05x")
+
+
+# -- maps --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("used", "word"),
+    [
+        ([[0.0, 0.93], [0.0, 0.92], [0.1, 0.93]], "supported"),
+        ([[0.0, 0.31], [0.0, 0.33], [0.0, 0.30]], "contradicted"),
+        ([[0.0, 0.93], [], []], "not separable"),
+        ([[], [], []], "not yet run"),
+    ],
+)
+def test_how_often_a_map_was_used(
+    clear: Results, monkeypatch: pytest.MonkeyPatch, used: list[list[float]], word: str
+) -> None:
+    waiting = [*used, [], []]
+    monkeypatch.setattr(claimed_costs, "map_passes", lambda _: [SimpleNamespace(use=share) for share in waiting.pop(0)])
+    found = ask(clear, arm="good", map_use="92.6%")
+    assert found.word == word, str(found)
+    if found.figures is not None:
+        assert "% of the training examples" in str(found)

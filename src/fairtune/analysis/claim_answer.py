@@ -46,6 +46,13 @@ class ClaimFigures:
     def __str__(self) -> str:
         if self.n_of == COUNTED:
             return f"{self.value:.2f} % of {self.n:,} parameters, counted"
+        if self.against is None:
+            ends = (
+                f"{confidence(self.level)}: {self.low:.1f} to {self.high:.1f}; "
+                if self.low is not None
+                else "no interval; "
+            )
+            return f"{self.value:.1f} % of the training examples ({ends}{self._n})"
         interval = " to ".join(self._number(end) for end in (self.low, self.high))
         alone = " to ".join(self._number(end) for end in self.alone)
         counted = f"{confidence(self.level)} of the family: {interval}" if self.low is not None else "no interval"
@@ -53,7 +60,21 @@ class ClaimFigures:
             counted += f"; alone: {alone}"
         what = f" {title_of(self.metric)}" if self.metric else ""
         unit = {POINTS: " points of", PERCENT: " % of", TIMES: "x as fast a step"}[self.unit]
-        return f"{self._number(self.value)}{unit}{what} against {self.against} ({counted}; n = {self.n} {self.n_of})"
+        return f"{self._number(self.value)}{unit}{what} against {self.against} ({counted}; {self._n})"
+
+    @property
+    def short(self) -> str:
+        """The figure with its interval and n, for a table."""
+        if self.n_of == COUNTED:
+            return f"{self.value:.2f} % (counted)"
+        unit = {POINTS: " points", PERCENT: " %", TIMES: "x"}[self.unit]
+        ends = f"{self._number(self.low)} to {self._number(self.high)}; " if self.low is not None else ""
+        value = f"{self.value:.1f}" if self.against is None else self._number(self.value)
+        return f"{value}{unit} ({ends}{self._n})"
+
+    @property
+    def _n(self) -> str:
+        return f"n = {self.n} {self.n_of.removesuffix('s') if self.n == 1 else self.n_of}"
 
     def _number(self, value: float | None) -> str:
         if value is None or math.isnan(value):
@@ -90,7 +111,7 @@ class Answer:
 
     def __str__(self) -> str:
         found = f" Found: {self.figures}." if self.figures else ""
-        needed = f" To settle it: {self.needed}." if self.needed else ""
+        needed = f" Outlook: {self.needed}." if self.needed else ""
         return f"{self.claim}: {self.word}. {self.reason}{found}{needed}"
 
     @property

@@ -7,14 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtune.analysis.claim_answer import NOT_RUN, Answer
-from fairtune.analysis.claimed_costs import answer_share, answer_speed
+from fairtune.analysis.claimed_costs import answer_map_use, answer_share, answer_speed
 from fairtune.analysis.claimed_quality import answer_quality, margin_of
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
-from fairtune.settings.claims import SHARE, SPEED, Claim
+from fairtune.settings.claims import MAP_USE, SHARE, SPEED, Claim
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results
+
+COSTS = (SPEED, SHARE, MAP_USE)
+"""Kinds that compare no scores."""
 
 
 def answer_claims(
@@ -56,6 +59,8 @@ def _answer(results: Results, claim: Claim, claims: Sequence[Claim], allowed: fl
         return answer_speed(results, claim, allowed)
     if claim.kind == SHARE:
         return answer_share(results, claim)
+    if claim.kind == MAP_USE:
+        return answer_map_use(results, claim)
     asked = results.by(claim.metric) if claim.metric is not None else results
     if claim.within is not None:
         asked = asked.with_margin(margin_of(asked, claim.within))
@@ -72,13 +77,13 @@ def _finish(results: Results, answer: Answer) -> Answer:
     """With what to mind, where it comes from and how to see it again."""
     claim, figures = answer.claim, answer.figures
     compared = f"{figures.arm}~{figures.against}" if figures and figures.against else "~".join(claim.arms)
-    about = claim.kind if claim.kind in (SPEED, SHARE) else f"metric:{claim.metric or results.metric}"
+    about = claim.kind if claim.kind in COSTS else f"metric:{claim.metric or results.metric}"
     plan = results.plan
     signature = (
         f"fairtune:{plan.get('fairtune')}|protocol:{plan.get('protocol')}|study:{results.study}|plan:{plan['plan']}|"
         f"compared:{compared}|{about}"
     )
-    verb = "report" if claim.kind in (SPEED, SHARE) else "verdict"
+    verb = "report" if claim.kind in COSTS else "verdict"
     return replace(
         answer,
         notes=(*answer.notes, *_notes(results, answer)),
@@ -89,7 +94,7 @@ def _finish(results: Results, answer: Answer) -> Answer:
 
 def _notes(results: Results, answer: Answer) -> list[str]:
     """What to mind about the runs of the arms that were compared."""
-    if answer.claim.kind in (SPEED, SHARE):
+    if answer.claim.kind in COSTS:
         return []
     figures = answer.figures
     arms = {*answer.claim.arms, *((figures.against,) if figures and figures.against else ())}

@@ -1,4 +1,7 @@
-"""Claims about speed and about frozen parameters: timed in turns, or counted; a run's own clock is never asked."""
+"""Claims about anything but quality: speed, timed in turns; frozen parameters, counted; how often a map was used.
+
+A run's own clock is never asked.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,14 @@ from fairtune.analysis.claim_answer import (
     NOT_SEPARABLE,
     PERCENT,
     ROUNDS,
+    SEEDS,
     SUPPORTED,
     TIMES,
     Answer,
     ClaimFigures,
 )
+from fairtune.analysis.maps import map_passes
+from fairtune.analysis.statistics import summarise
 from fairtune.analysis.timings import CLEAR, StepRatio
 from fairtune.core.errors import FairtuneError
 from fairtune.settings.claims import ABOUT, Claim
@@ -123,3 +129,22 @@ def share_figures(arm: str, frozen: int, total: int, level: float) -> ClaimFigur
 def _timed_parameters(results: Results, arm: str) -> Mapping[str, int] | None:
     """What a timing session counted, where no run has finished."""
     return None if results.timing is None else results.timing.parameters(arm)
+
+
+def answer_map_use(results: Results, claim: Claim) -> Answer:
+    """Answer for which share of the training examples an arm used its map's error in the end, over its seeds."""
+    passes = [map_passes(run.events) for run in results.finished(str(claim.arm))]
+    used = [100 * found[-1].use for found in passes if found and found[-1].use is not None]
+    if not used:
+        return Answer(claim, NOT_RUN, f"No run of {claim.arm} recorded how its map was used.", results.study)
+    found, claimed = summarise(used, results.confidence), float(str(claim.map_use)[:-1])
+    low, high = found.low, found.high
+    figures = ClaimFigures(
+        found.mean, low, high, (low, high), PERCENT, found.n, SEEDS, str(claim.arm), None, None, results.confidence
+    )
+    if low is None or high is None:
+        return Answer(claim, NOT_SEPARABLE, "One seed has no interval.", results.study, figures, "a second seed")
+    if low <= claimed <= high:
+        return Answer(claim, SUPPORTED, "The interval over seeds holds the claimed figure.", results.study, figures)
+    side = "below" if high < claimed else "above"
+    return Answer(claim, CONTRADICTED, f"The whole interval lies {side} the claimed figure.", results.study, figures)

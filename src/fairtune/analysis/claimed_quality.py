@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from fairtune.analysis.results import Results
 
 Pair = tuple[str, str]
+FEWEST_FOR_VERDICT = 3
+"""Seeds; with fewer, the family's interval is all that the metric can be."""
 
 
 def planned_comparison(results: Results, arm: str, other: str) -> tuple[Comparison, bool] | None:
@@ -138,7 +140,7 @@ class ClaimedEffect:
     def figures(self) -> ClaimFigures:
         found, metric = self.found, self.results.metric
         unit, turned = unit_of(metric), self.turned
-        low, high = found.verdict.family
+        low, high = found.verdict.family if found.found.n >= FEWEST_FOR_VERDICT else (None, None)
         ends = [self._in_unit(end) for end in (found.found.difference, low, high, found.found.low, found.found.high)]
         value, low, high, first, last = ends
         if turned:
@@ -300,7 +302,8 @@ def _other_partner(effect: ClaimedEffect, claim: Claim) -> str:
         text += f" {arm} is compared with {found.reference}, which has its settings; {against} has not."
     if matched is not None:
         text += (
-            f" Beside {matched.reference}, which has the settings that {found.arm} chose, it is {matched.verdict.word}."
+            f" Beside {matched.reference}, which has the settings that {found.arm} chose, the verdict is: "
+            f"{matched.verdict.word}."
         )
     return text
 

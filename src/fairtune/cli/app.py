@@ -140,6 +140,13 @@ class Verbs(VerbGroup):
             group=READ,
         ),
         Verb(
+            "claims",
+            "Answer published claims from the runs on record: supported, contradicted, not separable, implausible, or not yet run.",
+            "fairtune claims --only oelm",
+            short="Answer published claims from the runs on record.",
+            group=READ,
+        ),
+        Verb(
             "check",
             "Say what test set and seeds alone allow to say about two printed figures, and which of them cannot be.",
             "fairtune check '93.12 vs 91.28' --n 872 --seeds 1",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     ClaimMetric = Literal[tuple(METRICS)]
 
-QUALITY, SPEED, SHARE, RANK = "quality", "speed", "share", "rank"
+QUALITY, SPEED, SHARE, RANK, MAP_USE = "quality", "speed", "share", "rank", "map use"
 AT_LEAST, ABOUT = "at least", "about"
 BETTER_THAN, WORSE_THAN, AS_GOOD_AS = "better_than", "worse_than", "as_good_as"
 POINTS, PERCENT = "points", "%"
@@ -69,7 +69,7 @@ def _share(value: Any) -> str:
     found = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found and 0 <= float(found[1]) <= 100:
         return f"{found[1]}%"
-    lacks = "has no unit" if _no_unit(value) else "is no share of parameters"
+    lacks = "has no unit" if _no_unit(value) else "is no share"
     raise PydanticCustomError(
         "parameter_share",
         "{shown} {lacks}: write 12.95%, as many digits as were stated",
@@ -126,6 +126,9 @@ class Claim(Section):
         None, description="The arm that it is faster than; the one that verdicts compare it with if absent."
     )
     frozen: ParameterShare | None = Field(None, description="The share of its parameters that is not trained.")
+    map_use: ParameterShare | None = Field(
+        None, description="The share of training examples that `bpsom` used its map's error for at the end of training."
+    )
     rank: tuple[ClaimedArm, ...] | None = Field(
         None, min_length=2, max_length=MOST_ARMS, description="Arms in the order of their quality, the best first."
     )
@@ -177,6 +180,11 @@ class Claim(Section):
         return self.better_than or self.worse_than or self.as_good_as
 
     @property
+    def direction_only(self) -> bool:
+        """Whether it says which arm is better, and not by how much."""
+        return self.rank is not None or (self.by is None and (self.better_than or self.worse_than) is not None)
+
+    @property
     def arms(self) -> tuple[str, ...]:
         """Every arm that it names."""
         named = (self.arm, self.other, self.than, *(self.rank or ()))
@@ -201,6 +209,8 @@ class Claim(Section):
             return f"{self.arm} is {self.reading} {self.faster} as fast as {self.than or 'what it is compared with'}"
         if self.frozen is not None:
             return f"{self.arm} freezes {self.frozen} of the parameters"
+        if self.map_use is not None:
+            return f"{self.arm} uses its map's error for about {self.map_use} of the examples in the end"
         if self.as_good_as is not None:
             amount = f"within {figure}" if figure else "within the study's margin"
             return f"{self.arm} is as good as {self.as_good_as}, {amount}"
@@ -208,13 +218,14 @@ class Claim(Section):
         return f"{self.arm} is {'better' if self.better_than else 'worse'} than {self.other}{amount}"
 
 
-STATEMENTS = (BETTER_THAN, WORSE_THAN, AS_GOOD_AS, "faster", "frozen", "rank")
+STATEMENTS = (BETTER_THAN, WORSE_THAN, AS_GOOD_AS, "faster", "frozen", "map_use", "rank")
 _KINDS = {
     BETTER_THAN: QUALITY,
     WORSE_THAN: QUALITY,
     AS_GOOD_AS: QUALITY,
     "faster": SPEED,
     "frozen": SHARE,
+    "map_use": MAP_USE,
     "rank": RANK,
 }
 _BESIDE = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from fairtune.core.errors import nearest, one_of, shown
-from fairtune.settings.claims import POINTS, RANK, SHARE, SPEED, Claim, read_amount
+from fairtune.settings.claims import MAP_USE, POINTS, RANK, SHARE, SPEED, Claim, read_amount
 from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import missing_controls
@@ -82,6 +82,8 @@ def deciding_comparison(claim: Claim, primaries: Mapping[str, str | None], refer
     """
     if claim.kind == SHARE:
         return "counted when a run of it starts"
+    if claim.kind == MAP_USE:
+        return "read from the map at the end of its runs"
     if claim.kind == SPEED:
         other = claim.than or primaries.get(claim.arm or "") or reference
         how = (

@@ -1,0 +1,176 @@
+"""What it would cost to try a claim: runs, optimizer steps and tokens of a study, and a rough bound of core-hours.
+
+All of it follows from the study file and the published sizes of data sets, so that it can be said where neither data nor model is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fairtune.claims.published import ClaimTrial
+from fairtune.core.errors import FairtuneError, nearest, one_of
+from fairtune.settings.model import PresetModel
+from fairtune.settings.sections import Train
+from fairtune.study.schema import Study
+from fairtune.study.shipped_files import require_shipped
+from fairtune.study.study_file import load_study
+from fairtune.study.trials import count_trials
+from fairtune.tasks.definitions import ALIASES, DEFINITIONS
+from fairtune.tasks.titles import task as title_task
+
+CORE_SPEED = 60e9
+"""Operations per second of one core in whole training steps: a step of MiniLM with 443 tokens took 236 ms on two cores."""
+OPERATIONS = {
+    "minilm": 67e6,
+    "google-bert/bert-base-uncased": 524e6,
+    "allenai/scibert_scivocab_uncased": 524e6,
+    "gpt-medium-512": 272e6,
+    "gpt-mini": 25e6,
+}
+"""Of a forward and a backward pass per token, counted by `fairtune inspect`; of gpt-mini with its own small tokenizer."""
+
+SIZES = ("examples", "tokens", "epochs", "steps", "batch_size")
+"""Settings that tell one size of a study from another."""
+
+
+@dataclass(frozen=True)
+class TrialCost:
+    """What a trial takes.
+
+    Args:
+        runs: that train, those of tuning included; simple baselines take seconds and are not counted.
+        steps: optimizer steps of all of them; None where the size of the data is not known here.
+        tokens: that go through training at the most: as if every text had `max_length` tokens.
+        core_hours: at the most, at `CORE_SPEED`; None where the model's size is not known here.
+    """
+
+    runs: int
+    steps: int | None
+    tokens: int | None
+    core_hours: float | None
+
+    def __str__(self) -> str:
+        found = f"{self.runs} training runs"
+        if self.steps is not None and self.tokens is not None:
+            found += f", {self.steps:,} optimizer steps, at most {_short(self.tokens)} tokens"
+        if self.core_hours is not None:
+            found += f" (very roughly up to {_hours(self.core_hours)} of one core)"
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def load_trial(trial: ClaimTrial) -> Study:
+    """The study of a trial.
+
+    Raises:
+        FairtuneError: its file is gone, or lacks the profile or an arm that the trial names.
+    """
+    study = load_study(require_shipped(trial.file), profile=trial.profile)
+    for arm in (*trial.arms, *(arm for claim in trial.claims for arm in claim.arms)):
+        if arm not in study.arms:
+            arms = list(study.arms)
+            raise FairtuneError(
+                f"{trial.file}: a claim is about the arm '{arm}', which it does not have; its arms: {one_of(arms)}."
+                f"{nearest(arm, arms)}"
+            )
+    return study
+
+
+def is_of_trial(plan: Mapping[str, Any], study: Study) -> bool:
+    """Whether a plan on record is that of a trial, and not of another size under the same name."""
+    model = study.model
+    name = model.preset if isinstance(model, PresetModel) else str(model).partition("@")[0]
+    if not str(plan["model"].get("name")).startswith(name):
+        return False
+    for arm in (arm for arm in study.arms if arm in plan["arms"] and study.learner(arm) is None):
+        own, recorded = study.settings(arm).model_dump(mode="json"), plan["arms"][arm]["train"]
+        if any(own.get(field) != recorded.get(field) for field in SIZES if field in recorded):
+            return False
+    return True
+
+
+def find_cost(trial: ClaimTrial) -> TrialCost:
+    """What a trial takes, by its study file.
+
+    Raises:
+        FairtuneError: as `load_trial`.
+    """
+    study = load_trial(trial)
+    arms = [arm for arm in study.arms if study.learner(arm) is None and (not trial.arms or arm in trial.arms)]
+    trials = count_trials(study) if study.tune is not None else {}
+    rows = _training_rows(study)
+    runs, steps, tokens, operations = 0, 0, 0, 0.0
+    for arm in arms:
+        train = study.settings(arm)
+        counts = [(train, float(len(study.seeds)))]
+        runs += len(study.seeds)
+        if study.tune is not None and arm in trials:
+            number, budgets = trials[arm]
+            runs += number * len(study.tune.seeds)
+            cheaper = {name: value for name, value in study.tune.cheaper.items() if value is not None}
+            counts.append((train.model_copy(update=cheaper), budgets * len(study.tune.seeds)))
+        for settings, times in counts:
+            own = _steps(settings, rows)
+            length = settings.max_length if isinstance(settings.max_length, int) else None
+            if own is None or length is None:
+                return TrialCost(_all_runs(study, arms, trials), None, None, None)
+            read = own * settings.batch_size * settings.accumulate * length * times
+            steps, tokens = steps + round(own * times), tokens + round(read)
+            operations += read * _operations(study, arm) * _step_factor(study, arm)
+    hours = operations / CORE_SPEED / 3600
+    return TrialCost(runs, steps, tokens, hours if math.isfinite(hours) else None)
+
+
+def _all_runs(study: Study, arms: Sequence[str], trials: dict[str, tuple[int, float]]) -> int:
+    tuning = len(study.tune.seeds) if study.tune is not None else 0
+    return sum(len(study.seeds) + trials.get(arm, (0, 0.0))[0] * tuning for arm in arms)
+
+
+def _steps(train: Train, rows: int | None) -> int | None:
+    if train.steps is not None:
+        return train.steps
+    known = rows if rows is not None else train.examples if isinstance(train.examples, int) else None
+    return None if known is None else train.total_steps(known)
+
+
+def _training_rows(study: Study) -> int | None:
+    """Training examples of a task of the catalogue, as published; None where they are not known."""
+    name = ALIASES.get(str(study.task), str(study.task))
+    if name == title_task.NAME:
+        return round(title_task.ROWS * (1 - title_task.HELD_OUT))
+    found = next((one for one in DEFINITIONS if one.name == name), None)
+    if found is None:
+        return None
+    data, split = found.places()["train"]
+    return data.rows.get(split)
+
+
+def _operations(study: Study, arm: str) -> float:
+    own = study.model_of(arm)
+    name = own.preset if isinstance(own, PresetModel) else str(own)
+    return OPERATIONS.get(name, math.nan)
+
+
+def _step_factor(study: Study, arm: str) -> float:
+    """Passes of a step as a multiple of a plain step's: adversarial training makes two of one."""
+    return math.prod(use.config.step_factor for use in study.methods(arm))
+
+
+def _short(count: int) -> str:
+    for unit, size in (("billion", 10**9), ("million", 10**6)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:,}"
+
+
+def _hours(hours: float) -> str:
+    if hours < 1:
+        return f"{max(1, round(60 * hours))} minutes"
+    if hours > 1000:
+        return f"{hours / 24:,.0f} days"
+    return f"{hours:.0f} {'hour' if round(hours) == 1 else 'hours'}"

@@ -1,0 +1,59 @@
+"""`fairtune claims`: published claims, each with the answer that the runs on record give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fairtune.cli.command import AsJson, Runs, console, print_json, report_errors
+from fairtune.core.printable import printable
+
+Only = Annotated[
+    str | None,
+    typer.Option(
+        "--only", metavar="SOURCE", help="Only one source, such as oelm, or one claim of it, such as oelm/xnli-speed."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write the page there, as Markdown, with all details."),
+]
+STYLES = {"supported": "green", "contradicted": "red", "implausible": "red", "not separable": "yellow"}
+
+
+@report_errors
+def claims(only: Only = None, output: Output = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
+    """Answer published claims from the runs on record: supported, contradicted, not separable, implausible, or not yet run."""
+    from fairtune.claims.answers import answer_files, count_words, distinct_trials
+    from fairtune.claims.page import claims_page, found_text, grounds_text, write_page
+    from fairtune.claims.published import load_claims
+
+    files = load_claims(only)
+    found = answer_files(files, runs)
+    if output is not None:
+        write_page(output, claims_page(files, found))
+    if as_json:
+        print_json({"counts": count_words(found), "claims": [one.as_json() for one in found]})
+        return
+    table = Table("claim", "claimed", "found here", "answer", box=box.SIMPLE)
+    for one in found:
+        told = Text.assemble((one.word, STYLES.get(one.word, "")), grounds_text(one))
+        named = Text(printable(f"{one.source}/{one.claim.id}: {one.claim.text}"))
+        table.add_row(named, Text(printable(one.claim.claimed)), Text(printable(found_text(one))), told)
+    console().print(table)
+    waiting = [one for one in distinct_trials(found) if one.word == "not yet run" and one.cost is not None]
+    if waiting:
+        console().print(Text("What it would cost to try what is open:", style="bold"))
+    for one in waiting:
+        cost = "minutes of timing, no training" if one.trial.timed else str(one.cost)
+        console().print(Text(f"  {one.trial.command}: {cost}"), soft_wrap=True)
+    for one in distinct_trials(found):
+        if one.trouble:
+            console().print(Text(printable(f"Not read: {one.trial.study}: {one.trouble}")), soft_wrap=True)
+    if output is not None:
+        console().print(f"\nPage: {output}", soft_wrap=True)
