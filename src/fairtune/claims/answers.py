@@ -96,8 +96,9 @@ class ClaimAnswer:
             return self.band[0], "band"
         for size in (PUBLISHED, LAPTOP):
             found = self.trials_of(size)
-            if any(one.word != NOT_RUN for one in found):
-                return worst_of([one.word for one in found]), size
+            word = worst_of([one.word for one in found]) if found else NOT_RUN
+            if word != NOT_RUN:
+                return word, size
         return NOT_RUN, ""
 
     def trials_of(self, size: str) -> list[TrialAnswer]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from fairtune.claims.published import ClaimTrial
@@ -70,7 +72,8 @@ def load_trial(trial: ClaimTrial) -> Study:
     Raises:
         FairtuneError: its file is gone, or lacks the profile or an arm that the trial names.
     """
-    study = load_study(require_shipped(trial.file), profile=trial.profile)
+    file = require_shipped(trial.file)
+    study = _read(file, trial.profile, file.stat().st_mtime_ns)
     for arm in (*trial.arms, *(arm for claim in trial.claims for arm in claim.arms)):
         if arm not in study.arms:
             arms = list(study.arms)
@@ -79,6 +82,12 @@ def load_trial(trial: ClaimTrial) -> Study:
                 f"{nearest(arm, arms)}"
             )
     return study
+
+
+@lru_cache(maxsize=128)
+def _read(file: Path, profile: str | None, _changed: int) -> Study:
+    """A study file, which many claims share; read anew when it has changed."""
+    return load_study(file, profile=profile)
 
 
 def is_of_trial(plan: Mapping[str, Any], study: Study) -> bool:

@@ -46,14 +46,15 @@ def claims(only: Only = None, output: Output = None, runs: Runs = Path("runs"), 
         named = Text(printable(f"{one.source}/{one.claim.id}: {one.claim.text}"))
         table.add_row(named, Text(printable(one.claim.claimed)), Text(printable(found_text(one))), told)
     console().print(table)
-    waiting = [one for one in distinct_trials(found) if one.word == "not yet run" and one.cost is not None]
+    trials = list(distinct_trials(found))
+    waiting = [trial for trial in trials if trial.word == "not yet run" and trial.cost is not None]
     if waiting:
         console().print(Text("What it would cost to try what is open:", style="bold"))
-    for one in waiting:
-        cost = "minutes of timing, no training" if one.trial.timed else str(one.cost)
-        console().print(Text(f"  {one.trial.command}: {cost}"), soft_wrap=True)
-    for one in distinct_trials(found):
-        if one.trouble:
-            console().print(Text(printable(f"Not read: {one.trial.study}: {one.trouble}")), soft_wrap=True)
+    for trial in waiting:
+        cost = "minutes of timing, no training" if trial.trial.timed else str(trial.cost)
+        console().print(Text(f"  {trial.trial.command}: {cost}"), soft_wrap=True)
+    for trial in trials:
+        if trial.trouble:
+            console().print(Text(printable(f"Not read: {trial.trial.study}: {trial.trouble}")), soft_wrap=True)
     if output is not None:
         console().print(f"\nPage: {output}", soft_wrap=True)

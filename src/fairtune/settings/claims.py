@@ -181,8 +181,9 @@ class Claim(Section):
 
     @property
     def direction_only(self) -> bool:
-        """Whether it says which arm is better, and not by how much."""
-        return self.rank is not None or (self.by is None and (self.better_than or self.worse_than) is not None)
+        """Whether it says which arm is better or faster, and not by how much."""
+        ahead = self.by is None and (self.better_than or self.worse_than) is not None
+        return ahead or self.rank is not None or self.factor == 1
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -205,6 +206,8 @@ class Claim(Section):
         figure = self.by or self.within
         if self.rank is not None:
             return "rank " + " > ".join(self.rank)
+        if self.faster is not None and self.factor == 1 and self.reading == AT_LEAST:
+            return f"a step of {self.arm} takes no longer than one of {self.than or 'what it is compared with'}"
         if self.faster is not None:
             return f"{self.arm} is {self.reading} {self.faster} as fast as {self.than or 'what it is compared with'}"
         if self.frozen is not None:
