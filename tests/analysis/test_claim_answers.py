@@ -105,6 +105,12 @@ def test_figures_have_n_metric_and_both_intervals(clear: Results) -> None:
     assert turned.low == pytest.approx(-figures.high)
 
 
+def test_another_metric_than_the_plans_is_named(clear: Results) -> None:
+    notes = ask(clear, arm="good", better_than="baseline", metric="f1").notes
+    assert any("F1 is not among the metrics that the plan names" in note for note in notes)
+    assert not ask(clear, arm="good", better_than="baseline", metric="accuracy").notes
+
+
 def test_an_amount_in_percent_is_a_share_of_the_other_arms_mean(clear: Results) -> None:
     low = ask(clear, arm="good", better_than="baseline").figures
     assert low is not None

@@ -104,12 +104,10 @@ def test_a_claim_is_answered_from_the_ledger(home: Path) -> None:
     assert "| −10.00 points (" in page
     assert "**supported**, the direction only, at laptop size" in page
     assert (
-        "At laptop size (MiniLM, 320 texts), the direction only, oelm-freeze is worse than baseline: supported." in page
-    )
-    assert (
-        "`fairtune run studies/made.yaml`; figures: `fairtune verdict made`; `fairtune:0.1.0|protocol:1|study:made|"
-        in page
-    )
+        "- At laptop size (MiniLM, 320 texts). Runs: `fairtune run studies/made.yaml`; figures: `fairtune claims --only mine/c`.\n"
+        "  - oelm-freeze is worse than baseline (the direction only): supported. The direction is shown"
+    ) in page
+    assert "`fairtune:0.1.0|protocol:1|study:made|plan:0123456789abcdef|compared:oelm-freeze~baseline|metric:" in page
     assert "Not tried: The rest." in page
     assert page == page_of([answered(home, published())]), "the same for the same ledger"
     assert str(home) not in page

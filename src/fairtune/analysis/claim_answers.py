@@ -12,6 +12,7 @@ from fairtune.analysis.claimed_quality import answer_quality, margin_of
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
 from fairtune.settings.claims import MAP_USE, SHARE, SPEED, Claim
+from fairtune.settings.metrics import title_of
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results
@@ -101,6 +102,11 @@ def _notes(results: Results, answer: Answer) -> list[str]:
     runs = [run for run in results.runs if run.arm in arms]
     waiting = [run for run in runs if run.status not in (FINISHED, FAILED, DAMAGED)]
     found = []
+    metric = answer.claim.metric
+    if metric is not None and metric not in (results.metric, *results.registration.beside):
+        found.append(
+            f"{title_of(metric)} is not among the metrics that the plan names; the study's own is {title_of(results.metric)}"
+        )
     if waiting:
         found.append(f"{len(waiting)} of {len(runs)} runs of these arms are still to come")
     lost = [f"{run.arm}/seed-{run.seed}" for run in runs if run.status in (FAILED, DAMAGED)]

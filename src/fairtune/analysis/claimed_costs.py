@@ -63,7 +63,9 @@ def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -
         return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "a timing experiment on a quieter machine")
     word, reason = _judge_factor(figures, claim)
     needed = "more rounds, with `fairtune time --minutes`" if word == NOT_SEPARABLE else ""
-    return Answer(claim, word, reason, results.study, figures, needed)
+    again = timing.again
+    noise = f"A/A, {timing.reference} against itself: {again.ratio:.3f} ({again.low:.3f} to {again.high:.3f})"
+    return Answer(claim, word, reason, results.study, figures, needed, (noise,))
 
 
 def _figures(ratio: StepRatio, level: float) -> ClaimFigures:

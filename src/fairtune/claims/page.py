@@ -129,7 +129,7 @@ def _claim(one: ClaimAnswer) -> Iterator[str]:
     yield f"Claimed: {prose(claim.claimed)}. {prose(claim.evidence)}"
     yield ""
     yield f"Answer: **{one.word}**{grounds_text(one)}. {_first_reason(one)}".rstrip()
-    lines = [line for trial in one.trials for line in _trial(trial)]
+    lines = [line for trial in one.trials for line in _trial(trial, f"{one.source}/{claim.id}")]
     if lines:
         yield ""
         yield from items(lines)
@@ -149,7 +149,7 @@ def _first_reason(one: ClaimAnswer) -> str:
     return prose(" ".join(told)) if told and one.counted is None else " ".join(told)
 
 
-def _trial(one: TrialAnswer) -> Iterator[str]:
+def _trial(one: TrialAnswer, name: str) -> Iterator[str]:
     size = SIZES[one.trial.size]
     size = f"{size[0].upper()}{size[1:]} ({one.trial.about})"
     if one.trouble:
@@ -161,15 +161,16 @@ def _trial(one: TrialAnswer) -> Iterator[str]:
         other = " What is on record under that name has another size." if one.other_size else ""
         yield prose(f"{size}: not yet run.{reason}{other} `{one.trial.command}` takes {_few(one)}.")
         return
-    for answer in one.answers:
-        yield _answer(size, answer, one)
+    told = [_answer(answer, one) for answer in one.answers]
+    seen = code(f"fairtune claims --only {name}")
+    yield "\n  - ".join([f"{prose(size)}. Runs: {code(one.trial.command)}; figures: {seen}.", *told])
 
 
-def _answer(size: str, answer: Answer, one: TrialAnswer) -> str:
-    direction = "the direction only, " if one.trial.size == LAPTOP and answer.claim.direction_only else ""
+def _answer(answer: Answer, one: TrialAnswer) -> str:
+    direction = " (the direction only)" if one.trial.size == LAPTOP and answer.claim.direction_only else ""
     notes = f" To mind: {'; '.join(answer.notes)}." if answer.notes else ""
-    told = prose(f"{size}, {direction}{answer.claim}: {answer.sentence}{notes}")
-    return f"{told} Runs: {code(one.trial.command)}; figures: {code(answer.command)}; {code(answer.signature)}."
+    told = prose(f"{answer.claim}{direction}: {answer.sentence}{notes}")
+    return f"{told} {code(answer.signature)}"
 
 
 def _cost(one: TrialAnswer) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from fairtune.core.errors import shown
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LONGEST_NAME, MOST_ARMS, Section
 
@@ -28,7 +29,7 @@ POINTS, PERCENT = "points", "%"
 CLAIM_ERRORS = ("amount", "factor", "parameter_share", "statement", "rank", "claimed_arm", "beside")
 """Kinds of errors that say themselves what is allowed."""
 LARGEST_FACTOR, LARGEST_AMOUNT = 10_000.0, 1000.0
-_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_NUMBER = r"(?:[0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})"
 _AMOUNT = re.compile(rf"({_NUMBER}) *(points?|%)")
 _FACTOR = re.compile(rf"({_NUMBER}) *[x×]")
 _SHARE = re.compile(rf"({_NUMBER}) *%")
@@ -49,7 +50,7 @@ def _amount(value: Any) -> str:
         "amount",
         "{shown} {lacks}: write 0.5 points, of a metric that is shown in hundredths, or 0.5%, which is that share of the other "
         "arm's mean, as margins are",
-        {"shown": repr(value), "lacks": lacks},
+        {"shown": shown(value), "lacks": lacks},
     )
 
 
@@ -61,7 +62,7 @@ def _factor(value: Any) -> str:
     raise PydanticCustomError(
         "factor",
         "{shown} {lacks}: write 1.3x, which is 1.3 times as many optimizer steps in the same time",
-        {"shown": repr(value), "lacks": lacks},
+        {"shown": shown(value), "lacks": lacks},
     )
 
 
@@ -73,7 +74,7 @@ def _share(value: Any) -> str:
     raise PydanticCustomError(
         "parameter_share",
         "{shown} {lacks}: write 12.95%, as many digits as were stated",
-        {"shown": repr(value), "lacks": lacks},
+        {"shown": shown(value), "lacks": lacks},
     )
 
 
@@ -83,7 +84,7 @@ Amount = Annotated[
     WithJsonSchema(
         {
             "type": "string",
-            "pattern": r"^[0-9.]+ *(points?|%)$",
+            "pattern": r"^[0-9.]{1,13} ?(points?|%)$",
             "title": "an amount with its unit: 0.5 points, or 0.5%",
         }
     ),
@@ -91,12 +92,12 @@ Amount = Annotated[
 Factor = Annotated[
     str,
     PlainValidator(_factor),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+ *[x×]$", "title": "a speed-up such as 1.3x"}),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9.]{1,13} ?[x×]$", "title": "a speed-up such as 1.3x"}),
 ]
 ParameterShare = Annotated[
     str,
     PlainValidator(_share),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+ *%$", "title": "a share such as 12.95%"}),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9.]{1,13} ?%$", "title": "a share such as 12.95%"}),
 ]
 ClaimedArm = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="an arm of the study")]
 

@@ -17,7 +17,19 @@ def find_shipped(path: str | Path) -> Path | None:
     parts = PurePosixPath(Path(path).as_posix()).parts
     if len(parts) != 2 or parts[0] not in FOLDERS or parts[1] in (".", ".."):
         return None
-    return next((home / parts[0] / parts[1] for home in HOMES if (home / parts[0] / parts[1]).is_file()), None)
+    return next((home / parts[0] / parts[1] for home in HOMES if _is_file(home / parts[0] / parts[1])), None)
+
+
+def given_or_shipped(file: Path) -> Path:
+    """A file that somebody names: theirs if there is one, else the shipped one, so that `studies/...` works anywhere."""
+    return file if _is_file(file) else find_shipped(file) or file
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file system takes; whoever reads it says so
+        return False
 
 
 def require_shipped(path: str) -> Path:

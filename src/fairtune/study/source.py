@@ -16,7 +16,7 @@ from fairtune.core.errors import (
 from fairtune.core.files import read_regular
 from fairtune.study.plain_data import plain_copy
 from fairtune.study.problems import Problem, StudyError
-from fairtune.study.shipped_files import find_shipped
+from fairtune.study.shipped_files import given_or_shipped
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml
 
 StudySource = str | FilePath | Mapping[str, Any]
@@ -55,9 +55,7 @@ def read_source(source: StudySource) -> Written:
             return Written(plain_copy(dict(source)), {}, "study", FilePath.cwd())
         except ValueError as error:
             raise StudyError([Problem("study", "", str(error))]) from None
-    file = FilePath(source)
-    if not file.exists():
-        file = find_shipped(file) or file  # `studies/...` is at hand wherever fairtune is
+    file = given_or_shipped(FilePath(source))
     try:
         tree = parse_yaml(_text(file))
     except YamlProblem as problem:
