@@ -207,3 +207,21 @@ def test_a_plan_without_its_history_does_not_pass_for_registered(tmp_path: Path)
 def test_what_another_version_wrote_is_left_out(tmp_path: Path) -> None:
     made = study(tmp_path, [GOOD, {"arm": "good", "prettier_than": "baseline"}])
     assert [one.word for one in study_claims(made.results())] == ["supported"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_many_claims_do_not_push_the_rest_away(tmp_path: Path) -> None:
+    many = [{"arm": "good", "better_than": "baseline", "by": f"{number} points"} for number in range(1, 13)]
+    files = {kind: path.read_text() for kind, path in write_report(study(tmp_path, many).results()).items()}
+    assert "\n- and 2 more, below\n" in files["markdown"]
+    assert '<a href="#claims">and 2 more</a>' in files["html"]
+    assert len(json.loads(files["json"])["claims"]) == 12
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_was_written_late_or_taken_out_is_flagged_on_the_page(tmp_path: Path) -> None:
+    made = study(tmp_path, [TOO_MUCH])
+    change(made, [GOOD])
+    page = write_report(made.results(), ("html",))["html"].read_text()
+    assert page.count('<span class="flag">written after the results were known</span>') == 1
+    assert page.count('<span class="flag">taken out</span>') == 1
