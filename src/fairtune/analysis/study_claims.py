@@ -65,7 +65,8 @@ class WrittenClaim:
         if self.instead_of:
             told += f", in place of: {'; '.join(self.instead_of)}"
         if self.taken_out is not None:
-            told += f"; taken out on {day(self.taken_out)}, with {_count(self.known_out, 'result')} on record"
+            when = f"on {day(self.taken_out)}" if self.taken_out else "nobody knows when"
+            told += f"; taken out {when}, with {_count(self.known_out, 'result')} on record"
         return told
 
 
