@@ -118,6 +118,7 @@ def test_a_claim_is_answered_from_the_ledger(home: Path) -> None:
     [
         ([{"arm": "oelm-freeze", "better_than": "baseline"}], "contradicted"),
         ([{"arm": "oelm-freeze", "worse_than": "baseline", "by": "9.9 points"}], "not separable"),
+        ([{"arm": "oelm-freeze", "as_good_as": "baseline"}], "contradicted"),
         ([{"arm": "oelm-freeze", "faster": "1.05x"}], "not yet run"),
         ([{"arm": "oelm-freeze", "map_use": "92.6%"}], "not yet run"),
         ([{"arm": "oelm-freeze", "worse_than": "baseline"}, {"arm": "oelm-freeze", "frozen": "50%"}], "contradicted"),
@@ -126,7 +127,9 @@ def test_a_claim_is_answered_from_the_ledger(home: Path) -> None:
 )
 def test_all_that_is_asked_must_hold(home: Path, asked: list[dict[str, Any]], word: str) -> None:
     make(home)
-    assert answered(home, published(*asked)).word == word
+    found = answered(home, published(*asked))
+    assert found.word == word
+    assert f"**{word}**" in page_of([found])
 
 
 def test_what_is_beyond_a_bound_or_a_band_stays_implausible(home: Path) -> None:

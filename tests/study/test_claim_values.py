@@ -31,6 +31,24 @@ def test_what_a_study_file_may_say() -> None:
     assert str(Claim(arm="a", as_good_as="b")) == "a is as good as b, within the study's margin"
 
 
+def test_which_claims_are_about_a_direction_alone() -> None:
+    alone = [
+        {"arm": "a", "better_than": "b"},
+        {"arm": "a", "worse_than": "b"},
+        {"rank": ("a", "b")},
+        {"arm": "a", "faster": "1x"},
+    ]
+    others: list[dict[str, Any]] = [
+        {"arm": "a", "better_than": "b", "by": "1 points"},
+        {"arm": "a", "as_good_as": "b"},
+        {"arm": "a", "frozen": "7%"},
+        {"arm": "a", "map_use": "92.6%"},
+        {"arm": "a", "faster": "1.3x"},
+    ]
+    assert [Claim(**claim).direction_only for claim in (*alone, *others)] == [True] * 4 + [False] * 5
+    assert all(str(Claim(**claim)) for claim in (*alone, *others))
+
+
 def test_units_are_read_and_written_one_way() -> None:
     assert Claim(arm="a", worse_than="b", by="1 point").by == "1 points"
     assert read_amount("1 points") == (1.0, "points")

@@ -7,6 +7,7 @@ percent or a half.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -194,8 +195,8 @@ class Claim(Section):
 
     @property
     def factor(self) -> float:
-        """The speed-up as a number."""
-        return float((self.faster or "nan")[:-1])
+        """The speed-up as a number; not a number where none is claimed."""
+        return math.nan if self.faster is None else float(self.faster[:-1])
 
     @property
     def share(self) -> tuple[float, float]:
