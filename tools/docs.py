@@ -58,6 +58,9 @@ SECTIONS = {
     "tune": "tune:\n  space: {lr: {low: 1e-5, high: 1e-3, log: true}, batch_size: [16, 32]}\n  trials: 8\n  seeds: 2\n"
     "  budget: {epochs: 1}",
     "compare": "compare: {to: baseline, margin: 1.5%, also: [roc_auc]}",
+    "claims": "arms:\n  baseline: {}\n  focal: {methods: [focal]}\n"
+    "claims:\n  - {arm: focal, better_than: baseline, by: 0.5%}\n  - {arm: focal, faster: 1.3x}\n"
+    "  - {arm: focal, as_good_as: baseline, within: 1 points}",
     "execution": "execution: {devices: cpu, workers: 2, checkpoint_every: 10min}",
     "track": "track:\n  tensorboard: {folder: tb}\n  wandb: {project: my-project, offline: true}",
     "time": "time: {minutes: 5, precision: 2%}",

@@ -90,6 +90,7 @@ def make_study(
     margin: float | str | None = None,
     source: str = "made by hand",
     metric: str = "accuracy",
+    claims: Sequence[dict[str, Any]] = (),
     **compare: Any,
 ) -> MadeLedger:
     made, seeds = MadeLedger(runs, arms), range(max(len(spec.right) for spec in arms.values()))
@@ -121,6 +122,7 @@ def make_study(
             {arm: spec.learner for arm, spec in arms.items() if spec.learner},
         ),
         "compare": {"to": base, "margin": margin, "confidence": 0.95, **compare},
+        **({"claims": list(claims)} if claims else {}),
         "execution": {"devices": ["cpu"], "checkpoint_every": "5min", "save_model": False},
         "runs": planned,
         "differences": [

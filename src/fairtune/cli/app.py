@@ -155,6 +155,13 @@ class Verbs(VerbGroup):
             group=READ,
         ),
         Verb(
+            "check",
+            "Say what test set and seeds alone allow to say about two printed figures, and which of them cannot be.",
+            "fairtune check '93.12 vs 91.28' --n 872 --seeds 1",
+            short="Check printed figures: what luck alone would give.",
+            group=READ,
+        ),
+        Verb(
             "verify", "Read everything on record from end to end and say what is sound.", "fairtune verify", group=READ
         ),
         Verb(

@@ -31,6 +31,7 @@ from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
+from fairtune.study.claim_checks import deciding_comparison
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_checked
 from fairtune.study.trial_plan import TuningCost, find_tuning_cost
@@ -180,6 +181,13 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
         out.print(Text(f"  {difference}"), soft_wrap=True)
     if not plan.differences:
         out.print("  none")
+    if plan.study.claims:
+        out.print(Text.assemble("\n", ("Claims", "bold"), ": answered at the top of the report"))
+        for claim in plan.study.claims:
+            decided = deciding_comparison(
+                claim, plan.primaries, plan.study.compare.to, timed=plan.study.timing is not None
+            )
+            out.print(Text(f"  {claim}: {decided}"), soft_wrap=True)
     for note in plan.notes:
         out.print(Text.assemble("\n", ("Warning", "bold"), f": {note}"), soft_wrap=True)
     for grade in GRADES:

@@ -41,6 +41,7 @@ class VerbPage:
         more: further paragraphs.
         lists: entries by the heading above them.
         ending: where to read on.
+        together: summary, example and where to read on stand at the top without gaps, so that a long list fits a screen.
     """
 
     words: str
@@ -50,17 +51,20 @@ class VerbPage:
     example: str
     lists: dict[str, list[Entry]]
     ending: str
+    together: bool = False
 
     def text(self, width: int | None = None) -> str:
         """The page for a terminal, at most so many columns wide; as wide as it is, if not given."""
         columns = width or min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
+        summary, ending = _filled(self.summary, columns), _filled(self.ending, columns)
+        example = f"Example: {self.example}" if self.example else ""
+        head = ["\n".join(filter(None, [summary, example, ending]))] if self.together else [summary, example]
         parts = [
             _filled(f"Usage: {self.usage}", columns, "       "),
-            _filled(self.summary, columns),
-            f"Example: {self.example}" if self.example else "",
+            *head,
             "\n".join(_filled(paragraph, columns) for paragraph in self.more),
             *(list_text(heading, entries, columns) for heading, entries in self.lists.items() if entries),
-            _filled(self.ending, columns),
+            *([] if self.together else [ending]),
         ]
         return "\n\n".join(filter(None, parts))
 

@@ -114,7 +114,7 @@ class VerbGroup(TyperGroup):
         plain = verb_page(self, words, self.example, f"`{words} VERB --help` tells more. {self.see}".strip())
         groups = {group: [_entry(verb) for verb in self.verbs if verb.group == group] for group in self._groups()}
         names = " | ".join(value for entry in plain.lists["Options"] for value in entry.values)
-        return replace(plain, usage=f"{words} VERB ... [{names}]", lists=groups)
+        return replace(plain, usage=f"{words} VERB ... [{names}]", lists=groups, together=True)
 
     def _groups(self) -> list[str]:
         return list(dict.fromkeys(verb.group for verb in self.verbs))

@@ -15,10 +15,13 @@ from fairtune.core.printable import printable
 def verdict(study: StudyName, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Say what a study supports: what was planned and changed, what to mind, and a finding for every arm."""
     from fairtune.analysis.results import load_results  # scipy: a second that `--help` need not wait for
+    from fairtune.analysis.study_claims import study_claims
 
-    found = load_results(runs, study).verdict()
+    results = load_results(runs, study)
+    found, claims = results.verdict(), study_claims(results)
     if as_json:
-        print_json(found.as_json())
+        answered = {"claims": [one.as_json() for one in claims]} if claims else {}
+        print_json({**found.as_json(), **answered})
         return
     for line in str(found).splitlines():
         name, colon, rest = line.partition(": ")
@@ -30,3 +33,7 @@ def verdict(study: StudyName, runs: Runs = Path("runs"), as_json: AsJson = False
             else Text(printable(line))
         )
         console().print(shown)
+    for one in claims:
+        console().print(
+            Text.assemble((printable(f"Claim, {one.claim}"), "bold"), printable(str(one).removeprefix(str(one.claim))))
+        )

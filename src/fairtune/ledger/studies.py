@@ -14,6 +14,7 @@ from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.plan_shape import plan_problem
+from fairtune.ledger.timings import FOLDER as TIMINGS
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 """How times are written."""
@@ -148,7 +149,8 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
     now, known = time.strftime(TIME, time.gmtime()), sum(folder.result.is_file() for folder in run_folders(home))
     try:
         (home / "plans").mkdir(parents=True, exist_ok=True)
-        history = _read_history(home)
+        history, claimed = _read_history(home), read_claims(home)
+        before = len(history), len(claimed)
         first = home / "plans" / f"{plan['plan']}.json"
         if not first.exists():
             write_sealed(first, {"recorded": now, **plan})
@@ -157,7 +159,12 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
         if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
             entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
             entry |= {"reanalysed": now} if new_analysis else {}
-            write_sealed(home / HISTORY, {"history": [*history, entry]})
+            history.append(entry)
+        claims = list(plan.get("claims") or ())
+        if claims != (claimed[-1]["claims"] if claimed else []):
+            claimed.append({"recorded": now, "known": known, "timed": _count_timings(home), "claims": claims})
+        if (len(history), len(claimed)) != before:
+            write_sealed(home / HISTORY, {"history": history, **({"claims": claimed} if claimed else {})})
         write_sealed(home / "study.json", plan)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -172,6 +179,28 @@ def _read_history(home: Path) -> list[dict[str, Any]]:
         plans = [(plan["recorded"], plan["plan"]) for plan in _recorded_plans(home).values()]
         return [{"plan": name, "recorded": recorded} for recorded, name in sorted(plans)]
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def read_claims(home: Path) -> list[dict[str, Any]]:
+    """The claims of a study each time they were changed, the oldest first: when, how many results were on record, and all of them.
+
+    They are no part of a plan's hash, so that writing one leaves every finished run as it is.
+    """
+    try:
+        found = read_sealed(home / HISTORY).get("claims")
+    except (OSError, ValueError):
+        return []
+    return [entry for entry in found if _is_claims_entry(entry)] if isinstance(found, list) else []
+
+
+def _is_claims_entry(entry: Any) -> bool:
+    kinds = {"recorded": str, "known": int, "timed": int, "claims": list}
+    return isinstance(entry, dict) and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
+
+
+def _count_timings(home: Path) -> int:
+    """Timing sessions on record."""
+    return sum(1 for _ in (home / TIMINGS).glob("*.json"))
 
 
 def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.init_cards import CardSummary
 from fairtune.report.machine import Machine
 from fairtune.report.sections.baselines import SimpleBaseline
+from fairtune.report.sections.claims import ClaimRecord
 from fairtune.report.sections.comparisons.worth import Worth
 from fairtune.report.sections.curves.content import Curve
 from fairtune.report.sections.decision_line import DecisionLines
@@ -73,5 +74,6 @@ KEYS: dict[str, JsonKey] = {
     "further_metrics": JsonKey(FurtherMetrics | None, "the same comparisons by the metrics of `compare: {also: ...}`"),
     "decision_line": JsonKey(DecisionLines | None, "where two classes are told apart, if not at one half"),
     "baselines": JsonKey(tuple[SimpleBaseline, ...] | None, "simple baselines: what they are and what they chose"),
+    "claims": JsonKey(tuple[ClaimRecord, ...] | None, "the claims of the study file, answered; null where it has none"),
     "tuning": JsonKey(StudyTuning | None, "how settings were chosen; null where they are as given"),
 }

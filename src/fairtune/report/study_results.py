@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtune.analysis.results import Results
+from fairtune.analysis.study_claims import AnsweredClaim, study_claims
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
 
 class StudyResults(Results):
     """What a study found, with every way to show it. Everything is recomputed from the ledger."""
+
+    @cached_property
+    def claims(self) -> list[AnsweredClaim]:
+        """The claims of the study file: `word`, `answer` with its figures, and when each was written."""
+        return study_claims(self)
 
     def report(
         self, formats: str | Sequence[str] = ("html", "md", "json"), folder: str | Path | None = None

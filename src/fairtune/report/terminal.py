@@ -20,6 +20,7 @@ from fairtune.analysis.decision_lines import VALIDATION, probability_at
 from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.analysis.results import Results
+from fairtune.analysis.study_claims import study_claims
 from fairtune.analysis.study_verdict import further_metrics
 from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
@@ -34,6 +35,7 @@ from fairtune.core.numbers import (
 from fairtune.core.printable import printable
 from fairtune.report.content import ArmRow, Header, Versus, tokenizer_text
 from fairtune.report.evidence import arm_rows, make_header
+from fairtune.report.sections.claims import MOST_SHOWN
 from fairtune.report.sections.comparisons.worth import cost_text
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import relative, scale_of
@@ -60,9 +62,15 @@ def verdict_table(results: Results) -> Group:
     plan = " ".join(line.removesuffix(" Changed since:") for line in verdict.design if not line.startswith("- "))
     changes = [("changed", line[2:]) for line in verdict.design if line.startswith("- ")]
     first = [("plan", plan), *changes, *grave]
+    answered = study_claims(results)
+    claims = [(f"{one.word}: {one.claim}", one.summary) for one in answered[:MOST_SHOWN]]
+    if len(answered) > MOST_SHOWN:
+        claims.append(("claims", f"{len(answered) - MOST_SHOWN} more are in the report."))
     return Group(
         Text(verdict.opening, style="bold"),
         Text(),
+        *(_hanging(name, text) for name, text in claims),
+        *([Text()] if claims else []),
         *(_hanging(name, text) for name, text in first),
         Text(),
         _table(header, rows),

@@ -27,6 +27,8 @@ QUALITY, SPEED, SHARE, RANK, MAP_USE = "quality", "speed", "share", "rank", "map
 AT_LEAST, ABOUT = "at least", "about"
 BETTER_THAN, WORSE_THAN, AS_GOOD_AS = "better_than", "worse_than", "as_good_as"
 POINTS, PERCENT = "points", "%"
+CLAIM_ERRORS = ("amount", "factor", "parameter_share", "statement", "rank", "claimed_arm", "beside")
+"""Kinds of errors that say themselves what is allowed."""
 LARGEST_FACTOR, LARGEST_AMOUNT = 10_000.0, 1000.0
 _NUMBER = r"(?:[0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})"
 _AMOUNT = re.compile(rf"({_NUMBER}) *(points?|%)")

@@ -39,6 +39,7 @@ EXAMPLES = {
     "compare": "{to: baseline, margin: 1.5%}",
     "compare.margin": "1.5%",
     "compare.also": "[roc_auc, log_loss]",
+    "claims": "[{arm: my-arm, better_than: baseline, by: 0.5%}, {arm: my-arm, faster: 1.3x}]",
     "execution.devices": "[cuda:0, cuda:1]",
     "execution.checkpoint_every": "10min",
     "execution.slurm": "{partition: gpu, time: 4:00:00, gres: gpu:1, cpus: 4, memory: 16G, max_parallel: 4}",

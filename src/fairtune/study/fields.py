@@ -12,6 +12,8 @@ from fairtune.study.fragments import Fragment, alternatives, resolved, schema_ro
 
 ANY_OF_TRAIN = ("arms.NAME", "tune.budget")
 """Places that take every field of `train`, which is explained once, there."""
+LISTS = ("claims",)
+"""Lists whose entries have fields of their own."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,9 @@ def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
         if name == "arms":
             _collect_arm(part["description"], docs)
             continue
-        nested = [option for option in alternatives(part) if option.get("properties")]
-        only_nested = bool(nested) and not any("oneOf" in option for option in alternatives(part))
+        listed = [resolved(part["items"])] if path in LISTS else []
+        nested = listed or [option for option in alternatives(part) if option.get("properties")]
+        only_nested = bool(nested) and not listed and not any("oneOf" in option for option in alternatives(part))
         default = "required" if name in required else "" if nested and "default" not in part else _default(part)
         docs.append(
             FieldDoc(

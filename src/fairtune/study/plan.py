@@ -145,6 +145,7 @@ class Plan:
             "seeds": list(self.study.seeds),
             "arms": {arm: self._arm_json(arm) for arm in self.study.arms},
             "compare": _compared(self.study),
+            **({"claims": self._claims_json()} if self.study.claims and not self.trials else {}),
             "execution": self.study.execution.model_dump(mode="json"),
             **({"time": self.study.timing.model_dump(mode="json")} if self.study.timing else {}),
             "runs": [run.as_json() for run in self.runs],
@@ -156,6 +157,10 @@ class Plan:
             **({"tuning": self._tuning_json()} if self.tuned else {}),
             **({"plugins": [plugin.as_json() for plugin in self.plugins]} if self.plugins else {}),
         }
+
+    def _claims_json(self) -> list[dict[str, Any]]:
+        """What is claimed; no part of the hash, since it changes nothing that is run or compared."""
+        return [claim.model_dump(mode="json", exclude_defaults=True) for claim in self.study.claims]
 
     def _matches(self, arm: str) -> list[str]:
         """The arms that an added matched control is for."""

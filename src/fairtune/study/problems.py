@@ -14,6 +14,7 @@ from fairtune.core.errors import (
     one_of,
     shown,
 )
+from fairtune.settings.claims import CLAIM_ERRORS
 from fairtune.settings.values import LONGEST_NAME, RESERVED
 from fairtune.study.allowed import allowed_text
 from fairtune.study.fragments import Fragment, alternatives, fragment_at, schema_root
@@ -125,6 +126,8 @@ def _problem(path: Path, error: ErrorDetails, origins: Origins) -> Problem:
             f"unknown {context['what']} '{context['name']}'; allowed: {one_of(context['allowed'])}."
             f"{nearest(context['name'], context['allowed'])}"
         )
+    elif error_type in CLAIM_ERRORS:
+        message = error["msg"]
     elif error_type == "value_error":
         message = str(context["error"])
     elif error_type in ("too_long", "string_too_long"):

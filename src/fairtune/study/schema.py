@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Stri
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
+from fairtune.settings.claims import Claim
 from fairtune.settings.execution import Execution
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.learners import LEARNERS, PAIRS, SETFIT, Learner, LearnerName
@@ -41,7 +42,7 @@ from fairtune.settings.values import (
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
 MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES, MOST_PLUGINS = 100, 10_000, 50, 50
-MOST_PAIRS = 1000
+MOST_PAIRS, MOST_CLAIMS = 1000, 100
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT, title="a name")]
 
 
@@ -161,6 +162,12 @@ class Study(Section):
         "random: shuffled by the plan's hash.",
     )
     compare: Compare = Field(Compare(), description="What the verdicts compare.")
+    claims: tuple[Claim, ...] = Field(
+        (),
+        max_length=MOST_CLAIMS,
+        description="What is claimed of the arms, each answered at the top of the report: supported, contradicted, not separable, "
+        "implausible or not yet run. They change no run; one that is written after results are known is marked so.",
+    )
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
     time: Annotated[
         Annotated[bool, Strict(), Tag("<switch>")] | Annotated[Timing, Tag("<section>")], Discriminator(_time_tag)

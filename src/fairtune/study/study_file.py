@@ -21,6 +21,7 @@ from fairtune.study.checks import (
     reference_problems,
     size_problems,
 )
+from fairtune.study.claim_checks import claim_problems
 from fairtune.study.input_checks import absences, input_problems
 from fairtune.study.learner_checks import learner_name_problems, learner_problems
 from fairtune.study.metric_checks import metric_problems
@@ -187,6 +188,7 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: Loo
             *learner_problems(study, origins),
             *sharing_problems(study, origins),
             *tune_problems(study, origins),
+            *claim_problems(study, origins),
         ]
     if look is not LookAt.NOTHING:
         problems += input_problems(data, origins, base)

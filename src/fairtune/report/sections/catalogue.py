@@ -7,6 +7,7 @@ from typing import Any
 from fairtune.report.section import ReportSection
 from fairtune.report.sections import (
     baselines,
+    claims,
     comparisons,
     costs,
     curves,
@@ -32,6 +33,7 @@ from fairtune.report.sections import (
 
 SECTIONS: list[ReportSection[Any]] = [
     findings.SECTION,
+    claims.SECTION,
     forest.SECTION,
     results.SECTION,
     further_metrics.SECTION,

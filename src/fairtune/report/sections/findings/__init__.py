@@ -10,6 +10,7 @@ from fairtune.core.cautions import Caution
 from fairtune.core.markdown import folded, items, plain, prose
 from fairtune.report.content import Evidence, ReportContent, tokenizer_text
 from fairtune.report.section import ReportSection
+from fairtune.report.sections.claims import claim_lines, head_claims
 from fairtune.report.sections.findings.markdown import design_line, title_lines
 from fairtune.report.sections.trouble import gather_troubles
 
@@ -60,6 +61,8 @@ def markdown(head: ReportHead, report: ReportContent) -> Iterator[str]:
     yield from title_lines(report.header)
     yield prose(head.opening)
     yield ""
+    if claims := head_claims(report):
+        yield from (*claim_lines(claims), "")
     if head.cautions:
         yield from items(f"**{grade_text(caution)}**: {prose(str(caution))}" for caution in head.cautions)
         yield ""
@@ -71,6 +74,10 @@ SECTION = ReportSection(
     __name__,
     gather,
     markdown,
-    names=lambda *_: {"tokenizer_text": tokenizer_text, "grade_text": grade_text},
+    names=lambda _, report: {
+        "tokenizer_text": tokenizer_text,
+        "grade_text": grade_text,
+        "claims": head_claims(report),
+    },
     json=lambda head: {name: getattr(head, name) for name in ("opening", "design", "cautions", "findings")},
 )
