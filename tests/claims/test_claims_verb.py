@@ -132,6 +132,25 @@ def test_all_that_is_asked_must_hold(home: Path, asked: list[dict[str, Any]], wo
     assert f"**{word}**" in page_of([found])
 
 
+@pytest.mark.parametrize(
+    ("words", "each", "average"),
+    [
+        (["better_than", "better_than"], "contradicted", "contradicted"),
+        (["worse_than", "worse_than"], "supported", "supported"),
+        (["better_than", "worse_than"], "contradicted", "not separable"),
+        (["better_than", None], "contradicted", "not yet run"),
+    ],
+)
+def test_a_claim_about_an_average_is_not_refuted_by_one_task(
+    home: Path, words: list[str | None], each: str, average: str
+) -> None:
+    make(home)
+    parts = [published({"arm": "oelm-freeze", word or "map_use": "baseline" if word else "9%"}) for word in words]
+    trials = [trial.model_dump(exclude_none=True) for part in parts for trial in part.trials]
+    assert answered(home, published(trials=trials)).word == each
+    assert answered(home, published(trials=trials, over="average")).word == average
+
+
 def test_what_is_beyond_a_bound_or_a_band_stays_implausible(home: Path) -> None:
     make(home)
     counted = {

@@ -47,6 +47,9 @@ def test_which_claims_are_about_a_direction_alone() -> None:
     ]
     assert [Claim(**claim).direction_only for claim in (*alone, *others)] == [True] * 4 + [False] * 5
     assert all(str(Claim(**claim)) for claim in (*alone, *others))
+    assert all(Claim(**Claim(**claim).model_dump()) == Claim(**claim) for claim in (*alone, *others)), (
+        "written and read again"
+    )
 
 
 def test_units_are_read_and_written_one_way() -> None:

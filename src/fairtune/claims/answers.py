@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.analysis.claim_answer import ANSWERS, NOT_RUN, Answer, worst_of
+from fairtune.analysis.claim_answer import ANSWERS, NOT_RUN, NOT_SEPARABLE, Answer, worst_of
 from fairtune.analysis.claim_answers import answer_claims
 from fairtune.analysis.results import Results, load_results
 from fairtune.claims.arithmetic import answer_counted, judge_band
-from fairtune.claims.published import LAPTOP, PUBLISHED, ClaimFile, ClaimTrial, PublishedClaim
+from fairtune.claims.published import AVERAGE, LAPTOP, PUBLISHED, ClaimFile, ClaimTrial, PublishedClaim
 from fairtune.claims.trial_costs import TrialCost, find_cost, is_of_trial, load_trial
 from fairtune.core.errors import FairtuneError
 from fairtune.ledger.studies import study_names
@@ -96,10 +96,18 @@ class ClaimAnswer:
             return self.band[0], "band"
         for size in (PUBLISHED, LAPTOP):
             found = self.trials_of(size)
-            word = worst_of([one.word for one in found]) if found else NOT_RUN
+            word = self._together([one.word for one in found])
             if word != NOT_RUN:
                 return word, size
         return NOT_RUN, ""
+
+    def _together(self, words: list[str]) -> str:
+        """The word of all trials of one size."""
+        if not words or (self.claim.over == AVERAGE and NOT_RUN in words):
+            return NOT_RUN
+        if self.claim.over == AVERAGE and len(set(words)) > 1:
+            return NOT_SEPARABLE  # what one task loses, another may gain
+        return worst_of(words)
 
     def trials_of(self, size: str) -> list[TrialAnswer]:
         return [one for one in self.trials if one.trial.size == size]

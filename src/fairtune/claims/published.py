@@ -15,6 +15,7 @@ from fairtune.study.yaml_tree import YamlProblem, parse_yaml
 
 FOLDER = Path(__file__).parent
 PUBLISHED, LAPTOP = "published", "laptop"
+AVERAGE = "average"
 MOST_CLAIMS, MOST_PARAMETERS, LARGEST_SPEEDUP = 200, 10**13, 10_000
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 Id = Annotated[str, Field(pattern=NAME, max_length=80)]
@@ -92,6 +93,10 @@ class PublishedClaim(Section):
     claimed: Text = Field(description="Its figures, as published.")
     evidence: Text = Field(description="How it was obtained, and what keeps it from being shown that way.")
     trials: tuple[ClaimTrial, ...] = Field((), max_length=20)
+    over: Literal["each", "average"] = Field(
+        "each",
+        description="Whether it has to hold in each trial of a size, or is about their average, which one trial cannot refute.",
+    )
     counted: CountedWork | None = None
     band: BandCheck | None = None
     untried: Text = Field(description="What no shipped trial asks.")

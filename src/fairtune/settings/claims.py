@@ -159,7 +159,7 @@ class Claim(Section):
         if self.arm is not None and self.arm == (self.other or self.than):
             raise PydanticCustomError("claimed_arm", "arm: {arm} is compared with itself", {"arm": self.arm})
         for name, statements in _BESIDE.items():
-            if name in self.model_fields_set and getattr(self, name) is not None and said[0] not in statements:
+            if getattr(self, name) not in (None, AT_LEAST) and said[0] not in statements:
                 raise PydanticCustomError(
                     "beside",
                     "{name}: goes with {statements}, not with {said}",
