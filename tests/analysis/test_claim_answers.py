@@ -273,6 +273,9 @@ def test_speed(quick: Results, factor: str, reading: str, word: str) -> None:
 def test_speed_that_was_not_timed_or_not_well(tmp_path: Path) -> None:
     plain = make_study(tmp_path / "plain", {"baseline": ArmSpec([320] * 3), "oelm": ArmSpec([320] * 3, methods=QK)})
     assert ask(plain, arm="oelm", faster="1.05x").word == "not yet run", "the runs' own clocks are not asked"
+    counted = ask(plain, arm="oelm", faster="1.3x")
+    assert counted.word == "implausible", "the cards of finished runs have counted what a step is made of"
+    assert "x at the most" in counted.reason
     (bound,) = answer_claims(plain.results(), [Claim(arm="oelm", faster="2.35x")], allowed=1.059)
     assert bound.word == "implausible", "whatever is measured"
     noisy = timed(tmp_path / "noisy", {"oelm": 0.475}, again=1.2, frozen=("oelm",))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairtune.analysis.claim_answer import (
     CONTRADICTED,
@@ -25,8 +25,10 @@ from fairtune.analysis.claim_answer import (
 )
 from fairtune.analysis.maps import map_passes
 from fairtune.analysis.statistics import summarise
+from fairtune.analysis.step_bounds import flops_of, lowest_ratio
 from fairtune.analysis.timings import CLEAR, StepRatio
 from fairtune.core.errors import FairtuneError
+from fairtune.core.files import read_json
 from fairtune.settings.claims import ABOUT, Claim
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -
     if timing is not None and results.primary(arm) == other:
         ratio = timing.ratios.get(arm, ratio)
     figures = None if ratio is None else _figures(ratio, results.confidence)
-    floor = ratio.floor if ratio is not None else None
+    floor = ratio.floor if ratio is not None else _lowest_counted(results, arm, other)
     highest = max((1 / floor if floor else 0.0), allowed or 0.0) or None
     if highest is not None and claim.factor > highest and claim.factor > 1:
         reason = f"Counted work allows {highest:.3f}x at the most, so {claim.faster} cannot come from the method."
@@ -66,6 +68,29 @@ def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -
     again = timing.again
     noise = f"A/A, {timing.reference} against itself: {again.ratio:.3f} ({again.low:.3f} to {again.high:.3f})"
     return Answer(claim, word, reason, results.study, figures, needed, (noise,))
+
+
+def _lowest_counted(results: Results, arm: str, other: str) -> float | None:
+    """The lowest ratio of step times that the cards of finished runs allow, however a step divides; None if it is not known.
+
+    A step is passes and updates. Fewer matrix products shorten the one, fewer trained parameters the other, so no mixture of the
+    two is shorter than the shorter of both.
+    """
+    cards = [_card(results, one) for one in (arm, other)]
+    if None in cards or not math.isclose(results.step_factor(arm), results.step_factor(other)):
+        return None
+    ours, theirs = cards
+    settings = [results.plan["arms"][one]["train"] for one in (arm, other)]
+    bound = lowest_ratio(flops_of(ours["costs"]), flops_of(theirs["costs"]), *settings)
+    if bound is None:
+        return None
+    return min(bound, float(ours["parameters"]["trainable"]) / max(1, theirs["parameters"]["trainable"]))
+
+
+def _card(results: Results, arm: str) -> Any:
+    """What the first of an arm's finished runs that has a card started from."""
+    cards = (read_json(run.folder.card) for run in results.finished(arm))
+    return next((card for card in cards if card is not None and card.keys() >= {"costs", "parameters"}), None)
 
 
 def _figures(ratio: StepRatio, level: float) -> ClaimFigures:
