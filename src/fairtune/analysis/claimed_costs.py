@@ -84,7 +84,8 @@ def _lowest_counted(results: Results, arm: str, other: str) -> float | None:
     bound = lowest_ratio(flops_of(ours["costs"]), flops_of(theirs["costs"]), *settings)
     if bound is None:
         return None
-    return min(bound, float(ours["parameters"]["trainable"]) / max(1, theirs["parameters"]["trainable"]))
+    trained = float(ours["parameters"]["trainable"] / max(1, theirs["parameters"]["trainable"]))
+    return min(bound, trained)
 
 
 def _card(results: Results, arm: str) -> Any:
