@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,13 @@ def test_a_strange_run_is_indexed_and_does_not_hide_the_others(tmp_path: Path, r
     assert rows["baseline"].score == 0.8
     assert (rows["strange"].status, rows["strange"].score, rows["strange"].seconds) == ("finished", None, None)
     assert {row.arm for row in stored(tmp_path)} == {"baseline", "strange"}
+
+
+def test_half_a_surrogate_pair_in_a_reason_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    row = replace(refresh_index(tmp_path)[0], arm="odd", reason="no such file: \ud800")
+    index_file.write_rows(tmp_path / NAME, [row])
+    assert [one.reason for one in stored(tmp_path) if one.arm == "odd"] == [r"no such file: \ud800"]
 
 
 def test_a_folder_with_a_number_that_no_index_holds_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def suite(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the studies of a suite in turn, then give one verdict per arm over tasks (HTML, Markdown, JSON).
+    """Run several studies of the same arms in turn, then give one verdict per arm over tasks (HTML, Markdown, JSON).
 
     Finished runs are kept; a study that cannot be run is named and does not stop the others.
     """

@@ -123,11 +123,18 @@ def _fill(
         for table in TABLES:
             database.execute(table)
         for name in ("runs", "curves"):
-            database.executemany(f"DELETE FROM {name} WHERE study = ? AND arm = ? AND seed = ?", gone)
-        values: list[tuple[Any, ...]] = [tuple(getattr(row, name) for name in COLUMNS) for row in rows]
+            database.executemany(f"DELETE FROM {name} WHERE study = ? AND arm = ? AND seed = ?", map(_storable, gone))
+        values = [_storable([getattr(row, name) for name in COLUMNS]) for row in rows]
         database.executemany(f"REPLACE INTO runs VALUES ({', '.join('?' for _ in COLUMNS)})", values)
-        kept = [(*key, *curve) for key, curve in curves.items()]
+        kept = [_storable((*key, *curve)) for key, curve in curves.items()]
         database.executemany("REPLACE INTO curves VALUES (?, ?, ?, ?, ?)", kept)
+
+
+def _storable(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values of a row with halves of surrogate pairs, which a run's reason may hold and SQLite refuses, written out."""
+    return tuple(
+        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value for value in values
+    )
 
 
 def _require_regular(path: Path) -> None:
