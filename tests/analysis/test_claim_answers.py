@@ -297,6 +297,7 @@ def test_speed_that_was_not_timed_or_not_well(tmp_path: Path) -> None:
         ([[0.0, 0.93], [0.0, 0.92], [0.1, 0.93]], "supported"),
         ([[0.0, 0.31], [0.0, 0.33], [0.0, 0.30]], "contradicted"),
         ([[0.0, 0.93], [], []], "not separable"),
+        ([[0.0, 0.93], [0.0, 0.44], []], "not separable"),
         ([[], [], []], "not yet run"),
     ],
 )
@@ -309,3 +310,4 @@ def test_how_often_a_map_was_used(
     assert found.word == word, str(found)
     if found.figures is not None:
         assert "% of the training examples" in str(found)
+        assert all(end is None or 0 <= end <= 100 for end in (found.figures.low, found.figures.high))

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from fairtune.analysis.results import Results
 
 
+WIDEST_USE = 20.0
+"""Percent: a wider interval of how often a map was used says too little to support a figure within it."""
+
+
 def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -> Answer:
     """Answer how many times as fast a step is.
 
@@ -159,6 +163,11 @@ def _timed_parameters(results: Results, arm: str) -> Mapping[str, int] | None:
     return None if results.timing is None else results.timing.parameters(arm)
 
 
+def _within_all(percent: float | None) -> float | None:
+    """A share's interval ends where shares do."""
+    return None if percent is None else min(100.0, max(0.0, percent))
+
+
 def answer_map_use(results: Results, claim: Claim) -> Answer:
     """Answer for which share of the training examples an arm used its map's error in the end, over its seeds."""
     passes = [map_passes(run.events) for run in results.finished(str(claim.arm))]
@@ -166,12 +175,15 @@ def answer_map_use(results: Results, claim: Claim) -> Answer:
     if not used:
         return Answer(claim, NOT_RUN, f"No run of {claim.arm} recorded how its map was used.", results.study)
     found, claimed = summarise(used, results.confidence), float(str(claim.map_use)[:-1])
-    low, high = found.low, found.high
+    low, high = _within_all(found.low), _within_all(found.high)
     figures = ClaimFigures(
         found.mean, low, high, (low, high), PERCENT, found.n, SEEDS, str(claim.arm), None, None, results.confidence
     )
     if low is None or high is None:
         return Answer(claim, NOT_SEPARABLE, "One seed has no interval.", results.study, figures, "a second seed")
+    if low <= claimed <= high and high - low > WIDEST_USE:
+        reason = "The interval over seeds holds the claimed figure, and nearly every other."
+        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "more seeds")
     if low <= claimed <= high:
         return Answer(claim, SUPPORTED, "The interval over seeds holds the claimed figure.", results.study, figures)
     side = "below" if high < claimed else "above"
