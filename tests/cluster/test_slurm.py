@@ -130,7 +130,7 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
         (array,) = read_arrays(runs / "toy")
         cluster.ask("scancel", "--signal=USR1", "--batch", f"{array.job}_0")
         start_now(cluster, f"{array.job}_0")
-        both.wait(60)
+        both.wait(240)
 
     def put_back() -> None:
         (array,) = read_arrays(runs / "toy")
@@ -146,7 +146,7 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
         start_now(cluster, job)
         cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%T").strip() == "RUNNING")
         places.extend([before, cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()])
-        both.wait(60)
+        both.wait(240)
 
     monitor = Acting(
         {
