@@ -14,13 +14,12 @@ from rich.text import Text
 
 from fairtune.analysis.fact_differences import FactDifference
 from fairtune.analysis.study_pairs import ArmFigure, StudiesBeside, StudyBeside
-from fairtune.core.errors import LedgerError
-from fairtune.core.files import write_atomically
 from fairtune.core.json_text import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
 from fairtune.report.html import page_environment
+from fairtune.report.page_files import write_page
 from fairtune.report.terminal import STYLES, mean_text, shown
 from fairtune.settings.scales import relative, scale_of
 
@@ -46,17 +45,7 @@ def write_studies(found: StudiesBeside, folder: Path) -> dict[str, Path]:
         "markdown": ("compare.md", studies_markdown(found)),
         "json": ("compare.json", studies_json(found)),
     }
-    written = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, (file, text) in texts.items():
-            written[name] = folder / file
-            write_atomically(written[name], text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise LedgerError(
-            f"{folder}: the comparison cannot be written ({error.strerror}); choose another folder with -o."
-        ) from None
-    return written
+    return write_page(folder, texts, "the comparison")
 
 
 def studies_json(found: StudiesBeside) -> str:

@@ -15,13 +15,12 @@ from fairtune.analysis.arms_over_tasks import ArmOverTasks, GroupMean
 from fairtune.analysis.suite_cells import ArmCell, StudyState
 from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_sentence
 from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
-from fairtune.core.errors import LedgerError
-from fairtune.core.files import write_atomically
 from fairtune.core.json_text import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, p_value
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
 from fairtune.report.html import page_environment
+from fairtune.report.page_files import write_page
 from fairtune.report.suite_forest import make_forests
 from fairtune.report.suite_profiles import draw_profiles
 from fairtune.report.terminal import STYLES, shown
@@ -54,17 +53,7 @@ def write_suite(found: SuiteVerdict, folder: Path, runs: Path) -> dict[str, Path
         "markdown": ("suite.md", suite_markdown(found)),
         "json": ("suite.json", suite_json(found)),
     }
-    written = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, (file, text) in texts.items():
-            written[name] = folder / file
-            write_atomically(written[name], text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise LedgerError(
-            f"{folder}: the suite's page cannot be written ({error.strerror}); choose another folder with -o."
-        ) from None
-    return written
+    return write_page(folder, texts, "the suite's page")
 
 
 def suite_json(found: SuiteVerdict) -> str:
