@@ -161,8 +161,8 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
     logs = [(jobs / f"block-{block}.log").read_text() for block in (0, 1)]
     assert sorted(outcome.finished) == sorted(f"{run.arm}/seed-{run.seed}" for run in plan.runs), (outcome.failed, logs)
     assert "the time is nearly up: states are saved" in logs[0]
-    sent_again = any("sent again" in note for note in monitor.notes)  # on a machine so busy that Slurm answers late
-    assert sent_again or all("start 2" in log for log in logs), (logs, monitor.notes)
+    # on a busy machine Slurm may lose a block that it puts back; sent again, it begins as another job's first start
+    assert all(log.count(", start ") >= 2 for log in logs), (logs, monitor.notes)
     assert "its runs began on another, so it goes back into the queue, to a node like that" in logs[1]
     assert places[1] not in excluded, "a node of another kind is never asked again"
     assert sum("put back into the queue" in note for note in monitor.notes) >= 1
