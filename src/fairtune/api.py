@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from fairtune.analysis.looks import LOOKS, MOST
@@ -18,6 +19,7 @@ from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
 from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock
 from fairtune.ledger.studies import read_study, require_writable, study_folder
+from fairtune.ledger.suites import record_suite
 from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.models.presets import PRESETS
 from fairtune.monitor.stage_view import show_stages
@@ -113,6 +115,7 @@ def run_suite(
         Stopped: Ctrl-C; what was done is saved, and the same call goes on.
     """
     loaded = load_suite(suite, overrides, profile)
+    register_suite(loaded, Path(runs))
     troubles: dict[str, str] = {}
     for one in loaded.studies:
         try:
@@ -129,15 +132,28 @@ def load_suite_results(
     return suite_verdict(load_suite(suite, overrides, profile), Path(runs))
 
 
+def register_suite(suite: Suite, runs: Path) -> None:
+    """Put on record, before anything of it is run, of which studies a suite is made.
+
+    Raises:
+        LedgerError: that cannot be written, or what is on record is damaged.
+    """
+    require_writable(runs)
+    record_suite(runs, suite.name, [asdict(one) for one in _planned_studies(suite, {})])
+
+
 def suite_verdict(suite: Suite, runs: Path, troubles: Mapping[str, str] | None = None) -> SuiteVerdict:
     """The verdict over the tasks of a suite.
 
     Args:
         troubles: by study, why it could not be run just now.
     """
+    return judge_suite(suite.name, _planned_studies(suite, troubles or {}), runs)
+
+
+def _planned_studies(suite: Suite, troubles: Mapping[str, str]) -> list[PlannedStudy]:
     metrics = {task.name: task.metric for task in descriptions()}
-    planned = [_planned_study(one, metrics, (troubles or {}).get(one.study.study, "")) for one in suite.studies]
-    return judge_suite(suite.name, planned, runs)
+    return [_planned_study(one, metrics, troubles.get(one.study.study, "")) for one in suite.studies]
 
 
 def _planned_study(one: SuiteStudy, metrics: Mapping[str, str], trouble: str) -> PlannedStudy:

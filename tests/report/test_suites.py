@@ -18,7 +18,8 @@ from fairtune.analysis.suite_cells import PlannedStudy
 from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.studies import study_names
-from fairtune.report.suite import default_folder, suite_html, suite_json, suite_markdown, suite_table, write_suite
+from fairtune.ledger.suites import suite_folder
+from fairtune.report.suite import suite_html, suite_json, suite_markdown, suite_table, write_suite
 
 GOOD, BAD, NIL = (20, 22, 18, 19), (-30, -34, -29, -31), (1, -2, 3, -1)
 
@@ -258,14 +259,14 @@ def test_the_page_is_written_beside_the_studies_and_is_no_study(three: Path) -> 
     runs, found = three, judge(three, THREE)
     (runs / "a-study" / "report").mkdir()
     (runs / "a-study" / "report" / "index.html").write_text("x")
-    written = write_suite(found, default_folder(runs, "made"), runs)
+    written = write_suite(found, suite_folder(runs, "made"), runs)
     assert {path.name for path in written.values()} == {"index.html", "suite.md", "suite.json"}
     assert 'href="../../a-study/report/index.html"' in written["html"].read_text()
     assert study_names(runs) == ["a-study", "b-study", "c-study"]
     shutil.rmtree(runs / "suites")
     (runs / "suites").write_text("in the way")
     with pytest.raises(LedgerError, match="cannot be written"):
-        write_suite(found, default_folder(runs, "made"), runs)
+        write_suite(found, suite_folder(runs, "made"), runs)
 
 
 def test_names_with_codes_in_them_reach_no_terminal_and_no_page(tmp_path: Path) -> None:

@@ -68,6 +68,10 @@ def suite(
     failed = False
     if not only_report:
         with show_stages():
+            with stage("putting the list of studies on record"):
+                from fairtune.api import register_suite
+
+                register_suite(found, runs)
             for place, one in enumerate(found.studies, start=1):
                 print_note(f"fairtune: study {place} of {len(found.studies)}: {one.study.study}")
                 try:
@@ -85,10 +89,11 @@ def show_suite(
 ) -> None:
     """Write the suite's page, then show its table or its JSON."""
     from fairtune.api import suite_verdict  # scipy and matplotlib: seconds that `--help` need not wait for
-    from fairtune.report.suite import default_folder, suite_table, write_suite
+    from fairtune.ledger.suites import suite_folder
+    from fairtune.report.suite import suite_table, write_suite
 
     verdict = suite_verdict(found, runs, troubles)
-    written = write_suite(verdict, output or default_folder(runs, found.name), runs)
+    written = write_suite(verdict, output or suite_folder(runs, found.name), runs)
     if as_json:
         print_json(parse_json(written["json"].read_bytes()))
         return

@@ -19,6 +19,7 @@ from fairtune.core.json_text import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, p_value
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
+from fairtune.ledger.suites import suite_folder
 from fairtune.report.html import page_environment
 from fairtune.report.page_files import write_page
 from fairtune.report.suite_forest import make_forests
@@ -28,13 +29,7 @@ from fairtune.report.writer import FOLDER as REPORT
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
-FOLDER = "suites"
 HEADS = ("arm", "verdict", "tasks", "mean difference", "p (Holm)", "better, worse, neither", "worst", "improvement")
-
-
-def default_folder(runs: Path, suite: str) -> Path:
-    """Where a suite's page is written, unless it is said: beside the studies, where no study can be taken for it."""
-    return runs / FOLDER / suite
 
 
 def write_suite(found: SuiteVerdict, folder: Path, runs: Path) -> dict[str, Path]:
@@ -47,7 +42,7 @@ def write_suite(found: SuiteVerdict, folder: Path, runs: Path) -> dict[str, Path
         LedgerError: the folder cannot be written.
     """
     links = {study.study for study in found.studies if (runs / study.study / REPORT / "index.html").is_file()}
-    home = folder == default_folder(runs, found.suite)
+    home = folder == suite_folder(runs, found.suite)
     texts = {
         "html": ("index.html", suite_html(found, links if home else set())),
         "markdown": ("suite.md", suite_markdown(found)),

@@ -1,0 +1,92 @@
+"""The suites of a runs folder: of which studies each was made, when, and how many of their results were known then.
+
+A suite is nothing but a list of studies, and whoever writes the list after the results can choose the answer. So the list is
+recorded before the first run of it, and again each time it is another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_sealed, write_sealed
+from fairtune.ledger.studies import HISTORY, TIME, run_folders, study_folder
+
+FOLDER = "suites"
+"""Beside the studies; what is in it has no `study.json`, so that nothing takes it for one."""
+FIELDS = ("study", "task", "model", "metric")
+"""What an entry says of each study."""
+
+
+def suite_folder(runs: Path, suite: str) -> Path:
+    return runs / FOLDER / suite
+
+
+def count_results(runs: Path, study: str) -> int:
+    """Runs of a study that have a result; trials are none."""
+    return sum(folder.result.is_file() for folder in run_folders(study_folder(runs, study)))
+
+
+def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -> None:
+    """Put it on record that the suite is made of these studies, unless the last record says so.
+
+    Args:
+        studies: of each its name, task, model and metric.
+
+    Raises:
+        LedgerError: the record cannot be written, or the one that is there is damaged.
+    """
+    home = suite_folder(runs, suite)
+    stated = [{field: one[field] for field in FIELDS} for one in studies]
+    history = read_suite_history(runs, suite)
+    if history and history[-1]["studies"] == stated:
+        return
+    names = dict.fromkeys(one["study"] for entry in (*history, {"studies": stated}) for one in entry["studies"])
+    entry = {
+        "recorded": time.strftime(TIME, time.gmtime()),
+        "studies": stated,
+        "known": {name: count_results(runs, name) for name in names},
+    }
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        write_sealed(home / HISTORY, {"history": [*history, entry]})
+    except OSError as error:
+        raise LedgerError(
+            f"{home}: the list of the suite's studies cannot be written ({error.strerror}); fix that or use another --runs."
+        ) from None
+
+
+def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
+    """What was recorded of a suite, the oldest first; empty where nothing was.
+
+    Raises:
+        LedgerError: the record is not what was written.
+    """
+    file = suite_folder(runs, suite) / HISTORY
+    try:
+        found = read_sealed(file).get("history")
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise LedgerError(
+            f"{file} {reason}: when the suite was put together cannot be told. Bring it back, or delete it to begin a new record."
+        ) from None
+    if not isinstance(found, list) or not all(map(_is_entry, found)):
+        raise LedgerError(f"{file} is not a record of this version; delete it to begin a new one.")
+    return found
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("recorded"), str):
+        return False
+    studies, known = entry.get("studies"), entry.get("known")
+    return (
+        isinstance(studies, list)
+        and all(isinstance(one, dict) and all(isinstance(one.get(name), str) for name in FIELDS) for one in studies)
+        and isinstance(known, dict)
+        and all(isinstance(number, int) for number in known.values())
+    )
