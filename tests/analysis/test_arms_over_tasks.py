@@ -47,7 +47,7 @@ def judged(arm: list[ArmCell], metric: str = "accuracy", **others: list[ArmCell]
         ((0.001, -0.001, 0.0, 0.001), 0.02, "equivalent", ""),
         ((0.001, -0.001, 0.0, 0.001), None, "not separable", "seeds and examples within the tasks hide it"),
         ((0.05, 0.0, 0.02, 0.01), None, "not separable", "tasks differ; some 12 tasks as scattered as these"),
-        ((0.05, -0.05, 0.02, -0.019), None, "not separable", "not even 100 of them"),
+        ((0.05, -0.05, 0.02, -0.019), None, "not separable", "would not show with 100 tasks"),
         (GAINS[:2], None, "no verdict", "2 of 2 tasks counted; three or more are needed"),
     ],
 )
@@ -69,6 +69,34 @@ def test_neither_on_average_is_mixed_where_tasks_are_won_and_lost() -> None:
     assert "it depends on the task" in line.verdict.note
     assert line.worst is not None
     assert line.worst.task == "b"
+
+
+UNEVEN = (-0.61, -0.37, -0.11, -0.08)
+"""Far below on every task, by so different amounts that their mean has a wide interval."""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["inferior", "inferior", "inferior", "inferior"], "inferior"),
+        (["worse", "inferior", "inferior", "worse"], "worse"),
+        (["worse", "worse", "worse", "not separable"], "not separable"),
+        (["worse", "worse", "worse", "not shown"], "not separable"),
+    ],
+)
+def test_what_every_task_shows_by_itself_is_shown_however_much_tasks_differ(words: list[str], expected: str) -> None:
+    line = judged(cells(*UNEVEN, word=words), other=cells(0.1))
+    assert line.verdict.p is not None
+    assert line.verdict.p > 0.05
+    assert line.verdict.word == expected
+    assert ("each of the 4 tasks by itself" in line.verdict.note) == (expected != "not separable")
+
+
+def test_better_on_every_task_is_better_but_not_where_one_is_missing() -> None:
+    gains = cells(*(-gain for gain in UNEVEN), word="better")
+    assert judged(gains, other=cells(0.1)).verdict.word == "better"
+    with_a_hole = [*gains, replace(cells(0.1)[0], task="e", state="not run", word="", found=None)]
+    assert judged(with_a_hole, other=cells(0.1)).verdict.word == "not separable"
 
 
 def test_a_lower_perplexity_is_better() -> None:

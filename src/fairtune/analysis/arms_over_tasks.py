@@ -269,7 +269,7 @@ def _in_words(line: ArmOverTasks, verdict: Verdict, family: Family) -> Verdict:
         advice = (
             f"tasks differ; some {needed} tasks as scattered as these would show such a mean"
             if needed
-            else "tasks differ so much that not even 100 of them would show such a mean"
+            else "so small a mean would not show with 100 tasks that differ as these do"
         )
     return replace(verdict, note="; ".join(filter(None, (leaning, advice))), needed=None)
 
@@ -281,6 +281,9 @@ def _finish(line: ArmOverTasks, verdict: Verdict) -> Verdict:
     beyond = [cell.label for cell in counted if cell.word == INFERIOR]
     won = [cell.label for cell in counted if cell.word == BETTER]
     failed = [cell.label for cell in line.cells if cell.state == FAILED]
+    if verdict.word == NOT_SEPARABLE and (everywhere := _everywhere(line)):
+        note = f"shown on each of the {line.tasks} tasks by itself, though not of the mean over tasks like these: {verdict.note}"
+        verdict = replace(verdict, word=everywhere, note=note)
     word = verdict.word
     against = lost if word == BETTER else beyond if word in FAVOURABLE else won if word in LOST else []
     if failed and word in FAVOURABLE:
@@ -299,6 +302,21 @@ def _finish(line: ArmOverTasks, verdict: Verdict) -> Verdict:
     if line.partial:
         holes.append(f"incomplete on {_listed(line.partial)}")
     return replace(verdict, note="; ".join(filter(None, (verdict.note, *holes))))
+
+
+def _everywhere(line: ArmOverTasks) -> str | None:
+    """What every study of every task shows by itself, in the same direction; None where they do not.
+
+    Each is shown at the study's own level, so that all of them together are no less sure than one (an intersection-union test).
+    """
+    if not line.complete:
+        return None
+    words = {cell.word for cell in line.cells}
+    if words == {BETTER}:
+        return BETTER
+    if words <= set(LOST):
+        return INFERIOR if words == {INFERIOR} else WORSE
+    return None
 
 
 def _listed(names: Sequence[str], most: int = 4) -> str:

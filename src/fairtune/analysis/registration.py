@@ -33,7 +33,7 @@ class PlanChange:
     """One thing that a later plan had otherwise than the plan before it.
 
     Args:
-        when: the later plan was recorded.
+        when: the later plan was recorded; empty where it is not on record.
         known: results that were on record then.
     """
 
@@ -48,7 +48,8 @@ class PlanChange:
         known = results.get(self.known, f"after {self.known} results were known")
         how = {OUT: "was taken out", IN: "was added"}
         changed = how.get((self.before, self.after), f"changed from {self.before} to {self.after}")
-        return f"{day(self.when)}, {known}: {self.what} {changed}"
+        when = day(self.when) if self.when else "Not on record when"
+        return f"{when}, {known}: {self.what} {changed}"
 
 
 @dataclass(frozen=True)

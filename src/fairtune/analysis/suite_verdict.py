@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtune.analysis.arms_over_tasks import ArmOverTasks, judge_arms
+from fairtune.analysis.arms_over_tasks import FAVOURABLE, ArmOverTasks, judge_arms
 from fairtune.analysis.suite_cells import FINISHED, ArmCell, PlannedStudy, StudyState, SuiteLedger
+from fairtune.analysis.suite_registration import SuiteRegistration, register_list
 from fairtune.analysis.task_means import FEWEST_TASKS
+from fairtune.analysis.verdicts import NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
@@ -70,6 +72,7 @@ class SuiteVerdict:
     Args:
         confidence: the highest that its studies ask for.
         reference: the arm that all others are measured against; each is compared with its control, which has its settings.
+        registration: when the list of its studies was fixed.
         remarks: what to mind of the suite as a whole.
     """
 
@@ -78,6 +81,7 @@ class SuiteVerdict:
     reference: str
     studies: tuple[StudyState, ...]
     metrics: tuple[MetricOverTasks, ...]
+    registration: SuiteRegistration = SuiteRegistration()
     remarks: tuple[str, ...] = ()
 
     @property
@@ -109,6 +113,7 @@ class SuiteVerdict:
     def _lines(self) -> Iterator[str]:
         yield f"{self.suite}: {self.about}"
         yield self.opening
+        yield self.registration.sentence
         for one in self.metrics:
             for line in one.all_arms:
                 yield f"{scale_of(one.metric).title}, {line.arm}: {arm_sentence(one, line)}"
@@ -123,6 +128,14 @@ class SuiteVerdict:
             "confidence": self.confidence,
             "reference": self.reference,
             "complete": self.complete,
+            "registration": {
+                "recorded": self.registration.recorded,
+                "known": self.registration.known,
+                "fixed_before": self.registration.fixed_before,
+                "sentence": self.registration.sentence,
+                "changes": [str(change) for change in self.registration.changes],
+                "left_out": [study for _, study in self.registration.left_out],
+            },
             "remarks": list(self.remarks),
             "studies": [asdict(study) for study in self.studies],
             "metrics": [
@@ -142,27 +155,41 @@ def judge_suite(name: str, planned: Sequence[PlannedStudy], runs: Path) -> Suite
     """What the runs folder supports about the arms of a suite."""
     ledger = SuiteLedger(planned, runs)
     level = max(study.confidence for study in planned)
+    registration = register_list(runs, name, [asdict(study) for study in planned])
     metrics = tuple(
-        _metric(metric, [study for study in planned if study.metric == metric], ledger, level)
+        _metric(metric, [study for study in planned if study.metric == metric], ledger, level, registration)
         for metric in dict.fromkeys(study.metric for study in planned)
     )
     states = tuple(ledger.state(study) for study in planned)
-    remarks = tuple(remark for one in metrics for line in one.all_arms for remark in _arm_remarks(line))
-    return SuiteVerdict(name, level, planned[0].reference, states, metrics, tuple(dict.fromkeys(remarks)))
+    remarks = [str(change) for change in registration.changes]
+    remarks += [remark for one in metrics for line in one.all_arms for remark in _arm_remarks(line)]
+    mind = tuple(dict.fromkeys(remarks))
+    return SuiteVerdict(name, level, planned[0].reference, states, metrics, registration, mind)
 
 
-def _metric(metric: str, planned: Sequence[PlannedStudy], ledger: SuiteLedger, level: float) -> MetricOverTasks:
+def _metric(
+    metric: str, planned: Sequence[PlannedStudy], ledger: SuiteLedger, level: float, registration: SuiteRegistration
+) -> MetricOverTasks:
     names = list(dict.fromkeys(arm for study in planned for arm in study.arms if arm != study.reference))
     simple = {arm for study in planned for arm, is_simple in study.arms.items() if is_simple}
     cells = {arm: [ledger.cell(study, arm) for study in planned] for arm in names}
     trained = {arm: own for arm, own in cells.items() if arm not in simple}
     learned = {arm: own for arm, own in cells.items() if arm in simple}
+    left_out = registration.left_out_of(metric)
     return MetricOverTasks(
         metric,
         tuple(dict.fromkeys(study.task for study in planned)),
-        tuple(judge_arms(trained, metric, level)),
-        tuple(judge_arms(learned, metric, level, simple=True)),
+        tuple(_as_registered(line, left_out) for line in judge_arms(trained, metric, level)),
+        tuple(_as_registered(line, left_out) for line in judge_arms(learned, metric, level, simple=True)),
     )
+
+
+def _as_registered(line: ArmOverTasks, left_out: Sequence[str]) -> ArmOverTasks:
+    """An arm of a suite; nothing is said in its favour once a task was left out whose results were known."""
+    if not left_out or line.verdict.word not in FAVOURABLE:
+        return line
+    note = f"{line.verdict.word} on the tasks that were kept; left out after results were known: {', '.join(left_out)}"
+    return replace(line, verdict=replace(line.verdict, word=NOT_SHOWN, note=note))
 
 
 def _opening(one: MetricOverTasks) -> str:

@@ -140,6 +140,7 @@ def _markdown(found: SuiteVerdict) -> Iterator[str]:
     yield plain(found.about) + "."
     yield ""
     yield f"**{plain(found.opening)}**"
+    yield from ("", plain(found.registration.sentence))
     if text := incomplete(found):
         yield from ("", plain(text))
     for one in found.metrics:
@@ -229,6 +230,7 @@ def suite_table(found: SuiteVerdict) -> Group:
     parts: list[Table | Text] = [
         Text(shown(f"{found.suite}: {found.about}."), style="bold"),
         Text(shown(found.opening)),
+        Text(shown(found.registration.sentence)),
         Text(),
     ]
     for one in found.metrics:
