@@ -106,6 +106,64 @@ def test_wrong_input_is_one_sentence_and_exit_code_two(suite: Path) -> None:
     assert "this suite has none" in json.loads(wrong.stdout)["error"]
 
 
+def test_a_suite_that_is_run_is_on_record_before_its_first_study(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Path("runs/suites/mine/history.json")
+    seen = []
+
+    def run(*_: Any) -> bool:
+        seen.append(json.loads(record.read_text())["history"][0]["known"])
+        return False
+
+    monkeypatch.setattr("fairtune.cli.suite._run", run)
+    monkeypatch.setattr("fairtune.cli.suite.show_suite", lambda *_: None)
+    assert call("suite", suite).exit_code == 0
+    assert seen == [{"sst2-made": 8, "mrpc-made": 8, "cola-made": 8, "imdb-made": 0}] * 4
+    record.write_text("{}")
+    damaged = call("suite", suite)
+    assert damaged.exit_code == 2
+    assert "history.json has no seal" in damaged.stderr
+
+
+def test_validate_knows_a_suite_with_its_profiles_and_what_its_studies_name(suite: Path) -> None:
+    text = suite.read_text()
+    suite.write_text(text + "profiles: {two: {suite: mine-two, studies: [sst2.yaml, mrpc.yaml]}}\n")
+    done = call("validate", suite)
+    assert done.exit_code == 0, done.output
+    assert "valid. A suite of 4 studies on 4 tasks, 32 runs; profiles: two" in done.output
+    found = json.loads(call("validate", suite, "--json").stdout)
+    assert (found["suite"], found["studies"][3], found["profiles"]) == ("mine", "imdb-made", ["two"])
+    suite.write_text(text + "profiles: {two: {studies: [sst2.yaml, nowhere.yaml]}, three: {studis: [sst2.yaml]}}\n")
+    wrong = call("validate", suite)
+    assert wrong.exit_code == 2
+    assert "profile two: " in wrong.stderr
+    assert "nowhere.yaml" in wrong.stderr
+    assert "profile three: studis" in wrong.stderr
+
+
+def test_validate_looks_at_the_files_of_a_suites_studies(suite: Path) -> None:
+    Path("mine.csv").write_text("review,stars\ngood,1\nbad,0\n")
+    Path("cola.yaml").write_text(
+        STUDY.format(name="cola-made", task="{train: mine.csv, text: reviw, label: stars}") + "metric: accuracy\n"
+    )
+    wrong = call("validate", suite)
+    assert wrong.exit_code == 2
+    assert "reviw" in wrong.stderr
+    assert "cola.yaml:2" in wrong.stderr
+
+
+def test_the_schema_of_a_suite_takes_both_of_its_forms(suite: Path) -> None:
+    import jsonschema
+
+    from fairtune.study.yaml_tree import parse_yaml
+
+    schema = json.loads(call("schema", "--suite").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for text in (suite.read_text(), *(path.read_text() for path in Path(__file__).parents[2].glob("suites/*.yaml"))):
+        jsonschema.validate(parse_yaml(text).data, schema)
+    with pytest.raises(jsonschema.ValidationError, match="studis"):
+        jsonschema.validate({"suite": "mine", "studis": []}, schema)
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_from_python(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fairtune

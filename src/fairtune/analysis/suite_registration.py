@@ -48,8 +48,8 @@ class SuiteRegistration:
             return f"It cannot be told when this list of studies was made: {self.trouble}"
         if self.recorded is None:
             return (
-                "It is not on record when this list of studies was made, so that it may have been chosen by their results: a summary, "
-                "not a test. `fairtune suite` without --report puts it on record before the first run."
+                "It is not on record when this list of studies was made, so it may have been chosen by results: a summary, not a "
+                "test. `fairtune suite` without --report puts it on record before the first run."
             )
         if self.known:
             many = "one result was known" if self.known == 1 else f"{self.known} results were known"

@@ -81,7 +81,7 @@ class SuiteVerdict:
     reference: str
     studies: tuple[StudyState, ...]
     metrics: tuple[MetricOverTasks, ...]
-    registration: SuiteRegistration = SuiteRegistration()
+    registration: SuiteRegistration
     remarks: tuple[str, ...] = ()
 
     @property

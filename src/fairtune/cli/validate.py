@@ -1,38 +1,61 @@
-"""`fairtune validate`: is this study file right?"""
+"""`fairtune validate`: is this study or suite file right?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
 
-from fairtune.cli.command import (
-    AsJson,
-    StudyFile,
-    console,
-    print_json,
-    report_errors,
-)
+import typer
+
+from fairtune.cli.command import AsJson, console, print_json, report_errors
+from fairtune.study.problems import Problem
 from fairtune.study.study_file import check_file, find_absences
+from fairtune.study.suite_validation import check_suite, is_suite
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The study file, or a suite file.", show_default=False)]
 
 
 @report_errors
-def validate(file: StudyFile, as_json: AsJson = False) -> None:
-    """Check a study file, with each of its profiles; all problems at once.
+def validate(file: File, as_json: AsJson = False) -> None:
+    """Check a study or suite file, with each of its profiles; all problems at once.
 
     Looks at its data files (are they there, can they be read, do they have the columns and labels) and at the models it names, too.
     """
+    if is_suite(file):
+        _validate_suite(file, as_json)
+        return
     study = check_file(file)
     absent = find_absences(file)
     if as_json:
         answer = {"valid": True, "study": study.study, "arms": list(study.arms), "profiles": list(study.profiles)}
         print_json({**answer, "not_here": [asdict(problem) for problem in absent]})
         return
-    profiles = f"; profiles: {', '.join(study.profiles)}" if study.profiles else ""
-    count = len(study.arms) * len(study.seeds)
-    arms, seeds, runs = (
-        f"{number} {word}{'' if number == 1 else 's'}"
-        for number, word in ((len(study.arms), "arm"), (len(study.seeds), "seed"), (count, "run"))
-    )
-    counts = f"{arms} x {seeds} = {runs}"
-    console().print(f"{file}: valid. {counts}{profiles}", soft_wrap=True)
+    arms, seeds = len(study.arms), len(study.seeds)
+    counts = f"{_many(arms, 'arm')} x {_many(seeds, 'seed')} = {_many(arms * seeds, 'run')}"
+    _tell(file, counts, study.profiles, absent)
+
+
+def _validate_suite(file: Path, as_json: bool) -> None:
+    found = check_suite(file)
+    names = [one.study.study for one in found.suite.studies]
+    if as_json:
+        answer = {"valid": True, "suite": found.suite.name, "studies": names, "profiles": list(found.profiles)}
+        print_json({**answer, "not_here": [asdict(problem) for problem in found.absent]})
+        return
+    runs = sum(len(one.study.arms) * len(one.study.seeds) for one in found.suite.studies)
+    tasks = len({str(one.study.task) for one in found.suite.studies})
+    counts = f"A suite of {len(names)} {'study' if len(names) == 1 else 'studies'} on {_many(tasks, 'task')}, {_many(runs, 'run')}"
+    _tell(file, counts, found.profiles, found.absent)
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _tell(file: Path, counts: str, profiles: Iterable[str], absent: Iterable[Problem]) -> None:
+    others = ", ".join(profiles)
+    console().print(f"{file}: valid. {counts}{f'; profiles: {others}' if others else ''}", soft_wrap=True)
     for problem in absent:
         console().print(f"not on this machine: {problem}", soft_wrap=True)

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import Model
 from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, Name, Place, Section
-from fairtune.study.schema import MOST_PROFILES, TaskName
+from fairtune.study.schema import MOST_PROFILES, TaskName, study_json_schema
 
 MOST_STUDIES, MOST_CHANGES, MOST_TASKS, MOST_MODELS = 200, 100, 100, 50
 File = Annotated[Place, Field(title="a study file")]
@@ -97,3 +97,15 @@ OWN_FIELDS = tuple(SuiteFile.model_fields)
 def suite_json_schema() -> dict[str, Any]:
     """The JSON schema of a suite file; fields of a study, which may stand in it too, have their own."""
     return SuiteFile.model_json_schema()
+
+
+def whole_suite_json_schema() -> dict[str, Any]:
+    """The same for editors: with the fields of a study, which stand in a suite file that is one study over tasks and models."""
+    own, study = suite_json_schema(), study_json_schema()
+    return {
+        **study,
+        **own,
+        "$defs": {**study["$defs"], **own["$defs"]},
+        "properties": {**study["properties"], **own["properties"]},
+        "title": "fairtune suite",
+    }
