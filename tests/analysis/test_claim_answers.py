@@ -105,6 +105,14 @@ def test_figures_have_n_metric_and_both_intervals(clear: Results) -> None:
     assert turned.low == pytest.approx(-figures.high)
 
 
+def test_a_comparison_without_the_familys_interval_is_shown_with_its_own(clear: Results) -> None:
+    figures = ask(clear, arm="mixed", better_than="baseline").figures
+    assert figures is not None
+    assert figures.low is None
+    assert " (alone: " in figures.short
+    assert figures.short.endswith("n = 5 seeds)")
+
+
 def test_another_metric_than_the_plans_is_named(clear: Results) -> None:
     notes = ask(clear, arm="good", better_than="baseline", metric="f1").notes
     assert any("F1 is not among the metrics that the plan names" in note for note in notes)
@@ -310,4 +318,5 @@ def test_how_often_a_map_was_used(
     assert found.word == word, str(found)
     if found.figures is not None:
         assert "% of the training examples" in str(found)
+        assert "+" not in found.figures.short, "a share is no difference"
         assert all(end is None or 0 <= end <= 100 for end in (found.figures.low, found.figures.high))

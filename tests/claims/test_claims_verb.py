@@ -132,6 +132,23 @@ def test_all_that_is_asked_must_hold(home: Path, asked: list[dict[str, Any]], wo
     assert f"**{word}**" in page_of([found])
 
 
+def test_several_figures_say_of_what_they_are_and_none_stands_twice(home: Path) -> None:
+    make(home)
+    lost = {"arm": "oelm-freeze", "worse_than": "baseline"}
+    (both, _) = page_of([answered(home, published(lost, {"arm": "oelm-freeze", "frozen": "10%"}, lost))]).split(
+        "## Mine"
+    )
+    assert both.count("oelm-freeze against baseline: −10.00 points (") == 1
+    trials = [
+        {**trial.model_dump(exclude_none=True), "about": about}
+        for about in ("reviews", "news")
+        for trial in published().trials
+    ]
+    (several, _) = page_of([answered(home, published(trials=trials))]).split("## Mine")
+    assert "| reviews: −10.00 points (" in several
+    assert "; news: −10.00 points (" in several
+
+
 @pytest.mark.parametrize(
     ("words", "each", "average"),
     [

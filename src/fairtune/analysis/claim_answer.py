@@ -68,9 +68,12 @@ class ClaimFigures:
         if self.n_of == COUNTED:
             return f"{self.value:.2f} % (counted)"
         unit = {POINTS: " points", PERCENT: " %", TIMES: "x"}[self.unit]
-        ends = f"{self._number(self.low)} to {self._number(self.high)}; " if self.low is not None else ""
-        value = f"{self.value:.1f}" if self.against is None else self._number(self.value)
-        return f"{value}{unit} ({ends}{self._n})"
+        if self.against is None:  # a share, not a difference
+            ends = f"{self.low:.1f} to {self.high:.1f}; " if self.low is not None else ""
+            return f"{self.value:.1f}{unit} ({ends}{self._n})"
+        low, high, called = (self.low, self.high, "") if self.low is not None else (*self.alone, "alone: ")
+        ends = f"{called}{self._number(low)} to {self._number(high)}; " if low is not None else ""
+        return f"{self._number(self.value)}{unit} ({ends}{self._n})"
 
     @property
     def _n(self) -> str:

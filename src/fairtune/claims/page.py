@@ -102,17 +102,31 @@ def found_text(one: ClaimAnswer) -> str:
         return f"at most {counted.allowed:.3f}x by counted work{_beside(one)}"
     if one.grounds == "band":
         return "its baseline is below the band" + _beside(one)
-    found = [figures.short for figures in _figures(one.trials)]
-    return "; ".join(found) if found else "not tried"
+    return "; ".join(_figures(one.trials)) or "not tried"
 
 
 def _beside(one: ClaimAnswer) -> str:
-    measured = [figures.short for figures in _figures(one.trials)]
-    return f"; measured {'; '.join(measured)}" if measured else ""
+    measured = "; ".join(_figures(one.trials))
+    return f"; measured {measured}" if measured else ""
 
 
-def _figures(trials: Sequence[TrialAnswer]) -> list[ClaimFigures]:
-    return [answer.figures for trial in trials for answer in trial.answers if answer.figures is not None]
+def _figures(trials: Sequence[TrialAnswer]) -> list[str]:
+    """What the trials found, each comparison once; where there are several, it is said of what each is."""
+    found = {
+        (trial.trial.about, answer.figures.arm, answer.figures.against): answer.figures
+        for trial in trials
+        for answer in trial.answers
+        if answer.figures is not None
+    }
+    several = len({about for about, _, _ in found}) > 1
+    return [
+        figures.short if len(found) == 1 else f"{about if several else _pair(figures)}: {figures.short}"
+        for (about, _, _), figures in found.items()
+    ]
+
+
+def _pair(figures: ClaimFigures) -> str:
+    return f"{figures.arm} against {figures.against}" if figures.against else figures.arm
 
 
 def anchor_of(one: ClaimAnswer) -> str:
