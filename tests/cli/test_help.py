@@ -143,3 +143,9 @@ def test_help_answers_with_json_too() -> None:
     assert json.loads(call("help", "run", "--json").output)["example"].startswith("fairtune run ")
     assert "study" in json.loads(call("help", "--json").output)
     assert {kind["kind"] for kind in json.loads(call("help", "titles", "--json").output)}
+
+
+def test_brackets_inside_a_value_are_closed() -> None:
+    shown = CliRunner().invoke(app, ["check", "--help"]).output
+    assert "--seeds K[,K]" in shown
+    assert "--best-of K[,K]" in shown

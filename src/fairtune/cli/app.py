@@ -67,7 +67,7 @@ class Verbs(VerbGroup):
         ),
         Verb(
             "validate",
-            "Check a study or suite file, with each of its profiles; all problems at once.",
+            "Check a study or suite file with its profiles; all problems at once.",
             f"fairtune validate {DEMO}",
             group=RUN,
             see=FIELDS,

@@ -19,7 +19,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The study file, or a
 
 @report_errors
 def validate(file: File, as_json: AsJson = False) -> None:
-    """Check a study or suite file, with each of its profiles; all problems at once.
+    """Check a study or suite file with its profiles; all problems at once.
 
     Looks at its data files (are they there, can they be read, do they have the columns and labels) and at the models it names, too.
     """

@@ -116,7 +116,8 @@ def _option(param: Any) -> Entry:
 
 
 def _metavar(param: Any) -> str:
-    return str(param.metavar or param.name.upper()).strip("[]")
+    text = str(param.metavar or param.name.upper())
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _usage(param: Any) -> str:
