@@ -94,6 +94,8 @@ def test_one_source_and_one_claim(tmp_path: Path) -> None:
     found = json.loads(call("--runs", str(tmp_path), "--only", "oelm/xnli-speed", "--json"))
     assert [(one["id"], one["answer"]) for one in found["claims"]] == [("oelm/xnli-speed", "implausible")]
     assert "Did you mean 'titles'" in call("--only", "title", code=2)
+    narrow = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["claims", "--runs", str(tmp_path), "--only", "oelm"]).output
+    assert "…" not in narrow, "names are to be typed"
 
 
 def test_a_claim_is_answered_from_the_ledger(home: Path) -> None:

@@ -40,10 +40,12 @@ def claims(only: Only = None, output: Output = None, runs: Runs = Path("runs"), 
     if as_json:
         print_json({"counts": count_words(found), "claims": [one.as_json() for one in found]})
         return
-    table = Table("claim", "claimed", "found here", "answer", box=box.SIMPLE)
+    table = Table(box=box.SIMPLE)
+    for head in ("claim", "claimed", "found here", "answer"):
+        table.add_column(head, overflow="fold")  # names are to be typed, so that none is cut
     for one in found:
         told = Text.assemble((one.word, STYLES.get(one.word, "")), grounds_text(one))
-        named = Text(printable(f"{one.source}/{one.claim.id}: {one.claim.text}"))
+        named = Text.assemble((f"{one.source}/{one.claim.id}", "bold"), f"\n{printable(one.claim.text)}")
         table.add_row(named, Text(printable(one.claim.claimed)), Text(printable(found_text(one))), told)
     console().print(table)
     trials = list(distinct_trials(found))
