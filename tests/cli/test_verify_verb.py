@@ -76,6 +76,19 @@ def test_a_sound_ledger_is_said_to_be_sound_and_left_as_it_is(place: Path) -> No
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
 
 
+def test_a_record_of_a_suite_that_was_changed_is_named(place: Path) -> None:
+    from fairtune.ledger.suites import record_suite, suite_folder
+
+    runs = place / "runs"
+    record_suite(runs, "mine", [{"study": "toy", "task": "toy", "model": "tiny", "metric": "accuracy"}])
+    assert json.loads(call("verify", "--json").stdout)["suites"] == []
+    flip(suite_folder(runs, "mine") / "history.json", 120)
+    found = call("verify")
+    assert found.exit_code == 1
+    assert "mine/history.json" in found.output
+    assert call("verify", "toy").exit_code == 0, "it is none of the study's"
+
+
 @pytest.mark.parametrize(
     "name",
     [

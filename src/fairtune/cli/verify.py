@@ -55,13 +55,15 @@ def verify(
     from fairtune.core.cache_contents import discard
     from fairtune.core.cache_contents import verify as verify_cache
     from fairtune.ledger.studies import study_names
+    from fairtune.ledger.suites import suite_problems
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
+    suites = suite_problems(runs) if study is None else []
     cache = verify_cache() if study is None or mend_cache else []
     if mend_cache:
         discard(entry for area in cache for entry in area.damaged)
         cache = verify_cache()
-    sound = all(one.sound for one in studies) and not any(area.damaged for area in cache)
+    sound = all(one.sound for one in studies) and not suites and not any(area.damaged for area in cache)
     if as_json:
         areas = {
             area.name: {
@@ -70,15 +72,15 @@ def verify(
             }
             for area in cache
         }
-        print_json({"sound": sound, "studies": [one.as_json() for one in studies], "cache": areas})
+        print_json({"sound": sound, "studies": [one.as_json() for one in studies], "suites": suites, "cache": areas})
     else:
-        _show(studies, cache, runs)
+        _show(studies, suites, cache, runs)
         console().print("Everything that was closed is as it was closed." if sound else "Not everything is sound.")
     if not sound:
         raise typer.Exit(UNSOUND)
 
 
-def _show(studies: Sequence[CheckedStudy], cache: Sequence[Verified], runs: Path) -> None:
+def _show(studies: Sequence[CheckedStudy], suites: Sequence[str], cache: Sequence[Verified], runs: Path) -> None:
     out = console()
     if studies:
         table = Table("study", *STATES.values(), box=None, padding=(0, 2, 0, 0))
@@ -90,7 +92,7 @@ def _show(studies: Sequence[CheckedStudy], cache: Sequence[Verified], runs: Path
     damaged = [entry for area in cache for entry in area.damaged]
     if cache:
         out.print(f"cache: {sum(area.sound for area in cache)} entries sound, {len(damaged)} damaged")
-    for problem in (problem for one in studies for problem in one.problems):
+    for problem in (*(problem for one in studies for problem in one.problems), *suites):
         out.print(f"not sound: {problem}", soft_wrap=True)
     for entry in damaged:
         why = entry.why.removeprefix(f"{entry.path.name} ")

@@ -80,6 +80,17 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     return found
 
 
+def suite_problems(runs: Path) -> list[str]:
+    """Records of suites that are not what was written, each in a sentence."""
+    found = []
+    for file in sorted((runs / FOLDER).glob(f"*/{HISTORY}")):
+        try:
+            read_suite_history(runs, file.parent.name)
+        except LedgerError as error:
+            found.append(str(error))
+    return found
+
+
 def _is_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("recorded"), str):
         return False
