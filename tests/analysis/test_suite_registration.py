@@ -115,6 +115,18 @@ def test_a_task_that_is_added_after_results_is_told(runs: Path) -> None:
     assert "after 24 results were known: d-study was added" in found.remarks[0]
 
 
+def test_other_lists_of_the_same_studies_are_named(runs: Path) -> None:
+    studies = [planned(f"{task}-study", task) for task in "abcd"]
+    record(runs, studies[:3])
+    for name, own in (("second", studies[1:]), ("third", [planned("e-study", "e")])):
+        record_suite(runs, name, [asdict(study) for study in own])
+    make_suite(runs, dict.fromkeys("abc", GOOD))
+    found = judge(runs, studies[:3])
+    assert found.remarks == ("Other suites on record have some of the same studies: second",)
+    assert found.registration.fixed_before
+    assert found.as_json()["registration"]["beside"] == ["second"]
+
+
 def test_another_task_under_the_same_name_is_told(runs: Path) -> None:
     record(runs, [planned("a-study", "a")])
     found = register_list(runs, "made", [asdict(planned("a-study", "b"))])

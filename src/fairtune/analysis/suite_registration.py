@@ -14,7 +14,7 @@ from typing import Any
 
 from fairtune.analysis.registration import IN, OUT, PlanChange, day
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.suites import FIELDS, count_results, read_suite_history
+from fairtune.ledger.suites import FIELDS, count_results, read_suite_history, suite_names
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class SuiteRegistration:
         known: results of its studies that there were then.
         changes: of the list since, also one that is not on record yet.
         left_out: studies with results that were on the list once and are not on it now, each after its metric.
+        beside: other suites on record that have, or had, some of the same studies; each may be another try.
         trouble: why the record cannot be read.
     """
 
@@ -33,6 +34,7 @@ class SuiteRegistration:
     known: int = 0
     changes: tuple[PlanChange, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    beside: tuple[str, ...] = ()
     trouble: str = ""
 
     @property
@@ -58,6 +60,15 @@ class SuiteRegistration:
             return f"This list of studies was changed after results were known; the first was made on {day(self.recorded)}."
         return f"This list of studies was fixed on {day(self.recorded)}, before any result of theirs was known."
 
+    @property
+    def remarks(self) -> list[str]:
+        """What was changed since, and which other lists there are."""
+        found = [str(change) for change in self.changes]
+        if self.beside:
+            others = ", ".join(self.beside)
+            found.append(f"Other suites on record have some of the same studies: {others}")
+        return found
+
     def left_out_of(self, metric: str) -> list[str]:
         return [study for own, study in self.left_out if own == metric]
 
@@ -72,21 +83,31 @@ def register_list(runs: Path, suite: str, studies: Sequence[Mapping[str, Any]]) 
         history = read_suite_history(runs, suite)
     except LedgerError as error:
         return SuiteRegistration(trouble=str(error))
+    names = {str(one["study"]) for one in studies}
+    beside = tuple(name for name in suite_names(runs) if name != suite and names & _ever(runs, name))
     if not history:
-        return SuiteRegistration()
+        return SuiteRegistration(beside=beside)
     now = [{field: one[field] for field in FIELDS} for one in studies]
     everyone = {one["study"]: one["metric"] for entry in history for one in entry["studies"]}
     results = {name: count_results(runs, name) for name in everyone}
     steps: list[Mapping[str, Any]] = list(history)
     if history[-1]["studies"] != now:
         steps.append({"recorded": "", "studies": now, "known": results})
-    names = {one["study"] for one in now}
     return SuiteRegistration(
         recorded=str(history[0]["recorded"]),
         known=sum(history[0]["known"].values()),
         changes=tuple(change for before, after in pairwise(steps) for change in _changes(before, after)),
+        beside=beside,
         left_out=tuple((metric, name) for name, metric in everyone.items() if name not in names and results[name]),
     )
+
+
+def _ever(runs: Path, suite: str) -> set[str]:
+    """The studies that a suite has or had; none where its record cannot be read."""
+    try:
+        return {one["study"] for entry in read_suite_history(runs, suite) for one in entry["studies"]}
+    except LedgerError:
+        return set()
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[PlanChange]:

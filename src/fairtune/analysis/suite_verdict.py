@@ -135,6 +135,7 @@ class SuiteVerdict:
                 "sentence": self.registration.sentence,
                 "changes": [str(change) for change in self.registration.changes],
                 "left_out": [study for _, study in self.registration.left_out],
+                "beside": list(self.registration.beside),
             },
             "remarks": list(self.remarks),
             "studies": [asdict(study) for study in self.studies],
@@ -161,7 +162,7 @@ def judge_suite(name: str, planned: Sequence[PlannedStudy], runs: Path) -> Suite
         for metric in dict.fromkeys(study.metric for study in planned)
     )
     states = tuple(ledger.state(study) for study in planned)
-    remarks = [str(change) for change in registration.changes]
+    remarks = registration.remarks
     remarks += [remark for one in metrics for line in one.all_arms for remark in _arm_remarks(line)]
     mind = tuple(dict.fromkeys(remarks))
     return SuiteVerdict(name, level, planned[0].reference, states, metrics, registration, mind)

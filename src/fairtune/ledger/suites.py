@@ -80,12 +80,17 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     return found
 
 
+def suite_names(runs: Path) -> list[str]:
+    """The suites of a runs folder that have a record."""
+    return sorted(file.parent.name for file in (runs / FOLDER).glob(f"*/{HISTORY}"))
+
+
 def suite_problems(runs: Path) -> list[str]:
     """Records of suites that are not what was written, each in a sentence."""
     found = []
-    for file in sorted((runs / FOLDER).glob(f"*/{HISTORY}")):
+    for name in suite_names(runs):
         try:
-            read_suite_history(runs, file.parent.name)
+            read_suite_history(runs, name)
         except LedgerError as error:
             found.append(str(error))
     return found
