@@ -64,7 +64,7 @@ def test_an_inferior_arm_is_reported_in_perplexity_and_percent_with_its_margin(t
 def test_lower_is_better(text_content: ReportContent) -> None:
     found = finding(text_content, "baseline-1e-3")
     assert found.word == "better"
-    assert found.text.startswith("better than baseline: perplexity is lower by 0.167, 3.9 % (n = 3; alone −")
+    assert found.text.startswith("better than baseline: perplexity is lower by 0.167, which is 3.9 % (n = 3; alone −")
     assert found.text.endswith("By less than the margin.")
     assert "perplexity is higher by 0.009" in finding(text_content, "oelm-random").text
     assert finding(text_content, "oelm-random").text.startswith("equivalent to baseline: ")

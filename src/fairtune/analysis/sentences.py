@@ -70,7 +70,7 @@ def _lead(frame: Frame, found: Comparison) -> str:
     if scale.plain:
         higher = (found.difference or 0) > 0
         change = relative(found.difference, found.means[1]).lstrip(f"+{MINUS}")
-        size = f"{scale.distance(found.difference, found.means[1])}, {change}"
+        size = f"{scale.distance(found.difference, found.means[1])}, which is {change}"
         by = f": {scale.title} is {'higher' if higher else 'lower'} by {size} {evidence}"
         plainly = by
     else:
