@@ -55,7 +55,7 @@ def test_an_inferior_arm_is_reported_in_perplexity_and_percent_with_its_margin(t
     found = finding(text_content, "oelm-freeze")
     assert found.word == "inferior"
     assert re.fullmatch(
-        r"inferior to baseline: perplexity is higher by 0\.740, 17\.4 % \(n = 3; alone \+\S+ % to \+\S+ %, p \S ?\.\d+; "
+        r"inferior to baseline: perplexity is higher by 0\.740, which is 17\.4 % \(n = 3; alone \+\S+ % to \+\S+ %, p \S ?\.\d+; "
         r"among 7 comparisons \+\S+ % to \+\S+ %, Holm p \S ?\.\d+\); a loss beyond the margin, 5 %, is shown\.",
         found.text,
     )
