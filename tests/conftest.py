@@ -77,9 +77,25 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported is no garbage either: the collections that every run asks for need not look through it."""
+    freeze_what_is_left()
+    gc.enable()
+
+
+_known = 0  # modules that were imported when objects were last frozen
+
+
+def freeze_what_is_left() -> None:
+    global _known
+    _known = len(sys.modules)
     gc.collect()
     gc.freeze()
-    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nor need they look through what tests imported late, or what caches keep, once a file is done or much was imported."""
+    if nextitem is not None and (nextitem.path != item.path or len(sys.modules) > _known + 100):
+        freeze_what_is_left()
 
 
 @pytest.fixture(scope="session")
@@ -184,6 +200,25 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def git_is_asked_once() -> Iterator[None]:
+    """Of the folder that the tests run in, whose commit every run here puts on record; of others it is asked each time."""
+    from fairtune.ledger import environment
+
+    ask, here, answers = environment._git_commit, Path.cwd(), list[Any]()
+
+    def once() -> Any:
+        if Path.cwd() != here:
+            return ask()
+        if not answers:
+            answers.append(ask())
+        return answers[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(environment, "_git_commit", once)
         yield
 
 
