@@ -64,6 +64,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeNvml:
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", WORKER))
     monkeypatch.setattr(free_gpus, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(lost_devices, "LOOK_SECONDS", 0.3)
+    monkeypatch.setattr(local, "STOP_SECONDS", 20.0)  # where a test has failed, others need not wait for its workers
     monkeypatch.setattr(free_gpus, "estimate_memory", lambda _: 6 * GB)
     monkeypatch.setenv("SHARED", str(tmp_path))
     return use_fake(monkeypatch)
@@ -75,6 +76,13 @@ def make_jobs(folder: Path, count: int) -> list[Job]:
         Job(str(folder / "study" / "a" / f"seed-{n}"), {**plan, "seed": n}, {}, {"identity": "m"}, 1, False, {})
         for n in range(count)
     ]
+
+
+def put(file: Path, text: str) -> None:
+    """Write it in one go: a worker that looks meanwhile must not find it empty."""
+    aside = file.with_name(f"{file.name}.aside")
+    aside.write_text(text)
+    aside.rename(file)
 
 
 class Watched:
@@ -212,7 +220,7 @@ def test_a_gpu_that_fails_is_used_no_more_and_its_run_goes_on_elsewhere(
     study.wait(lambda: len(study.began) == 4)
     if fault != "uncorrectable ECC error":
         nvml.cards[1].fault = nvml.NVML_ERROR_GPU_IS_LOST
-    (tmp_path / "fault-1").write_text(fault)
+    put(tmp_path / "fault-1", fault)
     study.wait(lambda: study.texts("device_lost"))
     reason = fault if "ECC" in fault else "it has fallen off the bus"
     assert study.texts("device_lost") == [
@@ -226,7 +234,7 @@ def test_a_gpu_that_fails_is_used_no_more_and_its_run_goes_on_elsewhere(
 
 
 def test_a_run_whose_gpu_fails_takes_one_that_was_not_needed(watch: Callable[..., Watched], tmp_path: Path) -> None:
-    (tmp_path / "fault-0").write_text("hardware stack error")
+    put(tmp_path / "fault-0", "hardware stack error")
     study = watch(1)
     study.wait(lambda: "0-on-1" in study.began)
     assert study.results() == {"a/seed-0": "1"}
@@ -237,7 +245,7 @@ def test_when_every_gpu_has_failed_the_study_ends_with_a_sentence_and_no_run_has
 ) -> None:
     del nvml.cards[2:]
     for number in range(2):
-        (tmp_path / f"fault-{number}").write_text("GPU is lost")
+        put(tmp_path / f"fault-{number}", "GPU is lost")
     study = watch(3)
     study.wait(lambda: study.error is not None)
     assert isinstance(study.error, DeviceError)
@@ -255,7 +263,7 @@ def test_a_worker_that_dies_on_a_healthy_gpu_is_a_failed_run_and_is_replaced(
     watch: Callable[..., Watched], tmp_path: Path
 ) -> None:
     (tmp_path / "study").mkdir()
-    (tmp_path / "fault-0").write_text("dies")
+    put(tmp_path / "fault-0", "dies")
     study = watch(2, devices=("cuda:0",))
     assert study.results() == {"a/seed-0": "failed", "a/seed-1": "failed"}
     assert study.texts("device_lost") == []
@@ -294,7 +302,7 @@ def test_of_two_workers_on_a_gpu_that_fails_neither_is_given_anything_more(
     del nvml.cards[2:]
     study = watch(6, workers=2)
     study.wait(lambda: len(study.began) == 4)
-    (tmp_path / "fault-0").write_text("uncorrectable ECC error")
+    put(tmp_path / "fault-0", "uncorrectable ECC error")
     study.wait(lambda: len(study.texts("device_lost")) == 2)
     found = study.results()
     assert len(found) == 6
@@ -304,7 +312,7 @@ def test_of_two_workers_on_a_gpu_that_fails_neither_is_given_anything_more(
 def test_a_worker_that_cuda_has_spoilt_gets_no_further_run_and_another_takes_its_place(
     watch: Callable[..., Watched], tmp_path: Path
 ) -> None:
-    (tmp_path / "fault-1").write_text("spoils")
+    put(tmp_path / "fault-1", "spoils")
     study = watch(3, devices=("cuda:1",))
     assert study.results() == {"a/seed-0": "failed", "a/seed-1": "1", "a/seed-2": "1"}
     failed = {"status": "failed", "kind": "error"}
