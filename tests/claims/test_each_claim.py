@@ -13,7 +13,7 @@ from tests.report.made_text_ledger import TextArm, make_text_study
 from tests.report.made_timing import time_ledger
 
 from fairtune.analysis import claimed_costs
-from fairtune.analysis.claim_answer import CONTRADICTED, NOT_RUN, NOT_SEPARABLE, SUPPORTED
+from fairtune.analysis.claim_answer import CONTRADICTED, IMPLAUSIBLE, NOT_RUN, NOT_SEPARABLE, SUPPORTED
 from fairtune.analysis.claim_answers import answer_claims
 from fairtune.analysis.results import Results, load_results
 from fairtune.claims import answers
@@ -24,9 +24,11 @@ from fairtune.settings.claims import Claim
 from fairtune.tasks.corpora import is_text
 
 RUNS = (SUPPORTED, CONTRADICTED, NOT_SEPARABLE)
-RIGHT = (336, 338, 334, 337)
-LOSS = (1.45, 1.46, 1.44, 1.45)
+RIGHT = (336, 338, 334)
+LOSS = (1.45, 1.46, 1.44)
 PUBLISHED = [(source, claim) for source, file in load_claims().items() for claim in file.claims if claim.trials]
+WITHOUT_RUNS = ("oelm/xnli-gain", "oelm/xnli-speed")
+"""Decided by a band and by counting, which no run at another size overrules."""
 MADE: dict[Any, Results] = {}
 """Ledgers by what is asked of them and what they are to answer: many claims ask the same of different studies."""
 
@@ -38,9 +40,7 @@ def name_of(one: tuple[str, PublishedClaim]) -> str:
 def shares(asked: Claim, word: str) -> list[float]:
     """How much of a map's error was used in each seed, so that a claim about it is answered so."""
     claimed = float(str(asked.map_use).rstrip("%")) / 100
-    return {SUPPORTED: [claimed] * 4, CONTRADICTED: [0.31, 0.33, 0.30, 0.32], NOT_SEPARABLE: [0.95, 0.35, 0.85, 0.6]}[
-        word
-    ]
+    return {SUPPORTED: [claimed] * 3, CONTRADICTED: [0.31, 0.33, 0.30], NOT_SEPARABLE: [0.95, 0.35, 0.85]}[word]
 
 
 def steps(asked: Sequence[Claim], word: str) -> float:
@@ -62,12 +62,12 @@ def others_of(asked: Sequence[Claim]) -> list[str]:
 
 def made_quality(runs: Path, asked: Sequence[Claim], word: str) -> Results:
     sign, arm, others = sign_of(asked, word), asked[0].arm, others_of(asked)
-    noise = (15, -15, 12, -12) if sign == 0 else (0, 1, -1, 0)
+    noise = (15, -15, 3) if sign == 0 else (0, 1, -1)
     arms = {}
     for place, other in enumerate(["baseline", *(name for name in others if name != "baseline")]):
         learner = other if other == "tfidf" else None
         methods = [{"focal": {"gamma": float(place)}}] if place and not learner else []
-        arms[other] = ArmSpec([250] * 4 if learner and sign > 0 else list(RIGHT), methods=methods, learner=learner)
+        arms[other] = ArmSpec([250] * 3 if learner and sign > 0 else list(RIGHT), methods=methods, learner=learner)
     gains = [right + 30 * sign + noise[place] for place, right in enumerate(RIGHT)]
     arms[arm] = ArmSpec(gains, methods=[{"orthogonal_qk": {"init": "headwise"}}])
     make_study(runs, arms, margin="1.5%")
@@ -75,7 +75,7 @@ def made_quality(runs: Path, asked: Sequence[Claim], word: str) -> Results:
 
 
 def made_text(runs: Path, asked: Sequence[Claim], word: str) -> Results:
-    sign, noise = sign_of(asked, word), (0.1, -0.1, 0.09, -0.09)
+    sign, noise = sign_of(asked, word), (0.1, -0.1, 0.01)
     losses = [loss - 0.2 * sign + (noise[place] if sign == 0 else 0) for place, loss in enumerate(LOSS)]
     arms = {
         name: TextArm(list(LOSS), methods=[{"focal": {"gamma": 1.0}}] if place else [])
@@ -124,18 +124,21 @@ def answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("word", RUNS)
-@pytest.mark.parametrize("one", PUBLISHED, ids=name_of)
+@pytest.mark.parametrize("one", [one for one in PUBLISHED if name_of(one) not in WITHOUT_RUNS], ids=name_of)
 def test_runs_answer_it_so(one: tuple[str, PublishedClaim], word: str, answered: Any) -> None:
-    source, claim = one
-    known = answered(source, claim, None)
-    found = answered(source, claim, word)
-    decided = known.word != NOT_RUN  # by counting or by a band, which no run of another size overrules
-    assert found.word == (known.word if decided else word), "\n".join(str(a) for t in found.trials for a in t.answers)
+    found = answered(*one, word)
+    assert found.word == word, "\n".join(str(answer) for trial in found.trials for answer in trial.answers)
     for answer in (answer for trial in found.trials for answer in trial.answers):
         assert answer.figures is not None
         assert answer.signature
 
 
-def test_most_are_decided_by_runs(answered: Any) -> None:
-    waiting = [one for one in PUBLISHED if answered(*one, None).word == NOT_RUN]
-    assert len(waiting) == 29
+def test_without_runs_nobody_knows_but_where_counting_or_a_band_decides(answered: Any) -> None:
+    words = {name_of(one): answered(*one, None).word for one in PUBLISHED}
+    assert {name: word for name, word in words.items() if word != NOT_RUN} == dict.fromkeys(WITHOUT_RUNS, IMPLAUSIBLE)
+
+
+@pytest.mark.parametrize("name", WITHOUT_RUNS)
+def test_what_is_implausible_stays_so_whatever_runs_show(name: str, answered: Any) -> None:
+    one = next(one for one in PUBLISHED if name_of(one) == name)
+    assert answered(*one, SUPPORTED).word == IMPLAUSIBLE
