@@ -282,7 +282,7 @@ def _finish(line: ArmOverTasks, verdict: Verdict) -> Verdict:
     won = [cell.label for cell in counted if cell.word == BETTER]
     failed = [cell.label for cell in line.cells if cell.state == FAILED]
     if verdict.word == NOT_SEPARABLE and (everywhere := _everywhere(line)):
-        note = f"shown on each of the {line.tasks} tasks by itself, though not of the mean over tasks like these: {verdict.note}"
+        note = f"shown on each of the {line.tasks} tasks by itself; their mean, as of tasks like these, is not settled"
         verdict = replace(verdict, word=everywhere, note=note)
     word = verdict.word
     against = lost if word == BETTER else beyond if word in FAVOURABLE else won if word in LOST else []
