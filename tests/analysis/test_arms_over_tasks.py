@@ -97,6 +97,8 @@ def test_better_on_every_task_is_better_but_not_where_one_is_missing() -> None:
     assert judged(gains, other=cells(0.1)).verdict.word == "better"
     with_a_hole = [*gains, replace(cells(0.1)[0], task="e", state="not run", word="", found=None)]
     assert judged(with_a_hole, other=cells(0.1)).verdict.word == "not separable"
+    lost = [*cells(*UNEVEN, word="worse"), *with_a_hole[-1:]]
+    assert judged(lost, other=cells(0.1)).verdict.word == "worse", "the lost ones are lost, whatever is missing"
 
 
 def test_a_lower_perplexity_is_better() -> None:

@@ -305,14 +305,13 @@ def _finish(line: ArmOverTasks, verdict: Verdict) -> Verdict:
 
 
 def _everywhere(line: ArmOverTasks) -> str | None:
-    """What every study of every task shows by itself, in the same direction; None where they do not.
+    """What every study that is counted shows by itself, in the same direction; None where they do not.
 
-    Each is shown at the study's own level, so that all of them together are no less sure than one (an intersection-union test).
+    Each is shown at the study's own level, so that all of them together are no less sure than one (an intersection-union test). To
+    be better takes all studies: one that is missing may be the one that is lost.
     """
-    if not line.complete:
-        return None
-    words = {cell.word for cell in line.cells}
-    if words == {BETTER}:
+    words = {cell.word for cell in line.cells if cell.is_counted}
+    if words == {BETTER} and line.complete:
         return BETTER
     if words <= set(LOST):
         return INFERIOR if words == {INFERIOR} else WORSE
