@@ -274,3 +274,13 @@ def test_names_with_codes_in_them_reach_no_terminal_and_no_page(tmp_path: Path) 
     for text in (suite_html(found), suite_markdown(found), suite_json(found)):
         assert not raw_codes(text)
     assert suite_table(found)
+
+
+def test_the_mean_of_one_task_has_that_tasks_interval(runs: Path) -> None:
+    found = judge(runs, make_suite(runs, {"a": GOOD}))
+    (line,) = found.metrics[0].arms
+    assert line.worst is not None
+    assert line.worst.found is not None
+    own = found.metrics[0]
+    ends = f"[{own.text(line.worst.found.low)}, {own.text(line.worst.found.high)}]"
+    assert f"{own.text(line.found.difference)} {ends}" in suite_markdown(found).replace("\\", "")

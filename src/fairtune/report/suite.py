@@ -29,6 +29,8 @@ from fairtune.report.writer import FOLDER as REPORT
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
+WIDEST_NAME = 28
+"""Of arms, in the terminal's table; longer ones are folded."""
 HEADS = ("arm", "verdict", "tasks", "mean difference", "p (Holm)", "better, worse, neither", "worst", "improvement")
 
 
@@ -66,7 +68,11 @@ def title_of(one: MetricOverTasks) -> str:
 def summary_cells(one: MetricOverTasks, line: ArmOverTasks) -> list[str]:
     """An arm's row of the table over tasks."""
     found, worst, chance = line.found, line.worst, line.improvement
-    mean = f"{one.text(found.difference)}{f' [{one.text(found.low)}, {one.text(found.high)}]' if found.low is not None else ''}"
+    own = worst.found if line.tasks == 1 and worst is not None and worst.found is not None else found
+    low, high = (
+        (own.low, own.high) if found.low is None else (found.low, found.high)
+    )  # of one task, its study's interval
+    mean = f"{one.text(found.difference)}{f' [{one.text(low)}, {one.text(high)}]' if low is not None else ''}"
     tasks = str(line.tasks) if line.tasks == line.planned else f"{line.tasks} of {line.planned}"
     return [
         line.arm,
@@ -246,9 +252,11 @@ def suite_table(found: SuiteVerdict) -> Group:
 
 def _terminal_table(one: MetricOverTasks) -> Table:
     made = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
-    heads = ("arm", "verdict", "tasks", f"mean, {one.unit}", "p\n(Holm)", "better,\nworse, neither", "worst")
+    heads = ("arm", "verdict", "tasks", f"mean, {one.unit}", "p\n(Holm)", "better,\nworse,\nneither", "worst")
+    name = min(max((len(shown(line.arm)) for line in one.all_arms), default=0), WIDEST_NAME)
     for head in heads:
-        made.add_column(Text(head), overflow="fold", no_wrap=head in ("verdict", "tasks"))
+        least = name if head == "arm" else None
+        made.add_column(Text(head), overflow="fold", no_wrap=head in ("verdict", "tasks"), min_width=least)
     apart = False
     for line in one.all_arms:
         if line.simple and not apart and made.rows:
