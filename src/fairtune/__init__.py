@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairtune.methods.focal.method import FocalLoss
     from fairtune.methods.layerwise_lr.method import layerwise_groups
     from fairtune.methods.orthogonal_qk.card import OrthogonalCard, orthogonalize_qk
+    from fairtune.methods.orthogonal_qk.method import orthogonalize_heads_
     from fairtune.methods.rdrop.method import rdrop_loss
     from fairtune.methods.weighted_ce.method import weighted_cross_entropy
     from fairtune.models.attention_layouts import register_attention
@@ -48,6 +49,7 @@ _HOMES = {
     "load_results": "fairtune.report.study_results",
     "load_study": "fairtune.study.study_file",
     "make_plan": "fairtune.study.plan",
+    "orthogonalize_heads_": "fairtune.methods.orthogonal_qk.method",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.card",
     "rdrop_loss": "fairtune.methods.rdrop.method",
     "register_attention": "fairtune.models.attention_layouts",
@@ -78,6 +80,7 @@ __all__ = [
     "load_study",
     "load_suite_results",
     "make_plan",
+    "orthogonalize_heads_",
     "orthogonalize_qk",
     "rdrop_loss",
     "register_attention",

@@ -50,6 +50,8 @@ def test_changes_are_shares_of_what_changes(value: float | None, base: float | N
 def test_every_metric_has_a_heading_and_lower_is_better_is_said_beside_the_axis() -> None:
     assert {name: scale_of(name).heading for name in METRICS} == {
         "accuracy": "accuracy (%)", "macro_f1": "macro-F1 (%)", "f1": "F1 (%)", "mcc": "MCC (× 100)",
+        "precision": "precision (%)", "recall": "recall (%)", "specificity": "specificity (%)",
+        "macro_precision": "macro-precision (%)", "macro_recall": "macro-recall (%)",
         "roc_auc": "ROC AUC (× 100)", "average_precision": "average precision (× 100)",
         "log_loss": "log loss (nats per example)", "brier": "Brier score (× 100)", "calibration_error": "calibration error (%)",
         "perplexity": "perplexity (per token)", "word_perplexity": "word perplexity", "bits_per_byte": "bits per byte",

@@ -81,11 +81,11 @@ def test_an_empty_runs_folder_says_what_each_claim_would_cost(tmp_path: Path) ->
     text = call("--runs", str(tmp_path / "runs"), "-o", str(file))
     assert "fairtune run studies/sst2-oelm.yaml --profile laptop-suite: 35 training runs, 1,390 optimizer steps" in text
     page = file.read_text(encoding="utf-8")
-    assert "33 claims: 1 supported, 1 contradicted, 2 implausible, 29 not yet run." in page
+    assert "47 claims: 1 supported, 1 contradicted, 2 implausible, 43 not yet run." in page
     assert "| `fairtune run studies/gpt-tinystories.yaml` | at the published size | 27 training runs, 2,700,000" in page
     assert str(tmp_path) not in page
     found = json.loads(call("--runs", str(tmp_path / "runs"), "--json"))
-    assert found["counts"]["not yet run"] == 29
+    assert found["counts"]["not yet run"] == 43
     open_ones = [claim for claim in found["claims"] if claim["answer"] == NOT_RUN]
     assert all(trial["cost"]["runs"] for claim in open_ones for trial in claim["trials"])
 
@@ -189,12 +189,16 @@ def test_what_is_beyond_a_bound_or_a_band_stays_implausible(home: Path) -> None:
 def test_another_size_under_the_same_name_is_not_taken_for_it(home: Path) -> None:
     make(home)
     found = answered(home, published(size="published", profile="large"))
-    assert (found.word, found.trials[0].other_size) == (NOT_RUN, True)
-    assert "What is on record under that name has another size." in page_of([found])
+    assert (found.word, found.trials[0].other_trial) == (NOT_RUN, True)
     study = load_study(home / "studies" / "made.yaml")
     plan = {"model": {"name": "minilm"}, "arms": {"baseline": {"train": TRAIN}}}
-    assert is_of_trial(plan, study)
-    assert not is_of_trial({**plan, "model": {"name": "bert"}}, study)
+    assert is_of_trial(plan, study, ["baseline"])
+    assert not is_of_trial({**plan, "model": {"name": "bert"}}, study, ["baseline"])
+    focal = {"train": TRAIN, "methods": [{"name": "focal"}]}
+    assert not is_of_trial({**plan, "arms": {"baseline": focal}}, study, ["baseline"]), (
+        "another method of the same name"
+    )
+    assert is_of_trial({**plan, "arms": {"baseline": focal}}, study, []), "which is not asked about"
 
 
 def test_a_study_file_that_is_gone(home: Path) -> None:

@@ -20,13 +20,15 @@ from fairtune.claims import answers
 from fairtune.claims.answers import ClaimAnswer, ClaimLedger, answer_one
 from fairtune.claims.published import LAPTOP, ClaimTrial, PublishedClaim, load_claims
 from fairtune.claims.trial_costs import load_trial
-from fairtune.settings.claims import Claim
+from fairtune.settings.claims import MAP, Claim
 from fairtune.tasks.corpora import is_text
 
 RUNS = (SUPPORTED, CONTRADICTED, NOT_SEPARABLE)
 RIGHT = (336, 338, 334)
 LOSS = (1.45, 1.46, 1.44)
-PUBLISHED = [(source, claim) for source, file in load_claims().items() for claim in file.claims if claim.trials]
+PUBLISHED = [
+    (source, claim) for source, file in load_claims().items() for claim in file.claims if claim.trials_of(LAPTOP)
+]
 WITHOUT_RUNS = ("oelm/xnli-gain", "oelm/xnli-speed")
 """Decided by a band and by counting, which no run at another size overrules."""
 MADE: dict[Any, Results] = {}
@@ -38,14 +40,20 @@ def name_of(one: tuple[str, PublishedClaim]) -> str:
 
 
 def shares(asked: Claim, word: str) -> list[float]:
-    """How much of a map's error was used in each seed, so that a claim about it is answered so."""
-    claimed = float(str(asked.map_use).rstrip("%")) / 100
-    return {SUPPORTED: [claimed] * 3, CONTRADICTED: [0.31, 0.33, 0.30], NOT_SEPARABLE: [0.95, 0.35, 0.85]}[word]
+    """What a map was like in each seed, so that a claim about it is answered so."""
+    claimed = sum(asked.map_share[1:]) / 200
+    return {SUPPORTED: [claimed] * 3, CONTRADICTED: [0.41, 0.43, 0.40], NOT_SEPARABLE: [0.95, 0.15, 0.85]}[word]
+
+
+def made_map(share: float) -> SimpleNamespace:
+    return SimpleNamespace(use=share, mean_reliability=share, units=100 * (1 - share), units_at_start=100)
 
 
 def steps(asked: Sequence[Claim], word: str) -> float:
     """How much faster an arm is, so that a claim about it is answered so: as claimed, or as fast as it may be, or was."""
     claimed = float(str(asked[0].faster).rstrip("x"))
+    if claimed == 1:
+        return 0.95 if word == CONTRADICTED else 1.02
     return 1.05 if word == CONTRADICTED and claimed < 1 else 1.0 if word == CONTRADICTED else claimed
 
 
@@ -87,10 +95,19 @@ def made_text(runs: Path, asked: Sequence[Claim], word: str) -> Results:
 
 
 def made_speed(runs: Path, asked: Sequence[Claim], word: str) -> Results:
-    arm, qk = asked[0].arm, [{"orthogonal_qk": {"init": "headwise"}}]
-    made = make_study(runs, {"baseline": ArmSpec([320] * 3), arm: ArmSpec([320] * 3, methods=qk)})
+    arm, other, qk = asked[0].arm, asked[0].than or "baseline", [{"orthogonal_qk": {"init": "headwise"}}]
+    arms = {"baseline": ArmSpec([320] * 3), other: ArmSpec([320] * 3), arm: ArmSpec([320] * 3, methods=qk)}
+    made = make_study(runs, arms)
     apart = {"again": 1.2} if word == NOT_SEPARABLE else {}
-    time_ledger(made, {"baseline": 0.5, arm: 0.5 / steps(asked, word)}, frozen=(arm,), **apart)
+    time_ledger(made, {"baseline": 0.5, other: 0.5, arm: 0.5 / steps(asked, word)}, frozen=(arm,), **apart)
+    return load_results(runs, STUDY)
+
+
+def made_spread(runs: Path, asked: Sequence[Claim], word: str) -> Results:
+    arm = str(asked[0].arm)
+    made = make_study(runs, {"baseline": ArmSpec([320] * 3), arm: ArmSpec([320] * 3)})
+    noise = {SUPPORTED: 0.001, CONTRADICTED: 0.1, NOT_SEPARABLE: 0.01}[word]
+    time_ledger(made, {"baseline": 0.5, arm: 0.5}, noise={"baseline": 0.01, arm: noise})
     return load_results(runs, STUDY)
 
 
@@ -99,7 +116,8 @@ def made_results(trial: ClaimTrial, word: str, folder: Path) -> Results:
     key = (tuple(map(str, asked)), text, word)
     if key not in MADE:
         runs = folder / trial.study / "runs"
-        make = made_speed if asked[0].faster else made_text if text else made_quality
+        costs = made_speed if asked[0].faster else made_spread if asked[0].steadier_than else None
+        make = costs or (made_text if text else made_quality)
         MADE[key] = make(runs, asked, word)
     return MADE[key]
 
@@ -114,9 +132,9 @@ def answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         trials = {} if word is None else {trial.study: trial for trial in claim.trials_of(LAPTOP)}
         monkeypatch.setattr(answers, "study_names", lambda _: list(trials))
         monkeypatch.setattr(answers, "load_results", lambda _, study: made_results(trials[study], word or "", tmp_path))
-        if word is not None and (use := next((a for t in trials.values() for a in t.claims if a.map_use), None)):
+        if word is not None and (use := next((a for t in trials.values() for a in t.claims if a.kind == MAP), None)):
             waiting = shares(use, word)
-            monkeypatch.setattr(claimed_costs, "map_passes", lambda _: [SimpleNamespace(use=waiting.pop(0))])
+            monkeypatch.setattr(claimed_costs, "map_passes", lambda _: [made_map(waiting.pop(0))])
         published = claim.model_copy(update={"trials": tuple(claim.trials_of(LAPTOP))})
         return answer_one(source, published, ClaimLedger(tmp_path))
 

@@ -290,6 +290,12 @@ def test_a_class_with_one_example_trains_and_that_is_said(small_model: Path) -> 
         quick(small_model, epochs=1).fit(TEXTS, LABELS)
 
 
+def test_a_warm_up_longer_than_training_is_warned_about_and_on_record(small_model: Path) -> None:
+    with pytest.warns(UserWarning, match=r"500 steps and training has 6"):
+        found = quick(small_model, epochs=1, train={"warmup": 500}).fit(TEXTS, LABELS)
+    assert any("500 steps" in note for note in found._provenance.notes)
+
+
 def test_progress_is_a_line_an_evaluation_where_there_is_no_terminal(
     small_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,7 +69,7 @@ def write_sst2(mirror: Path) -> None:
 def test_every_task_is_listed_once_and_a_language_family_in_one_line() -> None:
     shown = [line.split(" ")[0] for line in call().output.splitlines() if line and not line.startswith(" ")]
     assert shown[1:-2] == [
-        *("movie-reviews", "sst2", "cola", "mrpc", "mnli", "mnli/mismatched"),
+        *("movie-reviews", "sst2", "cola", "mrpc", "qnli", "qqp", "rte", "wnli", "mnli", "mnli/mismatched"),
         *("xnli/<language>", "xnli/<language>/translate-train", "imdb", "ag_news", "titles"),
         *("tinystories", "openwebtext", "wikitext-103", "wikitext-2", "movie-reviews/text"),
     ]

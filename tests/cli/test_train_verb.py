@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fairtune import TextClassifier
 from fairtune.cli.app import app
-from fairtune.settings.metrics import METRICS
+from fairtune.settings.metrics import metrics_of_classes
 
 QUICK = ("--lr", 0.03, "--epochs", 3, "--batch-size", 8, "--validation", 0.2, "--device", "cpu")
 
@@ -104,7 +104,7 @@ def test_json_has_the_same_and_the_worst_mistakes(trained: tuple[Path, Any, Any]
     assert answer["counts"]["train"] == {"neg": 24, "pos": 24}
     assert answer["methods"][0]["focal"]["gamma"] == 1
     named = {figure["metric"] for figure in answer["test"]}
-    assert named == {name for name, facts in METRICS.items() if facts.kind == "classify"}
+    assert named == set(metrics_of_classes(2))
     assert answer["folder"] == str(folder)
     confidences = [mistake["confidence"] for mistake in answer["mistakes"]]
     assert confidences == sorted(confidences, reverse=True)

@@ -25,7 +25,7 @@ from fairtune.study.study_file import load_study
 from fairtune.testing.toy import TaskFiles
 from tests.conftest import performing_here
 
-SIMPLE = ("majority", "tfidf", "linear-probe", "knn-probe")
+SIMPLE = ("majority", "tfidf", "naive-bayes", "linear-probe", "knn-probe")
 
 
 def study_of(model: Path, task: TaskFiles, **more: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def done(tiny_model: Path, tiny_task: TaskFiles, tmp_path_factory: pytest.TempPa
 
 
 def test_every_run_is_finished_sound_and_scored(done: Results) -> None:
-    assert [run.status for run in done.runs] == ["finished"] * 10
+    assert [run.status for run in done.runs] == ["finished"] * 12
     assert verify_study(done.runs_folder, "toy").problems == ()
     for arm in SIMPLE:
         for run in done.finished(arm):
@@ -70,7 +70,7 @@ def test_a_learner_is_kept_and_scores_again_what_it_scored(done: Results, tiny_t
         learner, facts = load_learner(folder.model)
         assert facts["labels"] == ["neg", "pos"]
         assert ("encoder" in facts) == (arm in ("linear-probe", "knn-probe"))
-        if arm in ("majority", "tfidf"):
+        if arm in ("majority", "tfidf", "naive-bayes"):
             texts = [(line.rsplit(",", 1)[0],) for line in tiny_task.test.read_text().splitlines()[1:]]
             assert np.array_equal(learner.scores(texts), done.finished(arm)[0].test.scores)  # type: ignore[union-attr]
         card = json.loads(folder.card.read_text())
@@ -142,7 +142,9 @@ def test_every_section_of_the_report_knows_arms_without_steps(done: Results) -> 
     write_report(done)
     assert "Simple baselines" in (done.folder / "report" / "index.html").read_text(encoding="utf-8")
     timing = json.loads((done.folder / "timing.json").read_text())
-    assert list(timing["runs"]["arms"]) == ["baseline"], "no times per step of what has no steps"
+    own = timing["runs"]["arms"]
+    assert [arm for arm, found in own.items() if found["per_step_avg"] is None] == list(SIMPLE), "they have no steps"
+    assert all(found["total_seconds"] > 0 for found in own.values())
 
 
 def test_what_has_no_steps_is_not_timed(tiny_model: Path, tiny_task: TaskFiles) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import MultinomialNB
 
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.learners.base import LabelledInputs
@@ -110,6 +111,15 @@ def test_neighbours_are_no_more_than_there_are_examples() -> None:
     assert {trial.setting["vote"] for trial in learner.choice.tried} == {"equal", "by distance"}
 
 
+def test_naive_bayes_is_that_of_scikit_learn() -> None:
+    train, validation = texts(90, 3), texts(30, 3, seed=1)
+    learner = fit("naive-bayes", train, validation, classes=3)
+    reference = MultinomialNB(alpha=learner.choice.setting["alpha"])
+    reference.fit(learner.words.matrix(train.inputs), train.labels)
+    expected = reference.predict_log_proba(learner.words.matrix(validation.inputs))
+    np.testing.assert_allclose(learner.scores(validation.inputs), expected, atol=1e-5)
+
+
 def test_pairs_of_texts_are_read_side_by_side() -> None:
     train, validation = texts(60, pair=True), texts(30, seed=1, pair=True)
     learner = fit("tfidf", train, validation)
@@ -136,8 +146,9 @@ def test_one_class_alone_is_always_predicted(name: str) -> None:
 
 def test_texts_without_a_word_are_refused_in_a_sentence() -> None:
     blank = LabelledInputs([(" ",), ("!",)] * 3, np.array([0, 1] * 3))
-    with pytest.raises(RunFailure, match="no words that TF-IDF could count"):
-        fit("tfidf", blank, blank)
+    for name in ("tfidf", "naive-bayes"):
+        with pytest.raises(RunFailure, match="no words to count"):
+            fit(name, blank, blank)
 
 
 def test_n_grams_are_named_as_people_say_them() -> None:

@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from fairtune.methods.base import TrainingData
 from fairtune.methods.class_weights import ClassWeights, all_equal, balanced, problem, resolved
+from fairtune.methods.registry import parse_method_use
 
 READ: TypeAdapter[Any] = TypeAdapter(ClassWeights)
 LABELS = ("negative", "neutral", "positive")
@@ -78,3 +79,18 @@ def test_equal_weights_are_known_as_such() -> None:
     assert all_equal({"a": 1.3, "b": 1.3})
     assert not all_equal((1.0, 1.3))
     assert not all_equal("balanced"), "that depends on the data"
+
+
+@pytest.mark.parametrize(("method", "settings", "expected"), [
+    ("focal", {"alpha": 0.25}, ["wrong 0.75", "correct 0.25"]),
+    ("focal", {"alpha": {"correct": 3, "wrong": 1}}, ["wrong 1", "correct 3"]),
+    ("focal", {"alpha": [0.25, 0.25]}, ["both classes 0.25", "constant factor"]),
+    ("weighted_ce", {"weights": [1, 1.3]}, ["wrong 1", "correct 1.3"]),
+    ("weighted_ce", {"weights": "balanced"}, ["each class"]),
+    ("focal", {}, None),
+])  # fmt: skip
+def test_what_each_class_counts_is_said_by_its_name(
+    method: str, settings: dict[str, Any], expected: list[str] | None
+) -> None:
+    phrase = parse_method_use({method: settings}).config.explained(["wrong", "correct"])
+    assert phrase is None if expected is None else all(part in str(phrase) for part in expected)

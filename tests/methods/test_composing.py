@@ -27,7 +27,7 @@ def test_only_what_is_impossible_is_refused() -> None:
         {"focal", "weighted_ce", "label_smoothing"},
         {"fgm", "pgd", "freelb", "fgm-table"},
         {"bitfit", "peft", "peft-anywhere"},
-        *({"fgm-table", freezing} for freezing in ("bitfit", "peft", "peft-anywhere")),
+        *({"fgm-table", freezing} for freezing in ("bitfit", "peft", "peft-anywhere", "freeze")),
         {"orthogonal_qk", "peft-anywhere"},
     )
     pairs = {frozenset(pair) for some in alternatives for pair in itertools.combinations(some, 2)}

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from transformers import BertConfig, BertForSequenceClassification
 
 from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.ledger.records import read_records
+from fairtune.methods.arms import named_arms
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.methods.layerwise_lr.method import LayerwiseLR, describe_rates, layerwise_groups
 from fairtune.methods.registry import create_method, is_control, parse_method_use
@@ -62,9 +64,8 @@ def test_golden_rates_of_bert() -> None:
     }
     assert {name: found[name] for name in golden} == pytest.approx(golden)
     rows = describe_rates(model, 2e-5, **PUBLISHED)
-    assert [(row.place, row.multiplier) for row in rows] == [
-        ("above the layers", 1.0), ("layer 1", 1.0), ("layer 0", 0.95), ("embeddings", pytest.approx(0.9025)), ("head", 10.0),
-    ]  # fmt: skip
+    assert [row.place for row in rows] == ["above the layers", "layer 1", "layer 0", "embeddings", "head"]
+    assert [row.lr for row in rows] == pytest.approx([2e-5, 2e-5, 1.9e-5, 1.805e-5, 2e-4])
     assert sum(row.parameters for row in rows) == sum(p.numel() for p in model.parameters())
     assert sum(row.tensors for row in rows) == len(list(model.parameters()))
 
@@ -94,13 +95,13 @@ def test_groups_of_another_method_keep_what_they_say() -> None:
 
 # -- patterns ----------------------------------------------------------------------------------------------------------
 
-PATTERNS = [{"match": "embeddings", "lr": 0.5}, {"match": "^classifier", "lr": 10}]
+PATTERNS = [{"match": "embeddings", "scale": 0.5}, {"match": "^classifier", "scale": 10}]
 
 
 def test_patterns_and_the_one_that_the_message_proposes_for_the_rest() -> None:
     model = build("bert")
     with pytest.raises(
-        ModelError, match=r"no pattern of `groups` matches bert.encoder.layer.0.attention.*and 31 more"
+        ModelError, match=r"no group of `groups` has bert.encoder.layer.0.attention.*and 31 more"
     ) as caught:
         layerwise_groups(model, 1.0, groups=PATTERNS)
     proposed = parse_yaml(str(caught.value).partition(", add ")[2].removesuffix(".")).data
@@ -110,9 +111,9 @@ def test_patterns_and_the_one_that_the_message_proposes_for_the_rest() -> None:
 
 
 @pytest.mark.parametrize(("groups", "expected"), [
-    ([{"match": "bert", "lr": 1}, {"match": "weight", "lr": 2}, {"match": "classifier.bias", "lr": 1}],
-     "more than one pattern of `groups` matches bert.embeddings.word_embeddings.weight.*'bert' and 'weight'"),
-    ([{"match": "", "lr": 1}, {"match": "encodr", "lr": 2}], "'encodr' of `groups` matches no parameter; the model has bert.emb"),
+    ([{"match": "bert", "scale": 1}, {"match": "weight", "scale": 2}, {"match": "classifier.bias", "scale": 1}],
+     "more than one group of `groups` has bert.embeddings.word_embeddings.weight.*'bert' and 'weight'"),
+    ([{"match": "", "scale": 1}, {"match": "encodr", "scale": 2}], "'encodr' of `groups` matches no parameter; the model has"),
 ])  # fmt: skip
 def test_patterns_that_do_not_fit_are_refused_by_name(groups: list[dict[str, Any]], expected: str) -> None:
     with pytest.raises(ModelError, match=expected):
@@ -122,10 +123,61 @@ def test_patterns_that_do_not_fit_are_refused_by_name(groups: list[dict[str, Any
 def test_patterns_see_the_checkpoints_names_under_adapters() -> None:
     peft = pytest.importorskip("peft")
     model = peft.get_peft_model(build("bert"), peft.LoraConfig(task_type="SEQ_CLS", target_modules=["query"], r=2))
-    patterns = [{"match": "^classifier", "lr": 10}, {"match": r"^bert.*lora_", "lr": 1}]
+    patterns = [{"match": "^classifier", "scale": 10}, {"match": r"^bert.*lora_", "scale": 1}]
     found = rates(model, layerwise_groups(model, 1.0, groups=patterns))
     assert sorted(set(found.values())) == [1, 10]
     assert len(found) == 2 + 4
+
+
+# -- parts, and rates that do not depend on the run's -------------------------------------------------------------------
+
+PARTS = [
+    {"part": "embeddings", "lr": 2e-5},
+    {"part": "lower", "lr": 2e-5},
+    {"part": "upper", "lr": 3e-5},
+    {"part": "head", "lr": 5e-5},
+]
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_the_published_arm_has_its_rates_in_every_architecture_whatever_the_runs_rate(name: str) -> None:
+    (use,) = named_arms()["layerwise-published"].uses
+    assert use == parse_method_use({"layerwise_lr": {"groups": PARTS}})
+    model = build(name)
+    found = [
+        rates(model, parameter_groups(model, Train(lr=lr), [create_method(use, 0)])) for lr in (1e-3, 7e-6)
+    ]  # every trainable parameter once, or it raises
+    assert found[0] == found[1]
+    assert set(found[0].values()) <= {2e-5, 3e-5, 5e-5}
+    assert found[0] == rates(model, layerwise_groups(model, 1.0, groups=PARTS))
+
+
+def test_the_published_groups_of_bert_halve_the_layers_and_leave_nothing_out() -> None:
+    for layers, middle in ((12, 6), (6, 3), (5, 2)):
+        config = BertConfig(
+            vocab_size=9, hidden_size=8, num_hidden_layers=layers, num_attention_heads=2, intermediate_size=8
+        )
+        model = BertForSequenceClassification(config)
+        found = rates(model, layerwise_groups(model, 1.0, groups=PARTS))
+        for number in range(layers):
+            own = {rate for name, rate in found.items() if f"layer.{number}." in name}
+            assert own == {2e-5 if number < middle else 3e-5}
+        assert found["bert.embeddings.LayerNorm.weight"] == 2e-5
+        assert found["bert.pooler.dense.weight"] == found["classifier.weight"] == 5e-5
+
+
+def test_parts_and_patterns_mix_as_long_as_each_parameter_is_in_one_group() -> None:
+    model = build("bert")
+    mixed = [
+        {"part": "embeddings", "lr": 1e-5},
+        {"match": "encoder|pooler", "scale": 2},
+        {"match": "^classifier", "lr": 5e-5},
+    ]
+    assert set(rates(model, layerwise_groups(model, 1.0, groups=mixed)).values()) == {1e-5, 2, 5e-5}
+    with pytest.raises(ModelError, match="more than one group"):
+        layerwise_groups(model, 1.0, groups=[*PARTS, {"match": "pooler", "lr": 1e-5}])
+    with pytest.raises(ModelError, match="add embeddings, upper, head"):
+        layerwise_groups(model, 1.0, groups=[{"part": "lower", "lr": 1e-5}])
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -138,11 +190,15 @@ def test_patterns_see_the_checkpoints_names_under_adapters() -> None:
     ({"head_multiplier": 0}, "head_multiplier: found 0"),
     ({"head_multiplier": -1}, "head_multiplier: found -1"),
     ({"groups": []}, "groups: is empty"),
-    ({"groups": [{"match": "("}]}, "is not a regular expression|is missing"),
-    ({"groups": [{"match": "(", "lr": 1}]}, r"'\(' is not a regular expression: missing \)"),
-    ({"groups": [{"match": "a", "lr": 0}]}, r"groups\[0\].lr: found 0|groups: found"),
-    ({"groups": [{"match": "a", "lr": 1}], "decay": 0.95}, "groups is given together with decay"),
-    ({"groups": [{"match": "a", "lr": 1}], "decay": 1, "head_multiplier": 2}, "together with decay and head_multiplier"),
+    ({"groups": [{"match": "a"}]}, r"groups\[0\]: give exactly one of lr .* and scale"),
+    ({"groups": [{"match": "a", "lr": 1e-5, "scale": 1}]}, r"groups\[0\]: give exactly one of lr .* and scale"),
+    ({"groups": [{"match": "a", "part": "head", "lr": 1e-5}]}, r"groups\[0\]: give exactly one of match .* and part"),
+    ({"groups": [{"part": "middle", "lr": 1e-5}]}, r"groups\[0\].part: found 'middle'"),
+    ({"groups": [{"match": "a", "lr": 0.5}]}, r"groups\[0\].lr: .*write scale: 0.5"),
+    ({"groups": [{"match": "(", "scale": 1}]}, r"'\(' is not a regular expression: missing \)"),
+    ({"groups": [{"match": "a", "lr": 0}]}, r"groups\[0\].lr: found 0"),
+    ({"groups": [{"match": "a", "scale": 1}], "decay": 0.95}, "groups is given together with decay"),
+    ({"groups": [{"match": "a", "scale": 1}], "decay": 1, "head_multiplier": 2}, "together with decay and head_multiplier"),
     ({"deca": 0.9}, "deca: unknown key.*Did you mean 'decay'"),
 ])  # fmt: skip
 def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], expected: str) -> None:
@@ -158,7 +214,9 @@ def test_alone_impossible_settings_are_reported_too() -> None:
         layerwise_groups(nn.Linear(2, 2), 1.0)
 
 
-@pytest.mark.parametrize("settings", [{}, {"decay": 0.9, "head_multiplier": 2.0}, {"groups": PATTERNS}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"decay": 0.9, "head_multiplier": 2.0}, {"groups": PATTERNS}, {"groups": PARTS}]
+)
 def test_what_is_written_down_can_be_read_again(settings: dict[str, Any]) -> None:
     use = parse_method_use({"layerwise_lr": settings})
     again = parse_method_use(use.as_json())
@@ -168,9 +226,9 @@ def test_what_is_written_down_can_be_read_again(settings: dict[str, Any]) -> Non
 
 def test_one_rate_is_idle_and_the_control_of_many() -> None:
     idle = [parse_method_use({"layerwise_lr": {"decay": 1.0}})]
-    for settings in ({"groups": [{"match": "", "lr": 1}]}, {"decay": 1}):
+    for settings in ({"groups": [{"match": "", "scale": 1}]}, {"decay": 1}):
         assert parse_method_use({"layerwise_lr": settings}).config.idle
-    for settings in ({}, {"decay": 1, "head_multiplier": 2}, {"groups": PATTERNS}):
+    for settings in ({}, {"decay": 1, "head_multiplier": 2}, {"groups": PATTERNS}, {"groups": PARTS}):
         acting = parse_method_use({"layerwise_lr": settings})
         assert not acting.config.idle
         assert is_control(idle, [acting])
@@ -204,7 +262,7 @@ def test_one_rate_trains_bit_for_bit_as_without_and_others_are_recorded(toy: Toy
 def test_one_rate_by_patterns_leaves_the_groups_as_they_are() -> None:
     model = build("bert")
     groups = parameter_groups(model, Train(), [])
-    idle = LayerwiseLR(LayerwiseLRConfig.model_validate({"groups": [{"match": "", "lr": 1}]}))
+    idle = LayerwiseLR(LayerwiseLRConfig.model_validate({"groups": [{"match": "", "scale": 1}]}))
     assert idle.param_groups(groups, model) is groups
 
 
@@ -237,13 +295,17 @@ def test_the_rates_are_right_beside_other_methods_in_any_order(others: list[Any]
 
 def test_the_arms_of_the_page_have_the_rates_that_it_says() -> None:
     study, model = load_study(parse_yaml(STUDIES["In a study"]).data), build("bert")
-    assert list(study.arms) == ["baseline", "published", "by-name"]
-    for arm, embeddings in (("published", 0.9025), ("by-name", 0.5)):
+    expected = {
+        "decay": (1.805e-5, 2e-5, 2e-4),
+        "layerwise-published": (2e-5, 5e-5, 5e-5),
+        "by-name": (1e-5, 2e-5, 2e-4),
+    }
+    assert list(study.arms) == ["baseline", *expected]
+    for arm, golden in expected.items():
         methods = [create_method(use, 0) for use in study.methods(arm)]
-        found = rates(model, parameter_groups(model, Train(lr=1.0), methods))
-        assert found["classifier.weight"] == 10
-        assert found["bert.embeddings.LayerNorm.weight"] == pytest.approx(embeddings)
-        assert found["bert.pooler.dense.weight"] == 1
+        found = rates(model, parameter_groups(model, Train(lr=2e-5), methods))
+        names = ("bert.embeddings.LayerNorm.weight", "bert.pooler.dense.weight", "classifier.weight")
+        assert [found[name] for name in names] == pytest.approx(golden)
 
 
 @pytest.mark.parametrize("heading", PYTHON)

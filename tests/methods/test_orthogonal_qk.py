@@ -12,6 +12,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
+import fairtune
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.methods.base import Method
 from fairtune.methods.orthogonal_qk.method import orthonormal_rows, semi_orthogonal
@@ -295,7 +296,7 @@ def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
     ({"layers": "3-1"}, "ends before it starts"),
     ({"layers": []}, "layers"),
     ({"layers": [-1]}, "layers"),
-    ({"init": "orthogonal"}, "init"),
+    ({"init": "orthonormal"}, "init"),
     ({"scale": "double"}, "scale"),
     ({"std": 0.0}, "std"),
     ({"ffn": True}, "ffn"),
@@ -354,3 +355,31 @@ def test_frozen_weights_stay_and_the_rest_learns(load: Any) -> None:
 def test_a_model_without_such_layers_is_reported() -> None:
     with pytest.raises(ModelError, match="no attention layer"):
         method().prepare(nn.Linear(2, 2))
+
+
+# -- by their published names ------------------------------------------------------------------------------------------
+
+
+def test_orthogonal_is_another_name_for_headwise() -> None:
+    assert parse_method_use({"orthogonal_qk": {"init": "orthogonal"}}) == parse_method_use("orthogonal_qk")
+    assert parse_method_use({"orthogonal_qk": {"init": "orthogonal"}}).as_json()["orthogonal_qk"]["init"] == "headwise"
+
+
+def test_a_bare_weight_becomes_what_the_published_function_makes_of_it() -> None:
+    weight = nn.Parameter(torch.randn(12, 8, generator=torch.Generator().manual_seed(3)))
+    expected = weight.detach().clone()
+    for rows in (expected[:4], expected[4:8], expected[8:]):
+        q, r = torch.linalg.qr(rows.T.clone(), mode="reduced")
+        signs = torch.sign(torch.diagonal(r))
+        signs[signs == 0] = 1
+        rows.copy_((q * signs).T)
+    assert fairtune.orthogonalize_heads_(weight, 3) is weight
+    torch.testing.assert_close(weight.detach(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("shape", "heads"), [((12, 8), 5), ((12, 8), 0), ((12, 8), 1), ((12,), 3)])
+def test_a_bare_weight_that_has_no_such_heads_is_refused_and_left_as_it_is(shape: tuple[int, ...], heads: int) -> None:
+    weight = torch.ones(shape)
+    with pytest.raises(ModelError):
+        fairtune.orthogonalize_heads_(weight, heads)
+    assert bool((weight == 1).all())

@@ -163,7 +163,8 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
         return
     log = EventLog(folder.events)
     for step in range(1, 21):
-        log.write("step", step, step=step, loss=0.7 - 0.02 * step + 0.01 * run["seed"], seconds=spec.step_seconds)
+        seconds = spec.step_seconds * (1 + step % 2 / 10)
+        log.write("step", step, step=step, loss=0.7 - 0.02 * step + 0.01 * run["seed"], seconds=seconds)
         if step % 5 == 0:
             score = right / EXAMPLES - 0.1 + step / 200
             log.write("evaluation", step, split="validation", step=step, accuracy=score)
@@ -174,7 +175,7 @@ def _record(made: MadeLedger, run: dict[str, Any], spec: ArmSpec) -> None:
     write_json(
         folder.result,
         {
-            "status": "finished", "signature": run["signature"], "metric": "accuracy",
+            "status": "finished", "signature": run["signature"], "metric": "accuracy", "steps": 20,
             "metrics": {"test": {"accuracy": right / EXAMPLES}},
             "seconds": {"data": 0.1, "step": 20 * seconds, "validation": 2.0, "test": 1.0, "total": 3.1 + 20 * seconds},
             "step_seconds": {"n": 20, "median": seconds}, "parameters": card["parameters"],

@@ -18,7 +18,7 @@ def made_session(
     *,
     again: float = 1.0,
     rounds: int = 20,
-    noise: float = 0.002,
+    noise: float | Mapping[str, float] = 0.002,
     key: str = "{arm}-0",
     frozen: tuple[str, ...] = (),
     **changes: Any,
@@ -28,7 +28,7 @@ def made_session(
     Args:
         seconds: of a step, by arm.
         again: the second copy's step as a multiple of the reference's.
-        noise: of each turn, as a share.
+        noise: of each turn, as a share; by arm, if they differ.
         key: of an arm's first run.
         frozen: arms whose queries and keys are frozen.
     """
@@ -67,8 +67,9 @@ def _facts(frozen: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _round(means: Mapping[str, float], noise: float, draw: np.random.Generator) -> dict[str, Any]:
-    turns = {arm: [_turn(mean * float(draw.normal(1, noise))) for _ in range(2)] for arm, mean in means.items()}
+def _round(means: Mapping[str, float], noise: float | Mapping[str, float], draw: np.random.Generator) -> dict[str, Any]:
+    own = {arm: noise.get(arm, 0.002) if isinstance(noise, Mapping) else noise for arm in means}
+    turns = {arm: [_turn(mean * float(draw.normal(1, own[arm]))) for _ in range(2)] for arm, mean in means.items()}
     return {"apart": False, "steps": 1, "order": list(means), "turns": turns}
 
 

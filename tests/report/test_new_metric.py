@@ -16,6 +16,8 @@ from fairtune.report.writer import write_report
 from fairtune.settings.file_task import MetricName
 from fairtune.settings.metrics import METRICS, Metric, classification_metrics, from_sums, text_metrics
 
+OF_TWO = ["precision", "recall", "specificity"]
+
 
 def balanced_accuracy(counts: np.ndarray) -> np.ndarray:
     return np.asarray((np.diagonal(counts, axis1=-2, axis2=-1) / counts.sum(axis=-1)).mean(axis=-1))
@@ -55,7 +57,7 @@ def test_a_study_is_decided_and_reported_by_it(tmp_path: Path) -> None:
     assert "balanced accuracy (%)" in files["html"]
     assert "balanced accuracy (%)" in files["markdown"]
     row = json.loads(files["json"])["rows"][0]
-    assert list(row["summaries"]) == ["balanced_accuracy", "accuracy", "macro_f1", "f1", "mcc"]
+    assert list(row["summaries"]) == ["balanced_accuracy", "accuracy", "macro_f1", "f1", "mcc", *OF_TWO]
 
 
 @pytest.mark.usefixtures("balanced")
@@ -65,7 +67,7 @@ def test_a_classifier_is_scored_by_it_with_an_interval_and_its_card_and_summary_
     from fairtune.cli.train_summary import figure_text
 
     found = {figure["metric"]: figure for figure in overall(np.array([[20, 10], [2, 28]]))}
-    assert list(found) == ["accuracy", "macro_f1", "mcc", "balanced_accuracy", "f1"]
+    assert list(found) == ["accuracy", "macro_f1", "mcc", "balanced_accuracy", "f1", *OF_TWO]
     own = found["balanced_accuracy"]
     assert own["value"] == pytest.approx((20 / 30 + 28 / 30) / 2)
     assert 0.6 < own["low"] < own["value"] < own["high"] < 0.95

@@ -12,8 +12,10 @@ from made_ledger import QK, ArmSpec, MadeLedger
 from tests.report.made_timing import time_ledger
 
 from fairtune.core.files import read_json, write_json
+from fairtune.ledger.run_times import FIELDS
 from fairtune.report.content import ArmRow, ReportContent, Versus
 from fairtune.report.evidence import FAILED_AA
+from fairtune.report.sections.costs.figure import draw_bars, draw_steps
 from fairtune.report.sections.pareto.content import cost_panels
 from fairtune.report.writer import make_content, write_report
 
@@ -95,8 +97,10 @@ def test_the_study_writes_its_times_in_the_published_form(make_ledger: Callable[
     write_report(made.results())
     found = json.loads((made.runs / "made" / "timing.json").read_text())
     own = found["runs"]["arms"]["oelm"]
-    assert set(own) == {"n", "total_seconds", "total_formatted", "per_epoch_avg", "per_step_avg", "validation_total"}
-    assert (own["n"], own["validation_total"]) == (3, 2.0)
+    assert set(own) == {"n", *FIELDS, "total_formatted", "total_seconds_range"}
+    assert (own["n"], own["validation_total"], own["gpu_utilization"]) == (3, 2.0, None)
+    assert own["step_cv"] == pytest.approx(0.05 / 1.05 * (18 / 17) ** 0.5), "of 18 steps, half of them a tenth longer"
+    assert own["total_seconds_range"] == pytest.approx([13.1, 13.3])
     block = found["comparison"]["arms"]["oelm"]
     assert block["against"] == "baseline"
     assert block["speedup_ratio"] == pytest.approx(1 / block["ratio"])
@@ -108,6 +112,22 @@ def test_the_study_writes_its_times_in_the_published_form(make_ledger: Callable[
         low, high = block[f"{name}_interval"]
         assert low < block[name] < high
     assert found["comparison"]["a_a"]["ratio"] == pytest.approx(1, abs=0.01)
+
+
+def test_what_runs_took_is_by_arm_and_leaves_out_what_is_not_there(make_ledger: Callable[..., MadeLedger]) -> None:
+    arms = {
+        "baseline": ArmSpec([300, 301]),
+        "later": ArmSpec([None, None], methods=QK),
+        "tfidf": ArmSpec([290, 290], learner="tfidf"),
+    }
+    own = make_content(make_ledger(arms).results()).sections["costs"].own
+    assert list(own) == ["baseline", "tfidf"]
+    assert own["baseline"]["step_curve"] == [(step, 0.5 * (1 + step % 2 / 10)) for step in range(3, 21)], (
+        "without the warm-up"
+    )
+    assert (own["tfidf"]["total_seconds"], own["tfidf"]["per_step_avg"]) == (1.6, None), "fitted at once"
+    assert draw_bars(list(arms), own) is not None
+    assert draw_steps(list(arms), {"tfidf": own["tfidf"]}) is None
 
 
 @pytest.mark.usefixtures("undrawn")

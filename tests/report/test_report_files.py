@@ -42,7 +42,12 @@ def test_writes_three_kinds_beside_the_runs(results: Results, written: dict[str,
         "json": "report.json",
         "html": "index.html",
     }
-    assert sorted(p.name for p in (results.folder / "report").iterdir()) == ["index.html", "report.json", "report.md"]
+    assert sorted(p.name for p in (results.folder / "report").iterdir()) == [
+        "index.html",
+        "report.json",
+        "report.md",
+        "result-summary.json",
+    ]
 
 
 def test_same_ledger_same_bytes(kept_ledger: MadeLedger, written: dict[str, Path]) -> None:

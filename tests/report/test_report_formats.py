@@ -19,7 +19,8 @@ RUNNER = CliRunner()
 def test_asked_formats_alone_are_written_under_the_names_that_were_asked_for(results: Results, tmp_path: Path) -> None:
     written = write_report(results, ["md", "json"], tmp_path / "a" / "b")
     assert written == {"md": tmp_path / "a/b/report.md", "json": tmp_path / "a/b/report.json"}
-    assert sorted(path.name for path in (tmp_path / "a/b").iterdir()) == ["report.json", "report.md"]
+    names = sorted(path.name for path in (tmp_path / "a/b").iterdir())
+    assert names == ["report.json", "report.md", "result-summary.json"]
 
 
 def test_elsewhere_nothing_is_written_beside_the_runs(ledger: MadeLedger, tmp_path: Path) -> None:

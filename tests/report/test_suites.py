@@ -11,6 +11,7 @@ import pytest
 from made_ledger import QK, ArmSpec
 from made_suites import FOCAL, add_study, baseline, change_study, change_task, gaining, make_suite, move, planned
 from made_text_ledger import TextArm, make_text_study
+from made_timing import made_session
 from tests.hostile import ALL, raw_codes
 
 from fairtune.analysis.arms_over_tasks import ArmOverTasks
@@ -19,6 +20,7 @@ from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.studies import study_names
 from fairtune.ledger.suites import suite_folder
+from fairtune.ledger.timings import write_session
 from fairtune.report.suite import suite_html, suite_json, suite_markdown, suite_table, write_suite
 
 GOOD, BAD, NIL = (20, 22, 18, 19), (-30, -34, -29, -31), (1, -2, 3, -1)
@@ -284,3 +286,18 @@ def test_the_mean_of_one_task_has_that_tasks_interval(runs: Path) -> None:
     own = found.metrics[0]
     ends = f"[{own.text(line.worst.found.low)}, {own.text(line.worst.found.high)}]"
     assert f"{own.text(line.found.difference)} {ends}" in suite_markdown(found).replace("\\", "")
+
+
+def test_times_are_of_all_studies_and_only_timed_arms_have_a_ratio(three: Path) -> None:
+    write_session(three / "b-study", made_session({"baseline": 0.5, "focal": 0.55}))
+    write_session(three / "c-study", made_session({"baseline": 0.5, "focal": 0.55}, again=1.2))
+    found = judge(three, [*THREE, planned("d-study", "d")])
+    times = {(own["study"], own["arm"]): own for own in found.times}
+    assert list(times) == [(f"{task}-study", arm) for task in "abc" for arm in ("baseline", "focal")]
+    assert all((own["n"], own["validation_total"]) == (4, 2.0) for own in times.values())
+    ratios = {key: own["ratio"] for key, own in times.items() if own["ratio"] is not None}
+    assert ratios == {("b-study", "focal"): pytest.approx(1.1, abs=0.01)}, "not where the A/A failed"
+    low, high = times["b-study", "focal"]["ratio_interval"]
+    assert low < 1.1 < high
+    assert json.loads(suite_json(found))["times"] == list(found.times)
+    assert all("ratio of a step" in text for text in (suite_html(found), suite_markdown(found)))

@@ -7,14 +7,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError
+from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.cautions import RefusedPlan
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
+from fairtune.study.training_cautions import language_caution
 from fairtune.study.yaml_tree import parse_yaml
+from fairtune.tasks.task import Split
 
 QK = [{"orthogonal_qk": {"init": "headwise"}}]
 KEEP = [{"orthogonal_qk": {"init": "keep"}}]
@@ -231,3 +235,72 @@ def test_a_budget_too_small_for_a_published_figure_is_noted(
     assert seen in caution.seen
     assert "92.7 to 93.2 %" in caution.why
     assert plan(source, train=train).cautions == (), "nothing is published of this task"
+
+
+def groups(**head: float) -> dict[str, Any]:
+    """Arms, one with rates of its own for its parts, and that of the head."""
+    parts = [{"part": part, "scale": 0.5} for part in ("embeddings", "lower", "upper")]
+    return {"baseline": {}, "rates": {"methods": [{"layerwise_lr": {"groups": [*parts, {"part": "head", **head}]}}]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "seen"),
+    [
+        ({"train": {"warmup": 500, "steps": 40}}, "warmup-long", ("500", "40")),
+        ({"train": {"warmup": 40, "steps": 40}}, "warmup-long", ("40",)),
+        ({"train": {"warmup": 39, "steps": 40}}, None, ()),
+        ({"train": {"warmup": 0.1, "steps": 1}}, None, ()),
+        ({"train": {"lr": 9e-9}}, "rate-low", ("9e-09", "1e-08")),
+        ({"train": {"lr": 1e-8}}, None, ()),
+        ({"arms": groups(lr=4e-10)}, "rate-low", ("4e-10", "head")),
+        ({"arms": groups(scale=1e-5)}, "rate-low", ("2e-10", "head")),
+        ({"arms": groups(lr=5e-5)}, None, ()),
+        ({"train": {"max_length": 128}}, "length-far-above", ("128",)),
+        ({"train": {"max_length": 16}}, None, ()),
+    ],
+)
+def test_settings_that_teach_or_change_nothing_are_warned_about(
+    source: dict[str, Any], changes: dict[str, Any], code: str | None, seen: tuple[str, ...]
+) -> None:
+    found = plan(source, **changes).cautions
+    assert [caution.code for caution in found] == ([code] if code else []), "one for all arms"
+    assert all(number in found[0].seen for number in seen)
+
+
+def test_a_warm_up_is_too_long_for_trials_that_train_for_less(source: dict[str, Any]) -> None:
+    tune = {"space": {"lr": [1e-5, 1e-4]}, "trials": 2, "budget": {"steps": 20}}
+    found = only(plan(source, train={"steps": 100, "warmup": 30, "lr": 1e-12}, tune=tune))
+    assert found.code == "warmup-long", "the rate is tuned"
+    assert "20" in found.seen
+    assert "trials" in found.seen
+
+
+def test_lengths_that_cut_no_text_are_the_same_runs(source: dict[str, Any]) -> None:
+    arms = {"baseline": {}, "longer": {"max_length": 24}, "cut": {"max_length": 4}}
+    (caution,) = [c for c in plan(source, train={"max_length": 20}, arms=arms).cautions if c.code == "same-lengths"]
+    assert "baseline and longer: max_length 20 and 24" in caution.seen
+
+
+@pytest.mark.parametrize(
+    ("name", "letters", "model", "found"),
+    [
+        ("xnli/de", "Ein schöner Film", "google-bert/bert-base-uncased", True),
+        ("xnli/de/translate-train", "Ein schöner Film", "FacebookAI/roberta-base@main", True),
+        ("xnli/en", "A good film", "google-bert/bert-base-uncased", False),
+        ("mine", "这是一部好电影", "microsoft/deberta-v3-base", True),
+        ("xnli/zh", "这是一部好电影", "google-bert/bert-base-multilingual-cased", False),
+        ("xnli/zh", "这是一部好电影", "FacebookAI/xlm-roberta-base", False),
+        ("xnli/de", "Ein schöner Film", "microsoft/mdeberta-v3-base", False),
+    ],
+)
+def test_an_english_model_is_warned_about_where_texts_are_not(name: str, letters: str, model: str, found: bool) -> None:
+    split = Split.of(["1"], [(letters,)], np.array([0]))
+    assert (language_caution(name, [split], model, None) is not None) == found
+
+
+def test_a_tokenizer_that_does_not_know_the_letters_is_warned_about(tiny_model: Path) -> None:
+    tokenizer = load_tokenizer(tiny_model)
+    split = Split.of(["1"], [("这是一部好电影",)], np.array([0]))
+    caution = language_caution("mine", [split], "somebody/some-model", lambda: tokenizer)
+    assert caution is not None
+    assert "unknown" in caution.seen

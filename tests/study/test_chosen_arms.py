@@ -110,3 +110,18 @@ def test_the_option_names_something() -> None:
     assert read_arms(" a, b ,") == ["a", "b"]
     with pytest.raises(FairtuneError, match="--arms: it names no arm"):
         read_arms(",")
+
+
+def test_a_list_of_arms_in_a_profile_keeps_their_settings_but_what_the_profile_tunes() -> None:
+    arms = {"baseline": {"lr": 2e-5}, "slow": {"lr": 1e-5, "epochs": 2}, "oelm-freeze": {"lr": 1e-4}}
+    tune = {"space": {"lr": [1e-5, 1e-4]}, "trials": 2, "seeds": 1}
+    profiles = {
+        "some": {"arms": ["baseline", "slow", "majority"]},
+        "tuned": {"arms": ["baseline", "slow"], "tune": tune},
+    }
+    written = {"study": "s", "task": "movie-reviews", "model": "minilm", "arms": arms, "profiles": profiles}
+    some, tuned = (load_study(written, profile=name) for name in profiles)
+    assert list(some.arms) == ["baseline", "slow", "majority"]
+    assert (some.settings("baseline").lr, some.settings("slow").lr, some.settings("slow").epochs) == (2e-5, 1e-5, 2)
+    assert tuned.settings("slow").lr == tuned.settings("baseline").lr
+    assert tuned.settings("slow").epochs == 2

@@ -37,15 +37,18 @@ def test_which_claims_are_about_a_direction_alone() -> None:
         {"arm": "a", "worse_than": "b"},
         {"rank": ("a", "b")},
         {"arm": "a", "faster": "1x"},
+        {"arm": "a", "steadier_than": "b"},
     ]
     others: list[dict[str, Any]] = [
         {"arm": "a", "better_than": "b", "by": "1 points"},
         {"arm": "a", "as_good_as": "b"},
         {"arm": "a", "frozen": "7%"},
         {"arm": "a", "map_use": "92.6%"},
+        {"arm": "a", "pruned": "10-30%"},
+        {"arm": "a", "reliability": "95-100%"},
         {"arm": "a", "faster": "1.3x"},
     ]
-    assert [Claim(**claim).direction_only for claim in (*alone, *others)] == [True] * 4 + [False] * 5
+    assert [Claim(**claim).direction_only for claim in (*alone, *others)] == [True] * 5 + [False] * 7
     assert all(str(Claim(**claim)) for claim in (*alone, *others))
     assert all(Claim(**Claim(**claim).model_dump()) == Claim(**claim) for claim in (*alone, *others)), (
         "written and read again"

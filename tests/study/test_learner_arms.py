@@ -13,7 +13,7 @@ from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import TaskFiles
 
-SIMPLE = ("majority", "tfidf", "linear-probe", "knn-probe")
+SIMPLE = ("majority", "tfidf", "naive-bayes", "linear-probe", "knn-probe")
 
 
 def problems(arms: dict[str, Any], **more: Any) -> dict[str, str]:
@@ -36,7 +36,7 @@ def problems(arms: dict[str, Any], **more: Any) -> dict[str, str]:
         ({"x": {"learner": "tfidf", "methods": ["focal"]}}, "arms.x.methods", "not fine-tuned, so it has no methods"),
         ({"tfidf": {"methods": ["focal"]}}, "arms.tfidf.methods", "the name of a simple baseline"),
         ({"x": {"learner": "tfidf", "preset": "oelm-freeze"}}, "arms.x.preset", "given together with `learner`"),
-        ({"x": {"learner": "svm"}}, "arms.x.learner", "majority, tfidf, linear-probe, knn-probe, setfit"),
+        ({"x": {"learner": "svm"}}, "arms.x.learner", "majority, tfidf, naive-bayes, linear-probe, knn-probe, setfit"),
         ({"linear_probe": {}}, "arms.linear_probe", "Did you mean 'linear-probe'?"),
         ({"tfidf-500": {"examples": 500}}, "arms.tfidf-500", "Did you mean 'tfidf'?"),
     ],

@@ -65,10 +65,8 @@ OELM = {
 """What each arm of the OELM studies does to the query and key projections."""
 
 
-@pytest.mark.parametrize(
-    ("name", "task", "batch", "arms"), [("sst2", "sst2", 32, 10), ("mnli", "mnli", 32, 8), ("xnli", "xnli/en", 16, 8)]
-)
-def test_the_oelm_studies_have_the_published_settings(name: str, task: str, batch: int, arms: int) -> None:
+@pytest.mark.parametrize(("name", "task", "arms"), [("sst2", "sst2", 10), ("mnli", "mnli", 8), ("xnli", "xnli/en", 8)])
+def test_the_oelm_studies_have_the_published_settings(name: str, task: str, arms: int) -> None:
     study = load_study(ROOT / "studies" / f"{name}-oelm.yaml")
     assert (study.task, study.model) == (task, "google-bert/bert-base-uncased")
     assert (len(study.seeds), study.compare.margin) == (5, "1.5%")
@@ -76,7 +74,7 @@ def test_the_oelm_studies_have_the_published_settings(name: str, task: str, batc
     for arm in tuned(study):
         train = study.settings(arm)
         assert train.lr == (2e-5 if arm == "baseline" else 1e-4)
-        assert (train.epochs, train.steps, train.batch_size, train.max_length) == (3, None, batch, 128)
+        assert (train.epochs, train.steps, train.batch_size, train.max_length) == (3, None, 32, 128)
         assert (train.betas, train.weight_decay, train.clip) == ((0.9, 0.999), 0.01, 1.0)
         assert (train.schedule, train.warmup, train.accumulate) == ("linear", 0.1, 1)
         assert (train.examples, train.eval_examples, train.patience) == (None, None, None)
@@ -141,7 +139,7 @@ def test_the_language_model_studies_have_the_published_settings(name: str) -> No
 @pytest.mark.parametrize("name", CAUSAL)
 def test_the_causal_classifiers_have_the_published_settings_and_tell_the_published_mask_apart(name: str) -> None:
     file = ROOT / "studies" / f"{name}.yaml"
-    study, published = load_study(file), load_study(file, profile="published")
+    study, published = load_study(file), load_study(file, profile="bidirectional")
     assert (study.model, study.tokenizer) == ("gpt-medium-512", "openai-community/gpt2")
     assert published.study != study.study
     for arm in study.arms:
@@ -167,6 +165,9 @@ BPSOM = {
     "bpsom-alpha-10": {"alpha": 0.1},
     "bpsom-alpha-50": {"alpha": 0.5},
     "bpsom-grid-10": {"grid": 10},
+    "bpsom-grid-30": {"grid": 30},
+    "bpsom-prune-01": {"prune": 0.01},
+    "bpsom-prune-05": {"prune": 0.05},
     "bpsom-no-prune": {"prune": None},
 }
 """How each arm of the BP-SOM studies differs from the published settings."""
@@ -201,3 +202,61 @@ def test_the_bpsom_studies_have_the_published_settings_and_one_change_per_arm(ta
         if use is not None and change is not None:
             settings = use.config.model_dump()
             assert {key: settings[key] for key in PUBLISHED} == {**PUBLISHED, **change}
+
+
+OELM_PAIR, GPT_PAIR = ({"baseline": 2e-5, "oelm-freeze": 1e-4}, {"baseline": 3e-4, "oelm-freeze": 1e-3})
+AS_PUBLISHED = {
+    "sst2-oelm": {**OELM_PAIR, "oelm-random": 1e-4},
+    "mnli-oelm": OELM_PAIR,
+    "xnli-oelm": {**OELM_PAIR, "oelm-random": 1e-4},
+    "agnews-oelm": {"baseline-fast": 1e-4, "freeze-pretrained": 1e-4},
+    "imdb-oelm": {"baseline-fast": 1e-4, "freeze-pretrained": 1e-4},
+    "gpt-tinystories": {**GPT_PAIR, "oelm-random": 1e-3, "oelm-global": 1e-3},
+    "gpt-openwebtext": GPT_PAIR,
+    "gpt-wikitext103": GPT_PAIR,
+    **dict.fromkeys(CAUSAL, GPT_PAIR),
+    **{f"bpsom-{task}": {"baseline": 2e-5, "bpsom": 2e-5} for task in ("sst2", "mrpc", "cola", "test")},
+    "titles-recommended": {"baseline": 2e-5, "recommended": 2e-5},
+}
+"""The arms and learning rates of the published experiments."""
+
+
+@pytest.mark.parametrize("name", AS_PUBLISHED)
+def test_as_published_is_the_published_experiment_and_nothing_else(name: str) -> None:
+    file = ROOT / "studies" / f"{name}.yaml"
+    study, published = load_study(file), load_study(file, profile="as-published")
+    assert published.study == f"{name}-as-published"
+    assert {arm: published.settings(arm).lr for arm in published.arms} == AS_PUBLISHED[name]
+    for arm in published.arms:
+        asked = study.settings(arm)
+        if name in CAUSAL:
+            asked = asked.model_copy(update={"attention": "bidirectional"})
+        assert published.settings(arm) == asked
+        assert published.methods(arm) == study.methods(arm)
+
+
+def test_the_title_tricks_are_the_published_ones() -> None:
+    study = load_study(ROOT / "studies" / "titles-ablation.yaml", profile="as-published")
+    methods = {arm: {use.name: use.config.model_dump() for use in study.methods(arm)} for arm in study.arms}
+    assert methods["add-focal"]["focal"]["alpha"] == (0.25, 0.25), "one factor for both classes"
+    assert methods["add-fgm-table"]["fgm"]["target"] == "table"
+    groups = methods["add-layerwise"]["layerwise_lr"]["groups"]
+    rates = {group["part"]: group["scale"] * study.settings("add-layerwise").lr for group in groups}
+    assert rates == pytest.approx({"embeddings": 2e-5, "lower": 2e-5, "upper": 3e-5, "head": 5e-5})
+    assert [study.settings(f"length-{length}").max_length for length in (64, 128, 512)] == [64, 128, 512]
+
+
+def test_the_bpsom_test_configuration_is_the_published_one() -> None:
+    study = load_study(ROOT / "studies" / "bpsom-test.yaml", profile="as-published")
+    (use,) = study.methods("bpsom")
+    settings, train = use.config.model_dump(), study.settings("bpsom")
+    assert {key: settings[key] for key in PUBLISHED} == {**PUBLISHED, "hidden": 32, "grid": 10}
+    assert (train.lr, train.epochs, train.batch_size) == (2e-5, 3, 16)
+
+
+def test_one_pair_of_the_five_title_classifiers_differs_in_the_checkpoint_alone() -> None:
+    study = load_study(ROOT / "studies" / "titles-five.yaml")
+    bert, scibert = "bert-ce-64", "scibert-ce-64"
+    assert study.settings(bert) == study.settings(scibert)
+    assert study.methods(bert) == study.methods(scibert) == ()
+    assert study.model_of(bert) != study.model_of(scibert)

@@ -31,6 +31,8 @@ def test_known_values_of_two_classes() -> None:
     assert found["f1"] == pytest.approx(0.75)
     assert found["macro_f1"] == pytest.approx((0.75 + 5 / 6) / 2)
     assert found["mcc"] == pytest.approx((3 * 5 - 1 * 1) / np.sqrt(4 * 4 * 6 * 6))
+    assert (found["precision"], found["recall"]) == (0.75, 0.75)
+    assert found["specificity"] == pytest.approx(5 / 6), "the recall of the first class"
 
 
 def test_ties_go_to_the_lowest_class() -> None:
@@ -62,15 +64,21 @@ def test_metrics_equal_scikit_learn_and_the_bootstraps_counts(classes: int, seed
     assert found["accuracy"] == sklearn_metrics.accuracy_score(labels, predicted), "to the bit, as all of them"
     assert found["macro_f1"] == sklearn_metrics.f1_score(labels, predicted, average="macro")
     assert found["mcc"] == sklearn_metrics.matthews_corrcoef(labels, predicted)
-    assert found.get("f1", 0.0) == (sklearn_metrics.f1_score(labels, predicted) if classes == 2 else 0.0)
+    averaged, prefix = ({}, "") if classes == 2 else ({"average": "macro"}, "macro_")
+    assert found[f"{prefix}precision"] == sklearn_metrics.precision_score(labels, predicted, **averaged)
+    assert found[f"{prefix}recall"] == sklearn_metrics.recall_score(labels, predicted, **averaged)
+    if classes == 2:
+        assert found["f1"] == sklearn_metrics.f1_score(labels, predicted)
+        assert found["specificity"] == sklearn_metrics.recall_score(labels, predicted, pos_label=0)
     counts = Classified(labels, predicted, classes).totals(np.ones((1, 200)))
     by_line = {name: value for name, value in found.items() if METRICS[name].has_line}
-    assert set(by_line) == {"accuracy", "macro_f1", "mcc"} | ({"f1"} if classes == 2 else set())
+    of_two, of_many = {"f1", "precision", "recall", "specificity"}, {"macro_precision", "macro_recall"}
+    assert set(by_line) == {"accuracy", "macro_f1", "mcc"} | (of_two if classes == 2 else of_many)
     for metric, value in by_line.items():
         assert metric_from_totals(metric)(counts)[0] == pytest.approx(value)
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc"])
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc", "precision", "recall", "specificity"])
 def test_a_weighted_draw_is_the_metric_of_the_repeated_examples(metric: str) -> None:
     generator = np.random.default_rng(1)
     labels, predicted = generator.integers(0, 2, 40), generator.integers(0, 2, 40)
@@ -81,10 +89,10 @@ def test_a_weighted_draw_is_the_metric_of_the_repeated_examples(metric: str) -> 
         assert value == pytest.approx(classification_metrics(labels[rows], np.eye(2)[predicted[rows]])[metric])
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc"])
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "f1", "mcc", "precision", "recall", "specificity"])
 def test_counts_of_one_class_alone_give_a_number(metric: str) -> None:
     labels = predicted = np.zeros(10, dtype=np.int64)
-    expected = {"accuracy": 1.0, "macro_f1": 0.5, "f1": 0.0, "mcc": 0.0}[metric]
+    expected = {"accuracy": 1.0, "macro_f1": 0.5, "f1": 0.0, "mcc": 0.0, "specificity": 1.0}.get(metric, 0.0)
     assert (
         metric_from_totals(metric)(Classified(labels, predicted, 2).totals(np.ones((3, 10)))).tolist() == [expected] * 3
     )

@@ -138,7 +138,7 @@ def test_every_kind_of_task_is_the_same_from_hub_and_mirror(
     tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a validation split (imdb, ag_news), with a labelled test (mrpc), on a translation; and a test that is secret."""
-    names = ["imdb", "ag_news", "mrpc", "mnli/mismatched", "xnli/de/translate-train", "cola"]
+    names = ["imdb", "ag_news", "mrpc", "qnli", "mnli/mismatched", "xnli/de/translate-train", "cola"]
     mirror, root = tmp_path / "mirror", tmp_path / "hub"
     for task in (task for task in DEFINITIONS if task.name in names):
         make_task(mirror, task)

@@ -37,7 +37,8 @@ BY_NAME = {task.name: task for task in DEFINITIONS}
 def test_the_catalogue_has_the_published_tasks_in_every_language() -> None:
     assert len(LANGUAGES) == 15
     assert [name for name in task_names() if not name.startswith("xnli/")] == [
-        *("movie-reviews", "sst2", "cola", "mrpc", "mnli", "mnli/mismatched", "imdb", "ag_news", "titles")
+        *("movie-reviews", "sst2", "cola", "mrpc", "qnli", "qqp", "rte", "wnli"),
+        *("mnli", "mnli/mismatched", "imdb", "ag_news", "titles"),
     ]
     assert [name for name in task_names() if name.startswith("xnli/")] == [
         *(f"xnli/{language}" for language in LANGUAGES),
@@ -63,6 +64,10 @@ def test_every_definition_pins_a_commit_and_says_what_it_is(task: Definition) ->
         ("sst2", ("negative", "positive"), "accuracy"),
         ("cola", ("unacceptable", "acceptable"), "mcc"),
         ("mrpc", ("not_equivalent", "equivalent"), "f1"),
+        ("qnli", ("entailment", "not_entailment"), "accuracy"),
+        ("qqp", ("not_duplicate", "duplicate"), "f1"),
+        ("rte", ("entailment", "not_entailment"), "accuracy"),
+        ("wnli", ("not_entailment", "entailment"), "accuracy"),
         ("mnli", ("entailment", "neutral", "contradiction"), "accuracy"),
         ("xnli/ur", ("entailment", "neutral", "contradiction"), "accuracy"),
         ("imdb", ("negative", "positive"), "accuracy"),
@@ -319,7 +324,7 @@ def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path, name: s
     [
         (
             "sst-2",
-            r"known: movie-reviews, sst2, cola, mrpc, mnli, mnli/mismatched, xnli/<language>, "
+            r"known: movie-reviews, sst2, cola, mrpc, qnli, qqp, rte, wnli, mnli, mnli/mismatched, xnli/<language>, "
             r"xnli/<language>/translate-train, imdb, ag_news, titles; text for language models: .*Did you mean 'sst2'\?",
         ),
         ("SST2", "Did you mean 'sst2'"),

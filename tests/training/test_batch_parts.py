@@ -34,7 +34,7 @@ ARMS: list[list[Any]] = [
     [MAP, {"peft": {"target_modules": ["value"]}}, "pgd"],
     [{"peft": {"type": "adalora", "target_modules": ["value"], "total_step": 20}}, UNEQUAL],
     [{"focal": {"alpha": [0.3, 0.7]}}, "rdrop", "orthogonal_qk"],
-    ["label_smoothing", "bitfit", "fgm", "augment"],
+    ["label_smoothing", "bitfit", "freeze", "fgm", "augment"],
 ]
 """Together they have every method."""
 

@@ -14,7 +14,7 @@ from fairtune.settings.metrics import METRICS, title_of
 SUPPORTED, CONTRADICTED, NOT_SEPARABLE = "supported", "contradicted", "not separable"
 IMPLAUSIBLE, NOT_RUN = "implausible", "not yet run"
 ANSWERS = (SUPPORTED, CONTRADICTED, NOT_SEPARABLE, IMPLAUSIBLE, NOT_RUN)
-POINTS, PERCENT, TIMES = "points", "%", "x"
+POINTS, PERCENT, TIMES, VARIATION = "points", "%", "x", "x variation"
 SEEDS, ROUNDS, COUNTED = "seeds", "rounds", "counted"
 
 
@@ -26,7 +26,7 @@ class ClaimFigures:
         value: the difference, arm minus the other; for speed how many times as fast, for parameters the frozen share in percent.
         low, high: the interval that decides: that of the whole family. None where it is counted, or there is none.
         alone: the interval of this comparison by itself.
-        unit: points, % (of the other's figure, or of all parameters) or x.
+        unit: points, % (of the other's figure, or of what `of` names), x (as fast), or x variation (of step times).
         n: of what `n_of` says: seeds that both arms have, rounds of timing, or parameters that were counted.
         against: the arm that it was compared with, which is the arm's control where it has one.
     """
@@ -42,6 +42,7 @@ class ClaimFigures:
     against: str | None
     metric: str | None
     level: float
+    of: str = "of the training examples"
 
     def __str__(self) -> str:
         if self.n_of == COUNTED:
@@ -52,14 +53,16 @@ class ClaimFigures:
                 if self.low is not None
                 else "no interval; "
             )
-            return f"{self.value:.1f} % of the training examples ({ends}{self._n})"
+            return f"{self.value:.1f} % {self.of} ({ends}{self._n})"
         interval = " to ".join(self._number(end) for end in (self.low, self.high))
         alone = " to ".join(self._number(end) for end in self.alone)
         counted = f"{confidence(self.level)} of the family: {interval}" if self.low is not None else "no interval"
         if self.alone[0] is not None and (self.low, self.high) != self.alone:
             counted += f"; alone: {alone}"
         what = f" {title_of(self.metric)}" if self.metric else ""
-        unit = {POINTS: " points of", PERCENT: " % of", TIMES: "x as fast a step"}[self.unit]
+        unit = {
+            POINTS: " points of", PERCENT: " % of", TIMES: "x as fast a step", VARIATION: "x as much variation of step times",
+        }[self.unit]  # fmt: skip
         return f"{self._number(self.value)}{unit}{what} against {self.against} ({counted}; {self._n})"
 
     @property
@@ -67,7 +70,7 @@ class ClaimFigures:
         """The figure with its interval and n, for a table."""
         if self.n_of == COUNTED:
             return f"{self.value:.2f} % (counted)"
-        unit = {POINTS: " points", PERCENT: " %", TIMES: "x"}[self.unit]
+        unit = {POINTS: " points", PERCENT: " %", TIMES: "x", VARIATION: "x the variation"}[self.unit]
         if self.against is None:  # a share, not a difference
             ends = f"{self.low:.1f} to {self.high:.1f}; " if self.low is not None else ""
             return f"{self.value:.1f}{unit} ({ends}{self._n})"
@@ -84,7 +87,7 @@ class ClaimFigures:
             return "–"
         if math.isinf(value):
             return "unbounded"
-        if self.unit == TIMES:
+        if self.unit in (TIMES, VARIATION):
             return f"{value:.3f}"
         text = f"{value:+.2f}"
         return "0.00" if text in ("+0.00", "-0.00") else text.replace("-", MINUS)

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtune.analysis.claim_answer import NOT_RUN, Answer
-from fairtune.analysis.claimed_costs import answer_map_use, answer_share, answer_speed
+from fairtune.analysis.claimed_costs import answer_map, answer_share, answer_speed, answer_spread
 from fairtune.analysis.claimed_quality import answer_quality, margin_of
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
-from fairtune.settings.claims import MAP_USE, SHARE, SPEED, Claim
+from fairtune.settings.claims import MAP, SHARE, SPEED, SPREAD, Claim
 from fairtune.settings.metrics import title_of
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results
 
-COSTS = (SPEED, SHARE, MAP_USE)
+COSTS = (SPEED, SPREAD, SHARE, MAP)
 """Kinds that compare no scores."""
 
 
@@ -60,8 +60,10 @@ def _answer(results: Results, claim: Claim, claims: Sequence[Claim], allowed: fl
         return answer_speed(results, claim, allowed)
     if claim.kind == SHARE:
         return answer_share(results, claim)
-    if claim.kind == MAP_USE:
-        return answer_map_use(results, claim)
+    if claim.kind == MAP:
+        return answer_map(results, claim)
+    if claim.kind == SPREAD:
+        return answer_spread(results, claim)
     asked = results.by(claim.metric) if claim.metric is not None else results
     if claim.within is not None:
         asked = asked.with_margin(margin_of(asked, claim.within))

@@ -1,4 +1,4 @@
-"""Claims about anything but quality: speed, timed in turns; frozen parameters, counted; how often a map was used.
+"""Claims about anything but quality: speed, timed in turns; frozen parameters, counted; what a map was like.
 
 A run's own clock is never asked.
 """
@@ -6,9 +6,11 @@ A run's own clock is never asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from fairtune.analysis.block_ratios import block_ratio
 from fairtune.analysis.claim_answer import (
     CONTRADICTED,
     COUNTED,
@@ -20,10 +22,11 @@ from fairtune.analysis.claim_answer import (
     SEEDS,
     SUPPORTED,
     TIMES,
+    VARIATION,
     Answer,
     ClaimFigures,
 )
-from fairtune.analysis.maps import map_passes
+from fairtune.analysis.maps import MapPass, map_passes
 from fairtune.analysis.statistics import summarise
 from fairtune.analysis.step_bounds import flops_of, lowest_ratio
 from fairtune.analysis.timings import CLEAR, StepRatio
@@ -168,23 +171,60 @@ def _within_all(percent: float | None) -> float | None:
     return None if percent is None else min(100.0, max(0.0, percent))
 
 
-def answer_map_use(results: Results, claim: Claim) -> Answer:
-    """Answer for which share of the training examples an arm used its map's error in the end, over its seeds."""
+def answer_map(results: Results, claim: Claim) -> Answer:
+    """Answer what an arm's map was like in the end, over its seeds."""
+    name, lowest, highest = claim.map_share
+    read, of = _MAP_SHARES[name]
     passes = [map_passes(run.events) for run in results.finished(str(claim.arm))]
-    used = [100 * found[-1].use for found in passes if found and found[-1].use is not None]
-    if not used:
-        return Answer(claim, NOT_RUN, f"No run of {claim.arm} recorded how its map was used.", results.study)
-    found, claimed = summarise(used, results.confidence), float(str(claim.map_use)[:-1])
+    shares = [100 * share for found in passes if found and (share := read(found[-1])) is not None]
+    if not shares:
+        return Answer(claim, NOT_RUN, f"No run of {claim.arm} recorded a map.", results.study)
+    found = summarise(shares, results.confidence)
     low, high = _within_all(found.low), _within_all(found.high)
     figures = ClaimFigures(
-        found.mean, low, high, (low, high), PERCENT, found.n, SEEDS, str(claim.arm), None, None, results.confidence
+        found.mean, low, high, (low, high), PERCENT, found.n, SEEDS, str(claim.arm), None, None, results.confidence, of
     )
     if low is None or high is None:
         return Answer(claim, NOT_SEPARABLE, "One seed has no interval.", results.study, figures, "a second seed")
-    if low <= claimed <= high and high - low > WIDEST_USE:
-        reason = "The interval over seeds holds the claimed figure, and nearly every other."
-        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "more seeds")
-    if low <= claimed <= high:
+    if high < lowest or low > highest:
+        side = "below" if high < lowest else "above"
+        return Answer(claim, CONTRADICTED, f"The whole interval lies {side} what is claimed.", results.study, figures)
+    if lowest <= low and high <= highest:
+        return Answer(claim, SUPPORTED, "The whole interval over seeds is as claimed.", results.study, figures)
+    if lowest == highest and high - low <= WIDEST_USE:
         return Answer(claim, SUPPORTED, "The interval over seeds holds the claimed figure.", results.study, figures)
-    side = "below" if high < claimed else "above"
-    return Answer(claim, CONTRADICTED, f"The whole interval lies {side} the claimed figure.", results.study, figures)
+    reason = "The interval over seeds holds what is claimed, and much else."
+    return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "more seeds")
+
+
+def _pruned(one: MapPass) -> float | None:
+    return None if one.units is None or not one.units_at_start else 1 - one.units / one.units_at_start
+
+
+_MAP_SHARES: dict[str, tuple[Callable[[MapPass], float | None], str]] = {
+    "map_use": (lambda one: one.use, "of the training examples"),
+    "pruned": (_pruned, "of the hidden units"),
+    "reliability": (lambda one: one.mean_reliability, "mean reliability"),
+}
+"""How each share is read from the last labelling pass, and what it is a share of."""
+
+
+def answer_spread(results: Results, claim: Claim) -> Answer:
+    """Answer whether an arm's step times vary less, over the rounds of the timing experiment.
+
+    How far a round's time is from its arm's median is compared round by round: what disturbs a round counts for both arms.
+    """
+    arm, other = str(claim.arm), str(claim.steadier_than)
+    rounds = results.timing.round_seconds(arm, other) if results.timing is not None else None
+    if rounds is None or not rounds[0]:
+        return Answer(claim, NOT_RUN, f"{arm} and {other} were not timed in the same rounds.", results.study)
+    ours, theirs = ([abs(math.log(one / median(times))) for one in times] for times in rounds)
+    found = block_ratio(ours, theirs, results.confidence)
+    ends = (found.low, found.high)
+    figures = ClaimFigures(found.ratio, *ends, ends, VARIATION, found.n, ROUNDS, arm, other, None, results.confidence)
+    if found.high < 1:
+        return Answer(claim, SUPPORTED, "The whole interval lies below 1.", results.study, figures)
+    if found.low > 1:
+        return Answer(claim, CONTRADICTED, "The whole interval lies above 1.", results.study, figures)
+    needed = "more rounds, with `fairtune time --minutes`"
+    return Answer(claim, NOT_SEPARABLE, "The interval contains 1.", results.study, figures, needed)

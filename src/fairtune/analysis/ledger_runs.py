@@ -1,12 +1,11 @@
-"""One run as the ledger has it: its figures recomputed from what it stored, and how soon it reached a target loss."""
+"""One run as the ledger has it: its figures recomputed from what it stored."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import SAMPLE, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
+from fairtune.ledger.run_times import run_times
 from fairtune.ledger.seals import DAMAGED, WAITING, RunState
 from fairtune.settings.metrics import METRICS, classification_metrics, text_metrics
 
@@ -127,6 +127,11 @@ class LedgerRun:
         return judge_samples(f"{self.arm}/seed-{self.seed}", self.events_of(SAMPLE))
 
     @cached_property
+    def times(self) -> dict[str, Any] | None:
+        """Its own times, as its `timing.json` has them; None where it recorded none."""
+        return run_times(self.result, self.events)
+
+    @cached_property
     def events(self) -> list[dict[str, Any]]:
         return counted_events(self.folder.events)
 
@@ -187,26 +192,3 @@ def _have_same(one: Predictions | TextScores, other: Predictions | TextScores, n
         if not alike:
             return False
     return True
-
-
-def steps_to_loss(events: Iterable[dict[str, Any]], target: float) -> int | None:
-    """The step of the first validation whose loss is at or below the target; None if there was none."""
-    for event in events:
-        if event.get("event") == "evaluation" and event.get("split") == "validation":
-            loss = event.get("loss")  # null where it was not a finite number
-            if loss is not None and loss <= target:
-                return int(event["step"])
-    return None
-
-
-def steps_text(steps: Sequence[int | None]) -> str | None:
-    """Steps of all seeds in a cell: `1,200 (3 of 3)`.
-
-    The median over all seeds, those that never reached the target counting as later than any that did; so it is
-    `not reached (1 of 3)` where most did not.
-    """
-    if not steps:
-        return None
-    reached = f"({sum(step is not None for step in steps)} of {len(steps)})"
-    middle = median(float("inf") if step is None else float(step) for step in steps)
-    return f"not reached {reached}" if middle == float("inf") else f"{middle:,.0f} {reached}"

@@ -15,9 +15,10 @@ import numpy as np
 from fairtune.analysis.arm_pairs import Comparison, counts_as_learned, most_times, resolve_margin
 from fairtune.analysis.collapses import Collapses, compare_rates
 from fairtune.analysis.comparisons import compare_left_out, compare_primaries, compare_raw
+from fairtune.analysis.convergence import Reached, reached_by_seed, reached_text, target_of, validation_losses
 from fairtune.analysis.decision_lines import HALF, VALIDATION, LinePolicy, line_metric
 from fairtune.analysis.hardware import Places, find_places
-from fairtune.analysis.ledger_runs import LedgerRun, difference_of, steps_text, steps_to_loss
+from fairtune.analysis.ledger_runs import LedgerRun, difference_of
 from fairtune.analysis.registration import KnownRun, StudyRegistration, register
 from fairtune.analysis.resampling import bootstrap_variances, metric_from_totals
 from fairtune.analysis.soundness import find_cautions
@@ -239,12 +240,29 @@ class Results:
         return float(np.median(found)) if found else None
 
     def steps_to_target(self, arm: str) -> dict[int, int | None] | None:
-        """For each finished seed the step at which validation first reached the target loss, None if it never did.
+        """For each finished seed the step at which validation first reached the target, None if it never did.
 
-        None altogether where the study states no target.
+        None altogether where the study states no target, and of an arm that has no steps.
         """
-        target = self.plan["compare"].get("target_loss")
-        return None if target is None else {run.seed: steps_to_loss(run.events, target) for run in self.finished(arm)}
+        found = self.reached(arm)
+        return None if found is None else {seed: one.step if one else None for seed, one in found.items()}
+
+    def reached(self, arm: str) -> dict[int, Reached | None] | None:
+        """The same with the epochs until then."""
+        target, learner = target_of(self.plan), self.learner(arm)
+        if target is None or (learner is not None and not learner.trained):
+            return None
+        return reached_by_seed(self.finished(arm), target)
+
+    def validation_losses(self, arm: str, seeds: Collection[int] | None = None) -> tuple[Summary, Summary]:
+        """The lowest and the last validation loss of an arm's runs, each with Student's t over seeds.
+
+        Args:
+            seeds: of these alone; None is all.
+        """
+        found = [validation_losses(run) for run in self.finished(arm) if seeds is None or run.seed in seeds]
+        lowest, last = ([pair[place] for pair in found] for place in (0, 1))
+        return summarise(lowest, self.confidence), summarise(last, self.confidence)
 
     def trainable_share(self, arm: str) -> float | None:
         found = [run.result["parameters"] for run in self.finished(arm) if "parameters" in run.result]
@@ -388,8 +406,8 @@ class Results:
     def table(self) -> pd.DataFrame:
         """One row per arm: n, mean, sd, interval, its primary comparison, p, verdict, seconds per step, trainable share.
 
-        Of language models also: the mean of the last weights (`mean` is that of the best), steps to the target loss,
-        tokens per second.
+        Steps to the target, where the study states one. Of language models also: the mean of the last weights (`mean` is that of
+        the best), tokens per second.
         """
         import pandas as pd  # slow to import, and only notebooks ask for it
 
@@ -399,7 +417,7 @@ class Results:
         return pd.DataFrame(rows).set_index("arm")
 
     def _row(self, arm: str) -> dict[str, Any]:
-        summary, comparison = self.summary(arm), self.comparison(arm)
+        summary, comparison, steps = self.summary(arm), self.comparison(arm), self.steps_to_target(arm)
         low, high = comparison.alone if comparison else (None, None)
         family_low, family_high = comparison.family if comparison else (None, None)
         timed = self.timing.arms.get(arm) if self.timing else None
@@ -422,13 +440,12 @@ class Results:
             "seconds_per_step": timed.seconds if timed else None,
             "time_ratio": comparison.slowdown if comparison else None,
             "trainable_share": self.trainable_share(arm),
+            **({} if steps is None else {"steps_to_target": reached_text(steps.values())}),
         }
 
     def _text_columns(self, arm: str) -> dict[str, Any]:
-        steps = self.steps_to_target(arm)
         return {
             "final_mean": self.summary(arm, which="final").mean,
-            "steps_to_target": None if steps is None else steps_text(list(steps.values())),
             "tokens_per_second": self.tokens_per_second(arm),
         }
 

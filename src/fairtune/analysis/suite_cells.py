@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fairtune.analysis.arm_pairs import BOTH, ENDED, ArmPair, Comparison
 from fairtune.analysis.resampling import compared_value
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import PairedDifference
+from fairtune.analysis.timing_file import mean_times
+from fairtune.analysis.timings import StudyTiming
 from fairtune.core.errors import FairtuneError
+from fairtune.ledger.run_times import run_times
 from fairtune.settings.metrics import METRICS
 
 COUNTED = "counted"
@@ -142,6 +146,19 @@ class SuiteLedger:
             remarks=tuple(_remarks(planned, results)),
         )
 
+    def times(self, planned: PlannedStudy) -> list[dict[str, Any]]:
+        """What runs of each arm of a study took, and the ratio of a step to its control's where the two were timed."""
+        results = self._results.get(planned.study)
+        if results is None or self._standing(planned)[0] == OTHER_PLAN:
+            return []
+        found = []
+        for arm in results.arms:
+            own = mean_times([run_times(run.result) for run in results.clocked(arm)])  # without events, which take long
+            if own is not None:
+                kept = {name: value for name, value in own.items() if name not in ("step_cv", "gpu_utilization")}
+                found.append({"study": planned.study, "arm": arm, **kept, **_time_ratio(results.timing, arm)})
+        return found
+
     def _standing(self, planned: PlannedStudy) -> tuple[str, str]:
         if planned.study in self._troubles:
             return UNREADABLE, self._troubles[planned.study]
@@ -183,6 +200,14 @@ class SuiteLedger:
         if comparison is None or pair is None:
             return replace(empty, state=UNFIT, reason="it is compared with nothing")
         return _filled(empty, results, comparison, pair)
+
+
+def _time_ratio(timing: StudyTiming | None, arm: str) -> dict[str, Any]:
+    """An arm's step against its control's; null where that was not timed, or where nothing follows from it."""
+    found = timing.ratios.get(arm) if timing is not None and timing.trusted else None
+    if found is None or found.implausible:
+        return {"against": None, "ratio": None, "ratio_interval": None}
+    return {"against": found.other, "ratio": found.found.ratio, "ratio_interval": [found.found.low, found.found.high]}
 
 
 def _filled(empty: ArmCell, results: Results, comparison: Comparison, pair: ArmPair) -> ArmCell:

@@ -74,6 +74,7 @@ class SuiteVerdict:
         reference: the arm that all others are measured against; each is compared with its control, which has its settings.
         registration: when the list of its studies was fixed.
         remarks: what to mind of the suite as a whole.
+        times: what runs took, by study and arm.
     """
 
     suite: str
@@ -83,6 +84,7 @@ class SuiteVerdict:
     metrics: tuple[MetricOverTasks, ...]
     registration: SuiteRegistration
     remarks: tuple[str, ...] = ()
+    times: tuple[dict[str, Any], ...] = ()
 
     @property
     def words(self) -> dict[str, dict[str, str]]:
@@ -149,6 +151,7 @@ class SuiteVerdict:
                 }
                 for one in self.metrics
             ],
+            "times": list(self.times),
         }
 
 
@@ -165,7 +168,8 @@ def judge_suite(name: str, planned: Sequence[PlannedStudy], runs: Path) -> Suite
     remarks = registration.remarks
     remarks += [remark for one in metrics for line in one.all_arms for remark in _arm_remarks(line)]
     mind = tuple(dict.fromkeys(remarks))
-    return SuiteVerdict(name, level, planned[0].reference, states, metrics, registration, mind)
+    times = tuple(one for study in planned for one in ledger.times(study))
+    return SuiteVerdict(name, level, planned[0].reference, states, metrics, registration, mind, times)
 
 
 def _metric(

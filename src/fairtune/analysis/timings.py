@@ -140,6 +140,12 @@ class StudyTiming:
             return None
         return _step_ratio(self._plan, self._used, arm, other, self.confidence, self.confidence, self.arms)
 
+    def round_seconds(self, arm: str, other: str) -> tuple[list[float], list[float]] | None:
+        """Seconds of a step of two arms, round by round where both were timed; None where they were not."""
+        if arm not in self.arms or other not in self.arms:
+            return None
+        return _paired_rounds(self._used, arm, other, clock_of(self._used[-1]), _keys(self._plan))
+
     def parameters(self, arm: str) -> Mapping[str, int] | None:
         """What was counted of an arm's parameters; None where it was not timed."""
         found: Mapping[str, int] | None = (
@@ -256,9 +262,15 @@ def _seconds(session: Session, arm: str, clock: str) -> Iterator[float]:
 def _ratio(
     sessions: Sequence[Session], arm: str, other: str, clock: str, confidence: float, keys: set[str]
 ) -> BlockRatio:
+    return block_ratio(*_paired_rounds(sessions, arm, other, clock, keys), confidence)
+
+
+def _paired_rounds(
+    sessions: Sequence[Session], arm: str, other: str, clock: str, keys: set[str]
+) -> tuple[list[float], list[float]]:
     both = [session for session in sessions if _has(session, arm, keys) and _has(session, other, keys)]
     ours, theirs = ([s for session in both for s in _seconds(session, name, clock)] for name in (arm, other))
-    return block_ratio(ours, theirs, confidence)
+    return ours, theirs
 
 
 def _base_seconds(sessions: Sequence[Session], reference: str, clock: str) -> float:

@@ -26,14 +26,14 @@ class TrialAnswer:
         answers: to each thing that is asked of it.
         cost: of trying it; None where its file is gone.
         trouble: why its runs or its file cannot be used; empty where they can.
-        other_size: what is on record under the study's name is another size of it.
+        other_trial: what is on record under the study's name has another size or other methods.
     """
 
     trial: ClaimTrial
     answers: tuple[Answer, ...]
     cost: TrialCost | None
     trouble: str = ""
-    other_size: bool = False
+    other_trial: bool = False
 
     @property
     def word(self) -> str:
@@ -54,7 +54,7 @@ class TrialAnswer:
             "answers": [answer.as_json() for answer in self.answers],
             "cost": self.cost.as_json() if self.cost else None,
             "trouble": self.trouble,
-            "other_size": self.other_size,
+            "other_trial": self.other_trial,
         }
 
 
@@ -147,8 +147,9 @@ class ClaimLedger:
             if trial.study not in self._results:
                 self._results[trial.study] = load_results(self.runs, trial.study)
             results = self._results[trial.study]
-            if not is_of_trial(results.plan, load_trial(trial)):
-                return TrialAnswer(trial, (), cost, other_size=True)  # several profiles of a study may have one name
+            asked = {arm for claim in trial.claims for arm in claim.arms}
+            if not is_of_trial(results.plan, load_trial(trial), asked):
+                return TrialAnswer(trial, (), cost, other_trial=True)  # several profiles of a study may have one name
             return TrialAnswer(trial, tuple(answer_claims(results, trial.claims, PROTOCOL)), cost)
         except FairtuneError as error:
             return TrialAnswer(trial, (), cost, without_place(str(error), self.runs))

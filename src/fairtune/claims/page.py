@@ -13,6 +13,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.core.files import write_atomically
 from fairtune.core.markdown import code, heading, items, plain, prose, table
 from fairtune.core.printable import printable
+from fairtune.study.compute import UTILISATION
 
 SIZES = {PUBLISHED: "at the published size", LAPTOP: "at laptop size"}
 GROUNDS = {"counted": "by counting", "band": "by its band", **SIZES}
@@ -74,8 +75,9 @@ def _lines(files: Mapping[str, ClaimFile], found: list[ClaimAnswer]) -> Iterator
         yield from heading("What it would cost to try the rest")
         yield (
             "Counted from the study files: runs that train, tuning included, and tokens as if every text had the longest length "
-            "allowed. Core-hours take 60 GFLOP/s of one core, as a small encoder reached on two laptop-like cores; they leave out "
-            "scoring, and a GPU is much faster. Timing needs no training and is bounded by `--minutes`."
+            "allowed. Core-hours take 60 GFLOP/s of one core, as a small encoder reached on two laptop-like cores; GPU "
+            f"hours take {UTILISATION:.0%} of the data sheet's peak rate, in fp32 without TF32 and in bf16. Both are estimates and "
+            "leave out scoring. Timing needs no training and is bounded by `--minutes`."
         )
         yield ""
         rows = [(code(one.trial.command), SIZES[one.trial.size], _cost(one)) for one in open_trials]
@@ -172,7 +174,7 @@ def _trial(one: TrialAnswer, name: str) -> Iterator[str]:
     asked = [answer for answer in one.answers if answer.word != NOT_RUN]
     if not asked:
         reason = f" {one.answers[0].reason}" if one.answers and "protocol" in one.answers[0].reason else ""
-        other = " What is on record under that name has another size." if one.other_size else ""
+        other = " What is on record under that name has another size or other methods." if one.other_trial else ""
         yield prose(f"{size}: not yet run.{reason}{other} `{one.trial.command}` takes {_few(one)}.")
         return
     told = [_answer(answer, one) for answer in one.answers]

@@ -1,13 +1,14 @@
-"""What it would cost to try a claim: runs, optimizer steps and tokens of a study, and a rough bound of core-hours.
+"""What it would cost to try a claim: runs, optimizer steps and tokens of a study, and a rough bound of core and GPU hours.
 
 All of it follows from the study file and the published sizes of data sets, so that it can be said where neither data nor model is.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fairtune.claims.published import ClaimTrial
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.settings.model import PresetModel
 from fairtune.settings.sections import Train
+from fairtune.study.compute import LARGE, Compute, arm_operations
 from fairtune.study.schema import Study
 from fairtune.study.shipped_files import require_shipped
 from fairtune.study.study_file import load_study
@@ -23,17 +25,8 @@ from fairtune.study.trials import count_trials
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS
 from fairtune.tasks.titles import task as title_task
 
-CORE_SPEED = 60e9
-"""Operations per second of one core in whole training steps: a step of MiniLM with 443 tokens took 236 ms on two cores."""
-OPERATIONS = {
-    "minilm": 67e6,
-    "google-bert/bert-base-uncased": 524e6,
-    "allenai/scibert_scivocab_uncased": 524e6,
-    "gpt-medium-512": 272e6,
-    "gpt-mini": 25e6,
-}
-"""Of a forward and a backward pass per token, counted by `fairtune inspect`; of gpt-mini with its own small tokenizer."""
-
+GPU = "A100"
+"""The one that sentences tell of; the JSON has all."""
 SIZES = ("examples", "tokens", "epochs", "steps", "batch_size")
 """Settings that tell one size of a study from another."""
 
@@ -46,24 +39,29 @@ class TrialCost:
         runs: that train, those of tuning included; simple baselines take seconds and are not counted.
         steps: optimizer steps of all of them; None where the size of the data is not known here.
         tokens: that go through training at the most: as if every text had `max_length` tokens.
-        core_hours: at the most, at `CORE_SPEED`; None where the model's size is not known here.
+        compute: at the most; None where a model's size is not known here.
     """
 
     runs: int
     steps: int | None
     tokens: int | None
-    core_hours: float | None
+    compute: Compute | None
 
     def __str__(self) -> str:
         found = f"{self.runs} training runs"
         if self.steps is not None and self.tokens is not None:
             found += f", {self.steps:,} optimizer steps, at most {_short(self.tokens)} tokens"
-        if self.core_hours is not None:
-            found += f" (very roughly up to {_hours(self.core_hours)} of one core)"
+        if self.compute is not None:
+            cores, hours = self.compute.core_hours, self.compute.gpu_hours[GPU]
+            gpu = (
+                f"; {GPU}: {_hours(hours['fp32'])} in fp32, {_hours(hours['16-bit'])} in bf16" if cores >= LARGE else ""
+            )
+            found += f" (very roughly up to {_hours(cores)} of one core{gpu})"
         return found
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        compute = None if self.compute is None else self.compute.as_json()
+        return {"runs": self.runs, "steps": self.steps, "tokens": self.tokens, "core_hours": None, **(compute or {})}
 
 
 def load_trial(trial: ClaimTrial) -> Study:
@@ -90,8 +88,16 @@ def _read(file: Path, profile: str | None, _changed: int) -> Study:
     return load_study(file, profile=profile)
 
 
-def is_of_trial(plan: Mapping[str, Any], study: Study) -> bool:
-    """Whether a plan on record is that of a trial, and not of another size under the same name."""
+def is_of_trial(plan: Mapping[str, Any], study: Study, arms: Collection[str]) -> bool:
+    """Whether a plan on record is that of a trial, and not of another size or with other methods under the same name.
+
+    Args:
+        arms: that are asked about, whose methods must be those of today's study file.
+    """
+    for arm in (arm for arm in arms if arm in study.arms and arm in plan["arms"]):
+        today = json.loads(json.dumps([use.as_json() for use in study.methods(arm)]))
+        if plan["arms"][arm].get("methods", today) != today:
+            return False
     model = study.model
     name = model.preset if isinstance(model, PresetModel) else str(model).partition("@")[0]
     if not str(plan["model"].get("name")).startswith(name):
@@ -130,9 +136,8 @@ def find_cost(trial: ClaimTrial) -> TrialCost:
                 return TrialCost(_all_runs(study, arms, trials), None, None, None)
             read = own * settings.batch_size * settings.accumulate * length * times
             steps, tokens = steps + round(own * times), tokens + round(read)
-            operations += read * _operations(study, arm) * _step_factor(study, arm)
-    hours = operations / CORE_SPEED / 3600
-    return TrialCost(runs, steps, tokens, hours if math.isfinite(hours) else None)
+            operations += arm_operations(study, arm, settings, own * times)
+    return TrialCost(runs, steps, tokens, Compute(operations) if math.isfinite(operations) else None)
 
 
 def _all_runs(study: Study, arms: Sequence[str], trials: dict[str, tuple[int, float]]) -> int:
@@ -157,17 +162,6 @@ def _training_rows(study: Study) -> int | None:
         return None
     data, split = found.places()["train"]
     return data.rows.get(split)
-
-
-def _operations(study: Study, arm: str) -> float:
-    own = study.model_of(arm)
-    name = own.preset if isinstance(own, PresetModel) else str(own)
-    return OPERATIONS.get(name, math.nan)
-
-
-def _step_factor(study: Study, arm: str) -> float:
-    """Passes of a step as a multiple of a plain step's: adversarial training makes two of one."""
-    return math.prod(use.config.step_factor for use in study.methods(arm))
 
 
 def _short(count: int) -> str:

@@ -55,8 +55,12 @@ def overall(matrix: Matrix, examples: ScoredExamples | None = None) -> list[dict
     names = [name for name in metrics_of_classes(len(matrix)) if METRICS[name].has_line]
     values = {name: float(metric_from_totals(name)(matrix[None].astype(np.float64))[0]) for name in names}
     spans = {"accuracy": wilson(float(np.trace(matrix)), n)}
-    if "f1" in names:
+    if len(matrix) == 2:
+        (right, _), (_, hits) = matrix.tolist()
+        negatives, positives = matrix.sum(axis=1).tolist()
         spans["f1"] = _f1_interval(matrix, 1)
+        spans["precision"] = wilson(hits, int(matrix[:, 1].sum()))
+        spans |= {"recall": wilson(hits, positives), "specificity": wilson(right, negatives)}
     spans |= _bootstrapped(matrix, [name for name in names if name not in spans])
     return [
         {"metric": name, "value": value, "low": min(spans[name][0], value), "high": max(spans[name][1], value), "n": n}

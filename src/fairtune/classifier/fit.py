@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped, one_of
 from fairtune.core.folders import temporary_folder
+from fairtune.core.printable import printable
 from fairtune.execution.job import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
@@ -50,6 +52,7 @@ from fairtune.settings.metrics import METRICS, metrics_of_classes, predicted_cla
 from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
+from fairtune.study.training_cautions import language_caution, length_caution, setting_cautions
 from fairtune.tasks.card.lengths import auto_length
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
@@ -119,6 +122,7 @@ def _train(
             name: encoded_split(split, name, tokenizer, length, interrupt.check_stop)
             for name, split in data.splits.items()
         }
+        cautions = _cautions(settings, data, source, tokenizer, encoded)
         run = _prepare_run(settings, data, source, tokenizer, encoded, device, folder, interrupt.check_stop)
     except Stopped:
         raise KeyboardInterrupt from None
@@ -149,12 +153,29 @@ def _train(
         validation=None if scores is None else figures_of(encoded["validation"], scores),
         calibration=calibration,
         environment=environment_of(device),
-        notes=[*data.notes, *(event["text"] for event in events if event["event"] == "warning")],
+        notes=[*data.notes, *cautions, *(event["text"] for event in events if event["event"] == "warning")],
         signature=signature_of(everything, partial),
         label=data.label,
     )
     run.optimizer.state.clear()  # what holds it may live on until Python next looks for cycles
     return Fitted(network, tokenizer, device, provenance)
+
+
+def _cautions(
+    settings: Settings, data: Data, source: ModelSource, tokenizer: Any, encoded: Mapping[str, Encoded]
+) -> list[str]:
+    """What to know of these settings and texts; a warning each, before the time is spent."""
+    train, rows, longest = settings.train, data.splits["train"], max(int(one.lengths.max()) for one in encoded.values())
+    counted = f"{sum(map(len, data.splits.values())):,} texts"
+    found = [
+        *setting_cautions(train, settings.methods, train.total_steps(len(rows))),
+        language_caution("the data", [rows], source.hub_id or source.name, lambda: tokenizer),
+        length_caution(train.longest, longest, counted) if longest < train.longest else None,
+    ]
+    texts = [printable(str(caution)) for caution in found if caution is not None]
+    for text in texts:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    return texts
 
 
 def input_length(
@@ -190,10 +211,9 @@ def require_fit(settings: Settings, data: Data) -> None:
         if (problem := use.config.data_problem(len(data.splits["train"]), data.classes.names))
     ]
     classes = len(data.classes.values)
-    if not METRICS[settings.metric].fits(classes):
-        reason = (
-            f"{settings.metric} is for two classes, and there are {classes}; use {one_of(metrics_of_classes(classes))}."
-        )
+    if not (metric := METRICS[settings.metric]).fits(classes):
+        allowed = one_of(metrics_of_classes(classes))
+        reason = f"{settings.metric} is for {metric.classes}, and there are {classes}; use {allowed}."
         found.append(Problem(WHERE, "metric", reason))
     held = data.splits.get("validation")
     if METRICS[settings.metric].ranks and held is not None and len(np.unique(held.labels)) < 2:

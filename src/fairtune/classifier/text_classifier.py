@@ -58,7 +58,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: share of the examples that is held out to choose the best epoch, or `(texts, labels)` to choose it on;
             0 trains on everything and takes the last weights.
         patience: stop after this many evaluations without a better score; None never.
-        metric: what "better" means: accuracy, macro_f1, mcc, f1 of the second of two classes; or, whatever line is drawn between
+        metric: what "better" means: accuracy, macro_f1, mcc; f1, precision, recall or specificity of the second of two classes;
+            macro_precision or macro_recall of more than two; or, whatever line is drawn between
             classes, roc_auc, average_precision, log_loss, brier, calibration_error.
         calibrate: find a temperature on the validation examples, so that probabilities mean what they say.
         train: further settings, in the words of a study's `train` section, such as `{"warmup": 0.06, "precision": "bf16"}`.

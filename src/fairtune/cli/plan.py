@@ -32,6 +32,7 @@ from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.claim_checks import deciding_comparison
+from fairtune.study.compute import plan_compute
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_checked
 from fairtune.study.trial_plan import TuningCost, find_tuning_cost
@@ -73,8 +74,10 @@ def plan(
 
         costs = estimate_costs(found, chosen)
     power, tuning = _power(found, runs), find_tuning_cost(found)
+    compute = plan_compute(found, tuning)
     if as_json:
         answer = {**found.as_json(), "power": power, "estimate": costs.as_json() if costs else None}
+        answer["compute"] = compute.as_json() if compute else None
         tuned = {"tuning_cost": asdict(tuning)} if tuning else {}
         print_json({**answer, **tuned, **({"chosen": chosen} if arms is not None else {})})
         return
@@ -83,6 +86,8 @@ def plan(
         console().print(Text.assemble("\n", ("Tuning", "bold"), f": {_tuning_text(found, tuning)}"), soft_wrap=True)
     if power:
         console().print(Text.assemble("\n", ("Power", "bold"), f": {power}"), soft_wrap=True)
+    if compute:
+        console().print(Text.assemble("\n", ("Compute", "bold"), f": {compute}"), soft_wrap=True)
     if costs:
         console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
         for arm, seconds in costs.seconds_per_run.items():
@@ -174,6 +179,12 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
         methods = methods if learner is None else f"simple baseline: {learner.short}"
         table.add_row(str(run.position + 1), str(run.block + 1), run.arm, str(run.seed), str(run.steps), lr, methods)
     out.print(table)
+    phrases: dict[str, list[str]] = {}
+    for arm in chosen:
+        for name, phrase in plan.explained(arm).items():
+            phrases.setdefault(f"{name} {phrase}", []).append(arm)
+    for phrase, arms in phrases.items():
+        out.print(Text(f"  {one_of(arms)}: {phrase}"), soft_wrap=True)
     if some := choice_text(plan, chosen):
         out.print(Text.assemble("\n", ("Shown", "bold"), f": {some}"), soft_wrap=True)
     out.print(Text.assemble("\n", ("Audit", "bold"), ": differences between arms that are not methods"))

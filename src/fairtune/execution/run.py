@@ -190,7 +190,7 @@ def _perform(
             run.objective.save_head(run.model, run.device, folder.model, known)
     write_sealed(folder.environment, {**environment, "load_after": capture_load()})
     result = _result(job, run, ready, folder)
-    write_json(folder.timing, run_times(result))
+    write_json(folder.timing, run_times(result, counted_events(folder.events)))
     log.write("finished", run.progress.unit, **result["metrics"]["validation" if is_trial(job) else "test"])
     close_run(folder, job.plan["key"], result)
     folder.clear_scratch()

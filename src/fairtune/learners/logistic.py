@@ -56,11 +56,6 @@ def fit_heads(
         yield strength, _head(model, seen, classes)
 
 
-def fit_head(features: Any, labels: Labels, classes: int, strength: float, check_stop: CheckStop) -> LinearHead:
-    """A head of one strength."""
-    return next(fit_heads(features, labels, classes, [strength], check_stop))[1]
-
-
 def try_strengths(
     features: Any, labels: Labels, validation: tuple[Any, Labels], classes: int, strengths: Sequence[float], metric: str,
     check_stop: CheckStop,

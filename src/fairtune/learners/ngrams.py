@@ -1,9 +1,10 @@
-"""TF-IDF of word and character n-grams as a sparse matrix; a pair of texts is the two side by side."""
+"""TF-IDF or counts of word and character n-grams as a sparse matrix; a pair of texts is the two side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,15 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Ngrams:
-    """Which n-grams are counted: from so many words, or characters within words, to so many."""
+    """Which n-grams are counted: from so many words, or characters within words, to so many.
+
+    Args:
+        counts: keep the counts as they are, without TF-IDF.
+    """
 
     words: Range
     characters: Range | None = None
+    counts: bool = False
 
     def __str__(self) -> str:
         parts = [f"words {_range(self.words)}"]
@@ -60,7 +66,7 @@ class TextFeatures:
                 vectorizer.fit(every)
         except ValueError:  # scikit-learn's words for it are "empty vocabulary" and "no terms remain"
             raise RunFailure(
-                "the training texts have no words that TF-IDF could count; remove the arm `tfidf`"
+                "the training texts have no words to count; remove the arms `tfidf` and `naive-bayes`"
             ) from None
         return cls(ngrams, vectorizers, len(texts[0]))
 
@@ -68,7 +74,7 @@ class TextFeatures:
         return self._columns * sum(len(vectorizer.vocabulary_) for vectorizer in self._vectorizers)
 
     def matrix(self, texts: Sequence[Texts]) -> Any:
-        """A row of TF-IDF for each text or pair."""
+        """A row of TF-IDF or counts for each text or pair."""
         from scipy.sparse import hstack
 
         columns = [[row[place] for row in texts] for place in range(self._columns)]
@@ -81,16 +87,19 @@ class TextFeatures:
         return {"ngrams": asdict(self.ngrams), "columns": self._columns, "terms": terms}
 
     def rarities(self) -> list[npt.NDArray[np.float64]]:
-        """The inverse document frequency of each term."""
-        return [vectorizer.idf_ for vectorizer in self._vectorizers]
+        """The inverse document frequency of each term; none of counts."""
+        return [] if self.ngrams.counts else [vectorizer.idf_ for vectorizer in self._vectorizers]
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], rarities: Sequence[npt.NDArray[np.float64]]) -> TextFeatures:
         given = facts["ngrams"]
-        ngrams = Ngrams(_pair(given["words"]), _pair(given["characters"]) if given["characters"] else None)
+        characters = _pair(given["characters"]) if given["characters"] else None
+        ngrams = Ngrams(_pair(given["words"]), characters, bool(given.get("counts", False)))
         vectorizers = _vectorizers(ngrams, 0)
-        for vectorizer, terms, rarity in zip(vectorizers, facts["terms"], rarities, strict=True):
-            vectorizer.set_params(vocabulary={term: place for place, term in enumerate(terms)})
+        for vectorizer, terms in zip(vectorizers, facts["terms"], strict=True):
+            vectorizer.vocabulary_ = {term: place for place, term in enumerate(terms)}
+            vectorizer.set_params(vocabulary=vectorizer.vocabulary_)
+        for vectorizer, rarity in zip(vectorizers, rarities, strict=not ngrams.counts):
             vectorizer.idf_ = rarity
         return cls(ngrams, vectorizers, int(facts["columns"]))
 
@@ -100,10 +109,11 @@ def _pair(values: Sequence[int]) -> Range:
 
 
 def _vectorizers(ngrams: Ngrams, texts: int) -> list[Any]:
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-    shared = {"sublinear_tf": True, "min_df": RARE if texts >= MANY else 1, "max_features": MOST_FEATURES}
-    found = [TfidfVectorizer(token_pattern=WORD, ngram_range=ngrams.words, **shared)]
+    kind = CountVectorizer if ngrams.counts else partial(TfidfVectorizer, sublinear_tf=True)
+    shared: dict[str, Any] = {"min_df": RARE if texts >= MANY else 1, "max_features": MOST_FEATURES}
+    found = [kind(token_pattern=WORD, ngram_range=ngrams.words, **shared)]
     if ngrams.characters:
-        found.append(TfidfVectorizer(analyzer="char_wb", ngram_range=ngrams.characters, **shared))
+        found.append(kind(analyzer="char_wb", ngram_range=ngrams.characters, **shared))
     return found

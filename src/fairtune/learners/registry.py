@@ -11,7 +11,7 @@ from fairtune.learners.knn_probe import NearestNeighbours, fit_knn_probe
 from fairtune.learners.linear_probe import LinearProbe, fit_linear_probe
 from fairtune.learners.majority import MajorityClass, fit_majority
 from fairtune.learners.setfit import SetFitHead
-from fairtune.learners.tfidf import Tfidf, fit_tfidf
+from fairtune.learners.tfidf import NaiveBayes, Tfidf
 
 
 class Fit(Protocol):
@@ -24,12 +24,13 @@ class Fit(Protocol):
 
 FITS: dict[str, Fit] = {
     MajorityClass.name: fit_majority,
-    Tfidf.name: fit_tfidf,
+    Tfidf.name: Tfidf.fit,
+    NaiveBayes.name: NaiveBayes.fit,
     LinearProbe.name: fit_linear_probe,
     NearestNeighbours.name: fit_knn_probe,
 }
 KINDS: dict[str, type[FittedLearner]] = {
-    kind.name: kind for kind in (MajorityClass, Tfidf, LinearProbe, NearestNeighbours, SetFitHead)
+    kind.name: kind for kind in (MajorityClass, Tfidf, NaiveBayes, LinearProbe, NearestNeighbours, SetFitHead)
 }
 
 

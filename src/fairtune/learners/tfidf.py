@@ -1,9 +1,9 @@
-"""Words and characters with logistic regression: what a classifier is without any pretraining."""
+"""N-grams with logistic regression or naive Bayes: what a classifier is without any pretraining."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,13 @@ from fairtune.learners.base import (
     Scores,
     TriedSetting,
     choose,
+    score_trial,
 )
 from fairtune.learners.linear_probe import unfinished
-from fairtune.learners.logistic import LinearHead, fit_head, try_strengths
+from fairtune.learners.logistic import UNSEEN, LinearHead, fit_heads
 from fairtune.learners.ngrams import Ngrams, TextFeatures
-from fairtune.tasks.task import Texts
+from fairtune.tasks.task import Labels, Texts
 
-NGRAMS = (Ngrams((1, 1)), Ngrams((1, 2)), Ngrams((1, 2), (2, 5)))
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)
 MOST_CHARACTERS = 20_000_000
 """Characters of the training texts up to which n-grams of characters are tried: beyond, they take minutes and say little more."""
 MOST_TO_CHOOSE = 20_000
@@ -36,6 +35,10 @@ class Tfidf(FittedLearner):
     """Logistic regression on TF-IDF."""
 
     name = "tfidf"
+    ngrams: ClassVar[tuple[Ngrams, ...]] = (Ngrams((1, 1)), Ngrams((1, 2)), Ngrams((1, 2), (2, 5)))
+    strength: ClassVar[str] = "C"
+    strengths: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
+    heads = staticmethod(fit_heads)
 
     def __init__(
         self, classes: int, choice: ChosenSetting, words: TextFeatures, head: LinearHead, notes: tuple[str, ...] = ()
@@ -60,41 +63,59 @@ class Tfidf(FittedLearner):
 
     @classmethod
     def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:
-        words = TextFeatures.restore(facts, [arrays[f"rarity{place}"] for place in range(len(facts["terms"]))])
+        rarities = [arrays[f"rarity{place}"] for place in range(len(facts["terms"])) if f"rarity{place}" in arrays]
+        words = TextFeatures.restore(facts, rarities)
         return cls(classes, choice, words, LinearHead(arrays["weight"], arrays["bias"]))
 
+    @classmethod
+    def fit(
+        cls, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop, /
+    ) -> Self:
+        """Try n-grams and strengths; the best on validation is fitted on the training examples, never on validation."""
+        texts: Sequence[Texts] = list(train.inputs)
+        few: npt.NDArray[np.int64] = np.arange(len(texts))
+        if len(texts) > MOST_TO_CHOOSE:
+            few = np.linspace(0, len(texts) - 1, MOST_TO_CHOOSE).round().astype(np.int64)
+        tried: list[tuple[TriedSetting, Ngrams, TextFeatures, LinearHead]] = []
+        sample, held_out = [texts[int(place)] for place in few], list(validation.inputs)
+        long = sum(len(text) for row in texts for text in row) > MOST_CHARACTERS
+        for ngrams in (one for one in cls.ngrams if not (long and one.characters)):
+            check_stop()
+            words = TextFeatures.learn(ngrams, sample)
+            outside = words.matrix(held_out)
+            for strength, head in cls.heads(
+                words.matrix(sample), train.labels[few], classes, cls.strengths, check_stop
+            ):
+                setting = {"ngrams": str(ngrams), cls.strength: strength}
+                trial = score_trial(setting, validation.labels, head.scores(outside), metric)
+                tried.append((trial, ngrams, words, head))
+        best = choose([trial for trial, *_ in tried], metric)
+        _, ngrams, words, head = next(one for one in tried if one[0] is best)
+        if len(few) < len(texts):
+            words = TextFeatures.learn(ngrams, texts)
+            chosen = [float(best.setting[cls.strength])]
+            _, head = next(cls.heads(words.matrix(texts), train.labels, classes, chosen, check_stop))
+        choice = ChosenSetting(best.setting, tuple(trial for trial, *_ in tried))
+        return cls(classes, choice, words, head, unfinished(head))
 
-def fit_tfidf(
-    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
-) -> Tfidf:
-    """Try n-grams and strengths; the best on validation is fitted on the training examples, never on validation."""
-    texts: Sequence[Texts] = list(train.inputs)
-    few: npt.NDArray[np.int64] = np.arange(len(texts))
-    if len(texts) > MOST_TO_CHOOSE:
-        few = np.linspace(0, len(texts) - 1, MOST_TO_CHOOSE).round().astype(np.int64)
-    tried: list[tuple[TriedSetting, Ngrams, TextFeatures, LinearHead]] = []
-    sample, held_out = [texts[int(place)] for place in few], list(validation.inputs)
-    for ngrams in _candidates(texts):
+
+def naive_bayes_heads(
+    features: Any, labels: Labels, classes: int, strengths: Sequence[float], check_stop: CheckStop
+) -> Iterator[tuple[float, LinearHead]]:
+    """For each smoothing, logarithms of the n-grams' shares in each class, and of the classes' shares."""
+    own = np.eye(classes)[labels]
+    counts, examples = np.asarray(features.T @ own).T, own.sum(0)
+    bias = np.where(examples > 0, np.log(np.maximum(examples, 1) / len(labels)), UNSEEN)
+    for smoothing in strengths:
         check_stop()
-        words = TextFeatures.learn(ngrams, sample)
-        inside, outside = words.matrix(sample), words.matrix(held_out)
-        found = try_strengths(
-            inside, train.labels[few], (outside, validation.labels), classes, STRENGTHS, metric, check_stop
-        )
-        tried += [
-            (TriedSetting({"ngrams": str(ngrams), **trial.setting}, trial.score, trial.loss), ngrams, words, head)
-            for trial, head in found
-        ]
-    best = choose([trial for trial, *_ in tried], metric)
-    _, ngrams, words, head = next(one for one in tried if one[0] is best)
-    if len(few) < len(texts):
-        words = TextFeatures.learn(ngrams, texts)
-        head = fit_head(words.matrix(texts), train.labels, classes, float(best.setting["C"]), check_stop)
-    return Tfidf(
-        classes, ChosenSetting(best.setting, tuple(trial for trial, *_ in tried)), words, head, unfinished(head)
-    )
+        smoothed = counts + smoothing
+        yield smoothing, LinearHead(np.log(smoothed / smoothed.sum(1, keepdims=True)), bias)
 
 
-def _candidates(texts: Sequence[Texts]) -> list[Ngrams]:
-    long = sum(len(text) for row in texts for text in row) > MOST_CHARACTERS
-    return [ngrams for ngrams in NGRAMS if not (long and ngrams.characters)]
+class NaiveBayes(Tfidf):
+    """Multinomial naive Bayes on counts, which is linear in them; alpha is added to every count."""
+
+    name = "naive-bayes"
+    ngrams = (Ngrams((1, 1), counts=True), Ngrams((1, 2), counts=True))
+    strength, strengths = "alpha", (0.01, 0.1, 1.0)
+    heads = staticmethod(naive_bayes_heads)

@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from statistics import fmean, stdev
 from typing import Any
 
-FIELDS = ("total_seconds", "per_epoch_avg", "per_step_avg", "validation_total")
+from fairtune.ledger.events import SAMPLE
+
+FIELDS = ("total_seconds", "per_epoch_avg", "per_step_avg", "validation_total", "step_cv", "gpu_utilization")
+WARM_UP = 2
+"""First steps of a run that no spread or curve of step times counts: memory is allocated and kernels are chosen in them."""
 
 
-def run_times(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The times of a finished run, from its result: training, scoring and saving, all of it in seconds; None if it has none."""
-    seconds, steps = result.get("seconds") or {}, max(1, int(result.get("steps") or 0))
-    if "total" not in seconds or result.get("steps") == 0:  # what is fitted at once has no steps to average over
+def run_times(result: Mapping[str, Any], events: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
+    """The times of a finished run in seconds; None if it recorded none.
+
+    What is fitted at once has a total and no steps to average over.
+
+    Args:
+        events: those that count, for the spread of step times and the use of GPUs; both are None without them.
+    """
+    seconds = result.get("seconds") or {}
+    if "total" not in seconds:
         return None
     training = float(seconds.get("step", 0.0)) + float(seconds.get("data", 0.0)) + float(seconds.get("method", 0.0))
-    epochs = list(seconds.get("epochs") or ())
+    epochs, steps = list(seconds.get("epochs") or ()), max(1, int(result.get("steps") or 0))
+    at_once, found = result.get("steps") == 0, list(events)
     return {
         "total_seconds": float(seconds["total"]),
         "total_formatted": format_seconds(float(seconds["total"])),
-        "per_epoch_avg": (training + float(seconds.get("epoch", 0.0))) / max(1, len(epochs)),
-        "per_step_avg": training / steps,
-        "validation_total": float(seconds.get("validation", 0.0)),
+        "per_epoch_avg": None if at_once else (training + float(seconds.get("epoch", 0.0))) / max(1, len(epochs)),
+        "per_step_avg": None if at_once else training / steps,
+        "validation_total": None if at_once else float(seconds.get("validation", 0.0)),
+        "step_cv": _variation([one for _, one in step_seconds(found)]),
+        "gpu_utilization": _gpu_use(found),
     }
 
 
+def step_seconds(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, float]]:
+    """Optimizer steps after the warm-up, each with its seconds."""
+    steps = [(int(e["step"]), e.get("seconds")) for e in events if e.get("event") == "step"]
+    return [(step, float(seconds)) for step, seconds in steps if seconds is not None and step > WARM_UP]
+
+
+def _variation(seconds: list[float]) -> float | None:
+    """The coefficient of variation: standard deviation by mean."""
+    return stdev(seconds) / fmean(seconds) if len(seconds) > 1 and fmean(seconds) > 0 else None
+
+
+def _gpu_use(events: Iterable[Mapping[str, Any]]) -> float | None:
+    """How busy a run's GPUs were, as a share: the mean over samples; None without a GPU that says so."""
+    gpus = (gpu for event in events if event.get("event") == SAMPLE for gpu in event.get("gpus") or ())
+    used = [float(gpu["utilisation"]) for gpu in gpus if gpu.get("utilisation") is not None]
+    return fmean(used) / 100 if used else None
+
+
 def format_seconds(seconds: float) -> str:
-    """Hours, minutes and seconds: 1h 02m 05s, 3m 12s, 4.2s."""
-    if seconds < 60:
-        return f"{seconds:.1f}s"
+    """Hours, minutes and seconds: 1h 02m 05s, 3m 12s, 4.2s, <0.1s."""
+    if seconds < 59.95:
+        return f"{seconds:.1f}s" if seconds >= 0.05 else "<0.1s"
     whole = round(seconds)
     hours, minutes = whole // 3600, whole % 3600 // 60
     return f"{hours}h {minutes:02d}m {whole % 60:02d}s" if hours else f"{minutes}m {whole % 60:02d}s"

@@ -114,6 +114,16 @@ def resolved(weights: Weights, data: TrainingData) -> list[float]:
     return [float(weight) for weight in weights]
 
 
+def in_words(weights: Weights, labels: Sequence[str]) -> str:
+    """What each class counts, by its name."""
+    if isinstance(weights, str):
+        return "each class counts as much in all as any other"
+    values = [weights[label] for label in labels] if isinstance(weights, Mapping) else weights
+    if all_equal(weights):
+        return f"{'both classes' if len(labels) == 2 else 'every class'} {values[0]:g}"
+    return _listed([f"{label} {weight:g}" for label, weight in zip(labels, values, strict=True)])
+
+
 def balanced(counts: Sequence[int]) -> list[float]:
     """Weights that give every class the same total: n / (classes x count), as scikit-learn has them.
 

@@ -82,6 +82,10 @@ class MethodConfig(BaseModel):
         """Why the method cannot work with so many training examples of these classes; None if it can."""
         return None
 
+    def explained(self, labels: Sequence[str]) -> str | None:  # noqa: ARG002
+        """What the settings mean for a task with these classes, as a phrase for plan and report; None where they say it."""
+        return None
+
 
 @dataclass(frozen=True)
 class MethodUse:

@@ -19,6 +19,8 @@ from fairtune.models.model_parts import base_model, evaluating
 
 Key = tuple[str, int]
 """A layer: where its list hangs, and its number there."""
+PARTS = ("embeddings", "lower", "upper", "head")
+"""Parts that every model has, from below: embeddings, half of the layers, the other half, everything above the layers."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class Depths:
     def name(self, depth: int) -> str:
         """The place in words."""
         return {-1: "embeddings", self.above: "above the layers", self.head: "head"}.get(depth, f"layer {depth}")
+
+    def part(self, parameter: nn.Parameter) -> str:
+        """Which of `PARTS` a parameter lies in; of an odd number of layers the upper half has one more."""
+        depth = self.of[id(parameter)]
+        return PARTS[0 if depth < 0 else 3 if depth >= self.above else 1 if depth < self.layers // 2 else 2]
 
 
 def find_depths(model: nn.Module) -> Depths:

@@ -9,7 +9,6 @@ from typing import Any
 
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import find_model, with_vocabulary
-from fairtune.models.transformers_files import make_config, read_config
 
 GPT2_VOCABULARY = 50257
 PUBLISHED, PRESET, OWN = "its published sizes", "the preset", "its own config"
@@ -30,6 +29,20 @@ def _roberta(width: int, layers: int, vocabulary: int = 50265) -> tuple[str, dic
     return "roberta", {**sizes, "max_position_embeddings": 514, "type_vocab_size": 1}
 
 
+def _deberta(width: int, layers: int, vocabulary: int = 128100) -> tuple[str, dict[str, Any]]:
+    """DeBERTa-v3: keys and queries of the positions are made by the projections of the tokens."""
+    positions = {
+        "relative_attention": True,
+        "position_buckets": 256,
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+        "pos_att_type": ["p2c", "c2p"],
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+    }
+    return "deberta-v2", {**_bert(width, layers, vocabulary)[1], **positions}
+
+
 def _gpt2(width: int, layers: int) -> tuple[str, dict[str, Any]]:
     return "gpt2", {"n_embd": width, "n_layer": layers, "n_head": width // 64}
 
@@ -44,10 +57,13 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "google/bert_uncased_L-4_H-512_A-8": _bert(512, 4),
     "google/bert_uncased_L-8_H-512_A-8": _bert(512, 8),
     "microsoft/MiniLM-L12-H384-uncased": _bert(384, 12, heads=12),
-    "distilbert/distilbert-base-uncased": ("distilbert", {}),
+    "allenai/scibert_scivocab_uncased": _bert(768, 12, 31090),
+    "sentence-transformers/all-MiniLM-L6-v2": _bert(384, 6, heads=12),
+    "distilbert/distilbert-base-uncased": ("distilbert", {"dim": 768, "n_layers": 6, "hidden_dim": 3072}),
     "FacebookAI/roberta-base": _roberta(768, 12),
     "FacebookAI/roberta-large": _roberta(1024, 24),
     "FacebookAI/xlm-roberta-base": ("xlm-roberta", _roberta(768, 12, 250002)[1]),
+    "microsoft/deberta-v3-base": _deberta(768, 12),
     "openai-community/gpt2": _gpt2(768, 12),
     "openai-community/gpt2-medium": _gpt2(1024, 24),
     "openai-community/gpt2-large": _gpt2(1280, 36),
@@ -65,6 +81,8 @@ def find_config(name: str, **values: Any) -> tuple[Any, str]:
     Raises:
         ModelError: there is no such model, and its sizes are not known.
     """
+    from fairtune.models.transformers_files import make_config, read_config  # torch, which sizes do not need
+
     what, known = f"model '{name}'", published_id(name)
     if known is not None:  # a config says nothing else, and asking the hub takes its time
         model_type, sizes = SHAPES[known]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from fairtune.analysis.convergence import Target
 from fairtune.analysis.results import Results
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.timings import ArmTime, StepRatio
@@ -71,6 +72,7 @@ class Header:
         simple_family: comparisons with simple baselines, which are corrected among themselves.
         fixed_before: whether all that verdicts go by was fixed before the first result, and not touched since.
         hidden: arms of the study that are not shown.
+        target: what validation is to reach; null if the study states none.
     """
 
     study: str
@@ -99,6 +101,7 @@ class Header:
     simple_family: int = 0
     samples: tuple[SharedSample, ...] = ()
     hidden: tuple[str, ...] = ()
+    target: Target | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,9 @@ class ArmRow:
         summaries: by metric, the study's own first, over the seeds of the primary comparison; of a language model, with the
             weights that were best on validation.
         final: the study's metric with the weights of the last step; None for a classifier.
-        steps_to_target: by seed, None where it was never reached; None altogether without a target loss.
+        best_loss, final_loss: the lowest and the last validation loss of runs, with Student's t; None for a language model.
+        steps_to_target: by seed, None where it was never reached; None altogether without a target.
+        epochs_to_target: the same in epochs; None too where no epoch was finished.
         tokens_per_second: of training, as runs recorded it, the median over them; None for a classifier.
         scores: the study's metric by seed.
         timed: the arm in the timing experiment; None where it was not timed.
@@ -210,6 +215,9 @@ class ArmRow:
     memory_kind: str | None
     learner: str | None = None
     simple: bool = False
+    best_loss: Summary | None = None
+    final_loss: Summary | None = None
+    epochs_to_target: dict[int, float | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from fairtune.analysis.arm_pairs import SIMPLE, Comparison
 from fairtune.analysis.comparisons import left_out_method
+from fairtune.analysis.convergence import target_of
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import Results
 from fairtune.analysis.sentences import comparison_text
@@ -100,6 +102,7 @@ def make_header(results: Results) -> Header:
         from_scratch=plan["model"].get("preset") is not None,
         samples=_samples(plan),
         hidden=tuple(arm for arm in results.whole.arms if arm not in plan["arms"]),
+        target=target_of(plan),
     )
 
 
@@ -145,15 +148,16 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     memory = [found for run in finished if (found := run.result.get("memory")) is not None]
     clocked = results.clocked(arm)
     steps = [found for run in clocked if (found := run.result.get("step_seconds")) is not None]
-    learner = results.learner(arm)
+    planned, learner, reached = results.plan["arms"][arm], results.learner(arm), results.reached(arm)
+    best_loss, final_loss = (None, None) if text else results.validation_losses(arm, shared)
     return ArmRow(
         arm=arm,
-        methods=tuple(_method(use) for use in results.plan["arms"][arm]["methods"]),
+        methods=tuple(_method(use, planned.get("explained", {})) for use in planned["methods"]),
         planned=sum(run.arm == arm for run in results.runs),
         failed=sum(run.arm == arm and run.status == "failed" for run in results.runs),
         summaries={name: results.summary(arm, name, seeds=shared) for name in dict.fromkeys([results.metric, *known])},
         final=results.summary(arm, which="final", seeds=shared) if text else None,
-        steps_to_target=results.steps_to_target(arm) if text else None,
+        steps_to_target=None if reached is None else {seed: one.step if one else None for seed, one in reached.items()},
         tokens_per_second=results.tokens_per_second(arm) if text else None,
         scores={run.seed: run.metrics.get(results.metric, math.nan) for run in finished},
         versus=versus_of(results, comparison) if comparison else None,
@@ -171,6 +175,11 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         memory_kind=str(memory[0]["kind"]) if memory else None,
         learner=learner.name if learner else None,
         simple=learner is not None and not learner.trained,
+        best_loss=best_loss,
+        final_loss=final_loss,
+        epochs_to_target=None
+        if reached is None
+        else {seed: one.epochs if one else None for seed, one in reached.items()},
     )
 
 
@@ -261,11 +270,12 @@ def _seconds(finished: list[LedgerRun]) -> dict[str, RunSpread]:
     return {name: spread for name, spread in spreads.items() if spread is not None}
 
 
-def _method(use: Any) -> str:
-    """A method with its settings in a line: orthogonal_qk(init=headwise)."""
+def _method(use: Any, explained: Mapping[str, str]) -> str:
+    """A method with its settings in a line, and what they mean: focal(gamma=2, alpha=0.25; alpha: no 0.75, yes 0.25)."""
     if not isinstance(use, dict):
         return str(use)
     return ", ".join(
-        f"{name}({', '.join(f'{key}={setting(value)}' for key, value in (fields or {}).items())})"
+        f"{name}({', '.join(f'{key}={setting(value)}' for key, value in (fields or {}).items())}"
+        f"{f'; {explained[name]}' if name in explained else ''})"
         for name, fields in use.items()
     )

@@ -61,6 +61,10 @@ KEYS: dict[str, JsonKey] = {
     "curves": JsonKey(tuple[Curve, ...], "training loss and validation score of every run over its steps"),
     "timing_notes": JsonKey(Texts, "how to read times"),
     "timing": JsonKey(Shown, "the timing experiment, as the `comparison` of `timing.json`; null where there was none"),
+    "run_times": JsonKey(
+        dict[str, Any],
+        "what runs took, by arm: means as in `timing.json`, and `step_curve`, the median step along training",
+    ),
     "cards": JsonKey(tuple[CardSummary, ...], "what each arm started from"),
     "starting_notes": JsonKey(Texts, "how to read the cards"),
     "machine": JsonKey(Machine, "what runs ran on, and where they differ"),
@@ -71,6 +75,9 @@ KEYS: dict[str, JsonKey] = {
     "warnings": JsonKey(Texts, "what runs warned of"),
     "runs": JsonKey(tuple[RunLine, ...], "every planned run with its status and signature"),
     "notes": JsonKey(Texts, "how to read the report"),
+    "author_notes": JsonKey(
+        Texts | None, "`notes` of the study file, in the author's own words; null where it has none"
+    ),
     "further_metrics": JsonKey(FurtherMetrics | None, "the same comparisons by the metrics of `compare: {also: ...}`"),
     "decision_line": JsonKey(DecisionLines | None, "where two classes are told apart, if not at one half"),
     "baselines": JsonKey(tuple[SimpleBaseline, ...] | None, "simple baselines: what they are and what they chose"),

@@ -13,6 +13,8 @@ from fairtune.core.printable import with_printable_texts
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.evidence import make_evidence
 from fairtune.report.figures.paper import PAGE
+from fairtune.report.sections.costs import OwnTimes, own_times
+from fairtune.report.sections.costs.figure import draw_bars, draw_steps
 from fairtune.report.sections.curves import SECTION as CURVES
 from fairtune.report.sections.curves.content import Curve
 from fairtune.report.sections.curves.figure import draw_curves
@@ -33,13 +35,19 @@ class PlotData:
     header: Header
     rows: tuple[ArmRow, ...]
     curves: Callable[[], tuple[Curve, ...]]
+    times: Callable[[], OwnTimes]
+
+    @property
+    def arms(self) -> list[str]:
+        return [row.arm for row in self.rows]
 
 
 def plot_data(results: Results) -> PlotData:
-    """From the results; curves are read when one asks for them."""
+    """From the results; curves and times are read when one asks for them."""
     evidence = make_evidence(results)
     header, rows = with_printable_texts((evidence.header, evidence.rows))
-    return PlotData(results.study, header, rows, lambda: CURVES.gather(evidence) or ())
+    curves, times = lambda: CURVES.gather(evidence) or (), lambda: with_printable_texts(own_times(results))
+    return PlotData(results.study, header, rows, curves, times)
 
 
 def _forest(data: PlotData, width: float) -> Figure | None:
@@ -65,6 +73,8 @@ PLOTS: dict[str, Callable[[PlotData, float], Figure | None]] = {
     "scores": _scores,
     "curves": _curves,
     "pareto": _pareto,
+    "times": lambda data, width: draw_bars(data.arms, data.times(), width),
+    "steps": lambda data, width: draw_steps(data.arms, data.times(), width),
 }
 """By name; None where a study has nothing of the kind."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 from rich import box
@@ -17,8 +18,9 @@ from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_s
 from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
 from fairtune.core.json_text import indented_json
 from fairtune.core.markdown import heading, items, plain, table
-from fairtune.core.numbers import DASH, p_value
+from fairtune.core.numbers import DASH, p_value, significant
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
+from fairtune.ledger.run_times import format_seconds
 from fairtune.ledger.suites import suite_folder
 from fairtune.report.html import page_environment
 from fairtune.report.page_files import write_page
@@ -32,6 +34,14 @@ from fairtune.settings.scales import scale_of
 WIDEST_NAME = 28
 """Of arms, in the terminal's table; longer ones are folded."""
 HEADS = ("arm", "verdict", "tasks", "mean difference", "p (Holm)", "better, worse, neither", "worst", "improvement")
+
+TIME_HEADS = (
+    "study", "arm", "n", "total time", "per epoch", "per step (ms)", "validation", "timed against", "ratio of a step",
+)  # fmt: skip
+TIMES = (
+    "These are what runs took, means over runs, each on its own, so they are not for comparison: the ratio of a step, with its "
+    "interval, is of `fairtune time`, in which the arms take turns."
+)
 
 
 def write_suite(found: SuiteVerdict, folder: Path, runs: Path) -> dict[str, Path]:
@@ -136,6 +146,20 @@ def incomplete(found: SuiteVerdict) -> str:
     return f"The table is incomplete: {names}. These cells are shown and counted as missing; none is left out of sight."
 
 
+def time_cells(own: Mapping[str, Any]) -> list[str]:
+    """A row of the table of times."""
+    parts = [own[name] for name in ("per_epoch_avg", "per_step_avg", "validation_total")]
+    epoch, step, validation = (DASH if part is None else format_seconds(part) for part in parts)
+    if parts[1] is not None:
+        step = significant(1000 * parts[1])
+    ratio = DASH
+    if own["ratio"] is not None:
+        low, high = own["ratio_interval"]
+        ratio = f"{own['ratio']:.3f} [{low:.3f}, {high:.3f}]"
+    names = [own["study"], own["arm"], str(own["n"]), own["total_formatted"]]
+    return [*names, epoch, step, validation, own["against"] or DASH, ratio]
+
+
 def suite_markdown(found: SuiteVerdict) -> str:
     return printable("\n".join(_markdown(found)), keep="\n") + "\n"
 
@@ -174,6 +198,10 @@ def _markdown(found: SuiteVerdict) -> Iterator[str]:
     if found.remarks:
         yield from heading("To mind")
         yield from items(map(plain, found.remarks))
+    if found.times:
+        yield from heading("Times")
+        yield from (TIMES, "")
+        yield from table(TIME_HEADS, [[plain(cell) for cell in time_cells(own)] for own in found.times])
     yield from heading("Studies")
     yield from items(plain(study_line(study)) for study in found.studies)
 
@@ -223,6 +251,9 @@ def suite_html(found: SuiteVerdict, links: set[str] | None = None) -> str:
             found=safe,
             parts=parts,
             heads=HEADS,
+            time_heads=TIME_HEADS,
+            times=[time_cells(own) for own in safe.times],
+            times_text=TIMES,
             incomplete=incomplete(safe),
             lines=[(study, study_line(study, mind=False), remarks_of(study)) for study in safe.studies],
             links=links or set(),

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.analysis.arm_pairs import COPY, LEARNING, METHODS
+from fairtune.analysis.convergence import reached_text
 from fairtune.analysis.decision_lines import VALIDATION, probability_at
-from fairtune.analysis.ledger_runs import steps_text
 from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.analysis.results import Results
 from fairtune.analysis.study_claims import study_claims
@@ -49,6 +49,7 @@ def verdict_table(results: Results) -> Group:
     rows = tuple(sorted(rows, key=lambda row: row.versus is None or row.versus.role != COPY))
     notes = [
         *_text_notes(header, rows),
+        *_target_notes(header, rows),
         *_arm_notes(rows),
         *_cost_notes(results, rows),
         *_raw_notes(header, rows),
@@ -213,9 +214,12 @@ def _text_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, s
         "with the weights of the last step",
         _by_arm({row.arm: scale.value(row.final.mean) for row in rows if row.final}),
     )
-    if header.text.target_loss is not None:
-        steps = {row.arm: steps_text(list((row.steps_to_target or {}).values())) or DASH for row in rows}
-        yield f"steps to a validation loss of {header.text.target_loss:g}", _by_arm(steps)
+
+
+def _target_notes(header: Header, rows: Sequence[ArmRow]) -> Iterable[tuple[str, str]]:
+    if header.target is not None:
+        steps = {row.arm: reached_text((row.steps_to_target or {}).values()) or DASH for row in rows}
+        yield f"steps to a {header.target.text}", _by_arm(steps)
 
 
 def _by_arm(texts: dict[str, str]) -> str:

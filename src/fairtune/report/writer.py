@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from fairtune.analysis.results import Results
 from fairtune.analysis.timing_file import study_timing_json
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, shown
 from fairtune.core.files import finite, remove_leftovers, write_atomically, write_json
-from fairtune.ledger.run_times import run_times
 from fairtune.ledger.seals import run_state
 from fairtune.report.content import ReportContent
 from fairtune.report.csv import CsvExporter
@@ -102,17 +100,7 @@ def write_report(
 
 def _note_runs(results: Results) -> None:
     """What is kept beside the runs: times in the published form, and that their files were found whole."""
-    write_json(results.folder / TIMING, _timing(results))
+    write_json(results.folder / TIMING, finite(study_timing_json(results)))
     for run in results.runs:
         if run.state.unnoted:
             run_state(run.folder, remember=True)
-
-
-def _timing(results: Results) -> dict[str, Any]:
-    """The study's `timing.json`."""
-    own = {
-        arm: [found for run in results.finished(arm) if (found := run_times(run.result)) is not None]
-        for arm in results.arms
-    }
-    timing: dict[str, Any] = finite(study_timing_json(results.plan, own, results.timing))
-    return timing

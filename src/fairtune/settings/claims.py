@@ -1,8 +1,8 @@
 """A claim: one statement about an arm that a study can answer, with its figure and the figure's unit.
 
 `{arm: oelm-freeze, better_than: baseline, by: 0.5 points}`, `{arm: oelm-freeze, faster: 1.3x}`,
-`{arm: oelm-freeze, frozen: 12.95%}`, `{rank: [a, b, c]}`. A figure without a unit is refused: 0.5 may be half a point, half a
-percent or a half.
+`{arm: oelm-freeze, frozen: 12.95%}`, `{arm: bpsom, pruned: 10-30%}`, `{rank: [a, b, c]}`. A figure without a unit is refused:
+0.5 may be half a point, half a percent or a half.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 else:
     ClaimMetric = Literal[tuple(METRICS)]
 
-QUALITY, SPEED, SHARE, RANK, MAP_USE = "quality", "speed", "share", "rank", "map use"
+QUALITY, SPEED, SPREAD, SHARE, RANK, MAP = "quality", "speed", "spread", "share", "rank", "map"
 AT_LEAST, ABOUT = "at least", "about"
 BETTER_THAN, WORSE_THAN, AS_GOOD_AS = "better_than", "worse_than", "as_good_as"
 POINTS, PERCENT = "points", "%"
-CLAIM_ERRORS = ("amount", "factor", "parameter_share", "statement", "rank", "claimed_arm", "beside")
+CLAIM_ERRORS = ("amount", "factor", "parameter_share", "share_range", "statement", "rank", "claimed_arm", "beside")
 """Kinds of errors that say themselves what is allowed."""
 LARGEST_FACTOR, LARGEST_AMOUNT = 10_000.0, 1000.0
 _NUMBER = r"(?:[0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})"
 _AMOUNT = re.compile(rf"({_NUMBER}) *(points?|%)")
 _FACTOR = re.compile(rf"({_NUMBER}) *[x×]")
 _SHARE = re.compile(rf"({_NUMBER}) *%")
+_RANGE = re.compile(rf"({_NUMBER}) *- *({_NUMBER}) *%")
 _BARE = re.compile(rf"[-+]?{_NUMBER}")
 
 
@@ -79,6 +80,13 @@ def _share(value: Any) -> str:
     )
 
 
+def _range(value: Any) -> str:
+    found = _RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found and 0 <= float(found[1]) < float(found[2]) <= 100:
+        return f"{found[1]}-{found[2]}%"
+    raise PydanticCustomError("share_range", "{shown} is no range of shares: write 10-30%", {"shown": shown(value)})
+
+
 Amount = Annotated[
     str,
     PlainValidator(_amount),
@@ -99,6 +107,13 @@ ParameterShare = Annotated[
     str,
     PlainValidator(_share),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9.]{1,13} ?%$", "title": "a share such as 12.95%"}),
+]
+ShareRange = Annotated[
+    str,
+    PlainValidator(_range),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^[0-9.]{1,13} ?- ?[0-9.]{1,13} ?%$", "title": "a range such as 10-30%"}
+    ),
 ]
 ClaimedArm = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="an arm of the study")]
 
@@ -127,9 +142,18 @@ class Claim(Section):
     than: ClaimedArm | None = Field(
         None, description="The arm that it is faster than; the one that verdicts compare it with if absent."
     )
+    steadier_than: ClaimedArm | None = Field(
+        None, description="The times of its steps vary less than those of this arm, by `fairtune time`."
+    )
     frozen: ParameterShare | None = Field(None, description="The share of its parameters that is not trained.")
     map_use: ParameterShare | None = Field(
         None, description="The share of training examples that `bpsom` used its map's error for at the end of training."
+    )
+    pruned: ShareRange | None = Field(
+        None, description="The share of its hidden units that `bpsom` has removed at the end of training."
+    )
+    reliability: ShareRange | None = Field(
+        None, description="The mean reliability, over the training examples, of `bpsom`'s cells at the end of training."
     )
     rank: tuple[ClaimedArm, ...] | None = Field(
         None, min_length=2, max_length=MOST_ARMS, description="Arms in the order of their quality, the best first."
@@ -156,7 +180,7 @@ class Claim(Section):
         if (self.arm is None) != (self.rank is not None):
             about = "rank: the arms are named in it, so `arm` says nothing" if self.arm else "arm: say of which arm"
             raise PydanticCustomError("claimed_arm", "{about}", {"about": about})
-        if self.arm is not None and self.arm == (self.other or self.than):
+        if self.arm is not None and self.arm == (self.other or self.than or self.steadier_than):
             raise PydanticCustomError("claimed_arm", "arm: {arm} is compared with itself", {"arm": self.arm})
         for name, statements in _BESIDE.items():
             if getattr(self, name) not in (None, AT_LEAST) and said[0] not in statements:
@@ -184,19 +208,26 @@ class Claim(Section):
     @property
     def direction_only(self) -> bool:
         """Whether it says which arm is better or faster, and not by how much."""
-        ahead = self.by is None and (self.better_than or self.worse_than) is not None
+        ahead = self.by is None and (self.better_than or self.worse_than or self.steadier_than) is not None
         return ahead or self.rank is not None or self.factor == 1
 
     @property
     def arms(self) -> tuple[str, ...]:
         """Every arm that it names."""
-        named = (self.arm, self.other, self.than, *(self.rank or ()))
+        named = (self.arm, self.other, self.than, self.steadier_than, *(self.rank or ()))
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def factor(self) -> float:
         """The speed-up as a number; not a number where none is claimed."""
         return math.nan if self.faster is None else float(self.faster[:-1])
+
+    @property
+    def map_share(self) -> tuple[str, float, float]:
+        """What is claimed of a map, and from where to where, in percent; a figure is a range of one."""
+        name = next(name for name in ("map_use", "pruned", "reliability") if getattr(self, name) is not None)
+        low, _, high = getattr(self, name)[:-1].partition("-")
+        return name, float(low), float(high or low)
 
     @property
     def share(self) -> tuple[float, float]:
@@ -216,6 +247,12 @@ class Claim(Section):
             return f"{self.arm} freezes {self.frozen} of the parameters"
         if self.map_use is not None:
             return f"{self.arm} uses its map's error for about {self.map_use} of the examples in the end"
+        if self.pruned is not None:
+            return f"{self.arm} removes {self.pruned} of its hidden units"
+        if self.reliability is not None:
+            return f"the map of {self.arm} ends with a mean reliability of {self.reliability}"
+        if self.steadier_than is not None:
+            return f"the step times of {self.arm} vary less than those of {self.steadier_than}"
         if self.as_good_as is not None:
             amount = f"within {figure}" if figure else "within the study's margin"
             return f"{self.arm} is as good as {self.as_good_as}, {amount}"
@@ -223,14 +260,28 @@ class Claim(Section):
         return f"{self.arm} is {'better' if self.better_than else 'worse'} than {self.other}{amount}"
 
 
-STATEMENTS = (BETTER_THAN, WORSE_THAN, AS_GOOD_AS, "faster", "frozen", "map_use", "rank")
+STATEMENTS = (
+    BETTER_THAN,
+    WORSE_THAN,
+    AS_GOOD_AS,
+    "faster",
+    "steadier_than",
+    "frozen",
+    "map_use",
+    "pruned",
+    "reliability",
+    "rank",
+)
 _KINDS = {
     BETTER_THAN: QUALITY,
     WORSE_THAN: QUALITY,
     AS_GOOD_AS: QUALITY,
     "faster": SPEED,
+    "steadier_than": SPREAD,
     "frozen": SHARE,
-    "map_use": MAP_USE,
+    "map_use": MAP,
+    "pruned": MAP,
+    "reliability": MAP,
     "rank": RANK,
 }
 _BESIDE = {

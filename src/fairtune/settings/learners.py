@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-LearnerName = Literal["majority", "tfidf", "linear-probe", "knn-probe", "setfit"]
+LearnerName = Literal["majority", "tfidf", "naive-bayes", "linear-probe", "knn-probe", "setfit"]
 MAJORITY = "majority"
 SETFIT, PAIRS = "setfit", 20
 """The learner from pairs, and how many of each kind it has for a training example, as published, unless its arm says otherwise."""
@@ -63,6 +63,11 @@ LEARNERS: dict[str, Learner] = {
             "tfidf",
             "TF-IDF of word and character n-grams with logistic regression: what the words alone give, in seconds.",
             "word and character n-grams with logistic regression",
+        ),
+        Learner(
+            "naive-bayes",
+            "Multinomial naive Bayes on counts of words and pairs of words: the oldest text classifier, in seconds.",
+            "naive Bayes on counts of words",
         ),
         Learner(
             "linear-probe",

@@ -32,7 +32,8 @@ class Metric:
             documents [..., (nll, tokens, bytes, words, correct)]; None where it takes the scores themselves.
         from_scores: the figure of each draw, from scores and the weights of examples.
         ranks: whether it takes examples of two classes to say anything.
-        two_classes: whether it is for two classes only.
+        two_classes, many_classes: whether it is for two classes only, or for more than two only.
+        instead: the metric for the other number of classes.
         unit: what a plain number counts, where its title does not say.
         of_tokens: whether another tokenizer of the same text changes it.
         from_loss: what it is at a mean loss, where it follows from that alone.
@@ -48,6 +49,8 @@ class Metric:
     from_totals: Formula | None = None
     from_scores: Callable[[ScoredExamples], Weighted] | None = None
     two_classes: bool = False
+    many_classes: bool = False
+    instead: str = ""
     ranks: bool = False
     unit: str = ""
     of_tokens: bool = False
@@ -74,7 +77,12 @@ class Metric:
         return self.from_totals
 
     def fits(self, classes: int) -> bool:
-        return classes == 2 or not self.two_classes
+        return not (self.many_classes if classes == 2 else self.two_classes)
+
+    @property
+    def classes(self) -> str:
+        """What it is for, of one that does not fit every number of classes."""
+        return "more than two classes" if self.many_classes else "two classes"
 
     def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
         """The figure of labels and predicted classes: bit for bit scikit-learn's, which would take seconds to import."""
@@ -123,10 +131,22 @@ def _accuracy(counts: Floats) -> Floats:
     return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
 
 
-def _f1_by_class(counts: Floats) -> Floats:
+def _hits_by_class(counts: Floats, wholes: Floats) -> Floats:
+    """Right answers of each class as a share of something; 0 of nothing, as in scikit-learn."""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
-    total = counts.sum(axis=-1) + counts.sum(axis=-2)
-    return np.asarray(np.divide(2 * hits, total, out=np.zeros_like(total), where=total > 0))
+    return np.asarray(np.divide(hits, wholes, out=np.zeros_like(wholes), where=wholes > 0))
+
+
+def _f1_by_class(counts: Floats) -> Floats:
+    return _hits_by_class(2 * counts, counts.sum(axis=-1) + counts.sum(axis=-2))
+
+
+def _precision_by_class(counts: Floats) -> Floats:
+    return _hits_by_class(counts, counts.sum(axis=-2))
+
+
+def _recall_by_class(counts: Floats) -> Floats:
+    return _hits_by_class(counts, counts.sum(axis=-1))
 
 
 def _mcc(counts: Floats) -> Floats:
@@ -150,11 +170,31 @@ METRICS: dict[str, Metric] = {
     ),
     "f1": Metric(
         "F1", "classify", lower_is_better=False, shown="percent", two_classes=True,
-        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), hub_name="f1",
+        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), hub_name="f1", instead="macro_f1",
     ),
     "mcc": Metric(
         "MCC", "classify", lower_is_better=False, shown="x100",
         from_totals=_mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0),
+    ),
+    "precision": Metric(
+        "precision", "classify", lower_is_better=False, shown="percent", two_classes=True, instead="macro_precision",
+        from_totals=lambda counts: np.asarray(_precision_by_class(counts)[..., 1]), hub_name="precision",
+    ),
+    "recall": Metric(
+        "recall", "classify", lower_is_better=False, shown="percent", two_classes=True, instead="macro_recall",
+        from_totals=lambda counts: np.asarray(_recall_by_class(counts)[..., 1]), hub_name="recall",
+    ),
+    "specificity": Metric(
+        "specificity", "classify", lower_is_better=False, shown="percent", two_classes=True, instead="macro_recall",
+        from_totals=lambda counts: np.asarray(_recall_by_class(counts)[..., 0]),
+    ),
+    "macro_precision": Metric(
+        "macro-precision", "classify", lower_is_better=False, shown="percent", many_classes=True, instead="precision",
+        from_totals=lambda counts: np.asarray(_precision_by_class(counts).mean(axis=-1)), hub_name="precision",
+    ),
+    "macro_recall": Metric(
+        "macro-recall", "classify", lower_is_better=False, shown="percent", many_classes=True, instead="recall",
+        from_totals=lambda counts: np.asarray(_recall_by_class(counts).mean(axis=-1)), hub_name="recall",
     ),
     "roc_auc": Metric(
         "ROC AUC", "classify", lower_is_better=False, shown="x100",

@@ -30,6 +30,8 @@ _SPLITS = (
     ReportedSplit("mnli", 9_815, "matched development", other="the mismatched one has 9,832: --n 9832"),
     ReportedSplit("cola", 1_043, "development", "mcc"),
     ReportedSplit("mrpc", 408, "development", other="the test set has 1,725: --n 1725"),
+    ReportedSplit("qnli", 5_463, "development"),
+    ReportedSplit("qqp", 40_430, "development", "f1"),
     ReportedSplit("rte", 277, "development"),
     ReportedSplit("wnli", 71, "development"),
     ReportedSplit("xnli", 5_010, "test", other="the development set has 2,490: --n 2490"),

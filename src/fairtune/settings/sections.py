@@ -171,6 +171,10 @@ class Train(Section):
             return self.steps
         return max(1, round(self.epochs * self.steps_per_epoch(examples)))
 
+    def warmup_steps(self, total: int) -> int:
+        """Steps of the warm-up in a run of so many."""
+        return int(self.warmup) if self.warmup > 1 else math.ceil(self.warmup * total)
+
 
 def optional_fields(section: type[Section]) -> dict[str, Any]:
     """The section's fields, each optional, for a place that overrides some of them."""
@@ -205,6 +209,13 @@ class Compare(Section):
         gt=0,
         le=LARGEST_LOSS,
         description="Report after how many steps a language model's validation loss is down to this.",
+    )
+    target: Number | None = Field(
+        None,
+        ge=-1,
+        le=LARGEST_LOSS,
+        description="Report after how many steps and epochs a classifier's validation score reaches this, in the metric's own unit "
+        "(0.85 is 85 % accuracy).",
     )
     also: tuple[AnyMetric, ...] = Field(
         (),

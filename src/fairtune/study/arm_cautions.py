@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import one_of
 from fairtune.methods.config import MethodUse
+from fairtune.models.tokenizers import tokenizer_folder
+from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.arithmetic import arithmetic_cautions
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
 from fairtune.study.inputs import PlanInputs
+from fairtune.study.training_cautions import FAR_ABOVE, language_caution, length_caution, most_words, setting_cautions
+from fairtune.tasks.card.lengths import heldout_counts, train_counts
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 STEP = ("batch_size", "accumulate", "max_length", "precision")
 """Settings that decide how much work an optimizer step is."""
 FREEZE = "freeze-pretrained"
 QK = "orthogonal_qk"
+TUNED_BY = {"warmup-long": "warmup", "rate-low": "lr"}
+"""The setting that a caution is about."""
 Arms = Mapping[str, ArmSettings]
 
 
@@ -41,6 +50,8 @@ def find_arm_cautions(
         *_bidirectional(inputs, tuned),
         *_extra_tuning(inputs, tuned),
         *arithmetic_cautions(tuned, primaries),
+        *_training(inputs, own),
+        *_texts(inputs, own),
     ]
 
 
@@ -255,6 +266,92 @@ def _extra_tuning(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
             "they choose among more settings than the others, and part of a gain may be that choice's",
             "Report it as extra tuning, or take it out of the space",
         )
+
+
+def _training(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
+    """Schedules and rates with which runs, or their trials, learn next to nothing."""
+    study, groups = inputs.study, dict[tuple[str, Caution], list[str]]()
+    for arm in arms:
+        if not (steps := inputs.steps(arm)):
+            continue
+        train, tune = study.settings(arm), study.tune
+        found = [("", caution) for caution in setting_cautions(train, study.methods(arm), steps)]
+        if tune is not None and tune.cheaper and study.pairs(arm) is None:
+            cheaper = Train.model_validate({**train.model_dump(), **tune.cheaper})
+            steps = cheaper.total_steps(inputs.examples[arm])
+            tried = setting_cautions(cheaper, study.methods(arm), steps)
+            found += [("trials of ", caution) for caution in tried if caution not in [seen for _, seen in found]]
+        chosen = () if tune is None else tune.shared
+        for runs, caution in found:
+            if TUNED_BY[caution.code] not in chosen:  # what every trial sets for itself
+                groups.setdefault((runs, caution), []).append(arm)
+    for (runs, caution), names in groups.items():
+        who = "all arms" if len(names) == len(arms) > 1 else _listed(names)
+        yield replace(caution, seen=f"{runs}{who}: {caution.seen}")
+
+
+def _texts(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
+    """Models that cannot read the texts, and lengths that cut none of them, model by model."""
+    if inputs.data is None:
+        return
+    groups: dict[str, list[str]] = {}
+    for arm in arms:
+        if inputs.study.uses_model(arm):
+            groups.setdefault(inputs.models[arm].identity, []).append(arm)
+    for found in groups.values():
+        model = inputs.models[found[0]]
+        folder = inputs.tokenizer.folder if inputs.tokenizer else model.folder
+        words = None if folder is None else tokenizer_folder(Path(folder))
+        splits = [inputs.data.splits[name] for name in ("test", "train")]
+        name = model.name if model.hub_id is None else model.hub_id
+        if caution := language_caution(inputs.task.name, splits, name, None if words is None else words.load):
+            yield caution
+        if words is not None:
+            yield from _lengths(inputs, {arm: arms[arm] for arm in found}, words)
+
+
+def _lengths(inputs: PlanInputs, arms: Arms, words: TokenizerFolder) -> Iterator[Caution]:
+    """Tokens are counted only where there is a question: counting takes seconds, once for each tokenizer."""
+    data, lengths = inputs.data, {arm: inputs.study.settings(arm).longest for arm in arms}
+    assert data is not None, "a task that classifies"
+    given = {arm for arm in arms if "max_length" in inputs.study.settings(arm).model_fields_set}
+    alike = [group for group in _but_for_length(arms) if len({lengths[arm] for arm in group}) > 1]
+    least = most_words(data.splits["train"])  # a word has at least one token
+    far = [arm for arm in given if lengths[arm] >= FAR_ABOVE * least]
+    if not far and not any(sorted(lengths[arm] for arm in group)[-2] >= least for group in alike):
+        return
+    counts = [train_counts(data, words), heldout_counts(data, words)]
+    longest, n = max(one.longest for one in counts), sum(one.n for one in counts)
+    counted = f"{n:,} {'sampled ' if any(one.sampled for one in counts) else ''}texts"
+    if far and (caution := length_caution(min(lengths[arm] for arm in far), longest, counted)):
+        yield caution
+    for group in alike:
+        whole = [arm for arm in group if lengths[arm] >= longest]
+        if len({lengths[arm] for arm in whole}) > 1:
+            values = _listed([f"{lengths[arm]}" for arm in whole])
+            yield Caution(
+                "warning",
+                "same-lengths",
+                f"{_listed(whole)}: max_length {values}, and the longest of {counted} has {longest} tokens",
+                "they differ in nothing else and cut none of these texts, so they are the same runs twice",
+                f"Compare lengths below {longest}, or keep one of them",
+            )
+
+
+def _but_for_length(arms: Arms) -> Iterator[list[str]]:
+    """Arms that differ in `max_length` at most."""
+    rest = dict(arms)
+    while rest:
+        first = next(iter(rest.values()))
+        group = [
+            arm
+            for arm, own in rest.items()
+            if {**own.settings, "max_length": 0} == {**first.settings, "max_length": 0}
+            and list(own.methods) == list(first.methods)
+            and own.learner == first.learner
+        ]
+        yield group
+        rest = {arm: own for arm, own in rest.items() if arm not in group}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -71,8 +71,24 @@ def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path, origin:
             continue
         if isinstance(value, dict) and _is_bad_arm_list((*path, key), data.get(key)):
             continue
+        if (*path, key) == ("arms",) and isinstance(value, list) and isinstance(data.get(key), dict):
+            value = _listed_arms(value, data[key], changes)
         data[key] = copy.deepcopy(value)
         moved[(*origin, key)] = (*path, key)
+
+
+def _listed_arms(names: list[Any], arms: Mapping[str, Any], changes: Mapping[str, Any]) -> Any:
+    """The arms that a profile lists, each with the study's settings but those that the profile tunes."""
+    if not all(isinstance(name, str) for name in names) or not is_arm_list([one for one in names if one not in arms]):
+        return names  # reported by its type
+    tune = changes.get("tune")
+    tuned = tune.get("space") if isinstance(tune, dict) else None
+    dropped = tuned if isinstance(tuned, dict) else ()
+    own = {name: arms.get(name) or {} for name in names}
+    return {
+        name: {k: v for k, v in given.items() if k not in dropped} if isinstance(given, dict) else given
+        for name, given in own.items()
+    }
 
 
 def _move_places(places: dict[Path, str], moved: dict[Path, Path]) -> None:

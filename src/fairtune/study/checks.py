@@ -135,6 +135,7 @@ FOR_TEXT: dict[Path, str] = {
     ("train_on",): CLASSIFY,
     ("dedupe",): CLASSIFY,
     ("allow_contamination",): CLASSIFY,
+    ("compare", "target"): "this is for tasks that classify; use target_loss, a validation loss, or remove it",
     ("train", "examples"): TOKENS,
     ("train", "eval_examples"): "a language model is validated and tested on all of the held-out text; leave it out",
     (
@@ -144,7 +145,7 @@ FOR_TEXT: dict[Path, str] = {
 }
 FOR_CLASSES: dict[Path, str] = {
     ("prompts",): "only language models go on with a text; remove it",
-    ("compare", "target_loss"): "this is for language models; remove it",
+    ("compare", "target_loss"): "this is for language models; use target, a validation score, or remove it",
     ("train", "tokens"): "this counts the training text of language models; for classification use examples",
 }
 

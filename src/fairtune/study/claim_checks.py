@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from fairtune.core.errors import nearest, one_of, shown
-from fairtune.settings.claims import MAP_USE, POINTS, RANK, SHARE, SPEED, Claim, read_amount
+from fairtune.settings.claims import MAP, POINTS, RANK, SHARE, SPEED, SPREAD, Claim, read_amount
 from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import missing_controls
@@ -17,7 +17,7 @@ from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.corpora import is_text
 
-NAMES = ("arm", "better_than", "worse_than", "as_good_as", "than")
+NAMES = ("arm", "better_than", "worse_than", "as_good_as", "than", "steadier_than")
 """Fields of a claim that name an arm."""
 
 
@@ -82,10 +82,10 @@ def deciding_comparison(claim: Claim, primaries: Mapping[str, str | None], refer
     """
     if claim.kind == SHARE:
         return "counted when a run of it starts"
-    if claim.kind == MAP_USE:
+    if claim.kind == MAP:
         return "read from the map at the end of its runs"
-    if claim.kind == SPEED:
-        other = claim.than or primaries.get(claim.arm or "") or reference
+    if claim.kind in (SPEED, SPREAD):
+        other = claim.than or claim.steadier_than or primaries.get(claim.arm or "") or reference
         how = (
             "timed when the runs are finished"
             if timed

@@ -15,6 +15,7 @@ from fairtune.models.presets import preset_remarks
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_tokenizer, fitted, tokenizer_folder
 from fairtune.settings.few_labels import examples_used, few_labels
+from fairtune.settings.learners import count_pairs
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
 from fairtune.settings.values import AUTO
@@ -51,6 +52,7 @@ class PlanInputs:
         notes: what a reader of its results must be told.
         lengths: what `max_length` became where it was not a number, and why.
         overlap: test texts that are validation texts too.
+        data: the examples themselves; None of text for language models.
     """
 
     study: Study
@@ -61,10 +63,19 @@ class PlanInputs:
     notes: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
     overlap: SharedTexts = NONE_SHARED
+    data: Task | None = None
 
     def used(self, arm: str) -> int:
         """Training examples that an arm uses."""
         return examples_used(self.study.settings(arm).examples, self.examples[arm], len(self.task.labels))
+
+    def steps(self, arm: str) -> int:
+        """Optimizer steps of an arm's runs; none where it is fitted at once."""
+        learner = self.study.learner(arm)
+        if learner is not None and not learner.trained:
+            return 0
+        train, used, each = self.study.settings(arm), self.used(arm), self.study.pairs(arm)
+        return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
 
     @property
     def model(self) -> ModelSource:
@@ -131,7 +142,7 @@ def _classification(study: Study) -> PlanInputs:
     facts = replace(data.facts(), metric=metric_of(study, data.metric))
     in_order = {arm: models[arm] for arm in study.arms}
     examples = dict.fromkeys(study.arms, facts.rows["train"])
-    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons), find_shared_texts(data))
+    return PlanInputs(study, facts, in_order, tokenizer, examples, notes, tuple(reasons), find_shared_texts(data), data)
 
 
 def _require_per_class(study: Study, data: Task) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -57,23 +58,37 @@ def require_metrics(study: Study, data: Task) -> None:
         FairtuneError: with the reason.
     """
     own, classes = metric_of(study, data.metric), len(data.labels)
-    places = {own: "metric" if study.metric else "task.metric", **dict.fromkeys(study.compare.also, "compare.also")}
+    places = {
+        **{claim.metric: "claims.metric" for claim in study.claims if claim.metric},
+        own: "metric" if study.metric else "task.metric",
+        **dict.fromkeys(study.compare.also, "compare.also"),
+    }
     if own in study.compare.also:
         raise FairtuneError(
             f"compare.also: {own} is the study's own metric, which has its verdicts anyway; remove it here."
         )
+    _require_possible_target(study, own)
     for name, place in places.items():
-        if not METRICS[name].fits(classes):
+        metric = METRICS[name]
+        if not metric.fits(classes):
             raise FairtuneError(
-                f"{place}: {name} is for two classes, and task '{data.name}' has {classes}; use macro_f1 or roc_auc."
+                f"{place}: {name} is for {metric.classes}, and task '{data.name}' has {classes}; use {metric.instead}."
             )
-        if METRICS[name].ranks:
+        if metric.ranks:
             for split in ("validation", "test") if name == own else ("test",):
                 _require_two_classes(study, data, name, place, split)
     if study.compare.threshold == "validation" and classes != 2:
         raise FairtuneError(
             f"compare.threshold: a line is picked between two classes, and task '{data.name}' has {classes}; use half."
         )
+
+
+def _require_possible_target(study: Study, metric: str) -> None:
+    target, (low, high) = study.compare.target, METRICS[metric].bounds
+    if target is not None and not low <= target <= high:
+        allowed = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        percent = f"; for {target:g} % write {target / 100:g}" if high == 1 < target <= 100 else ""
+        raise FairtuneError(f"compare.target: found {target:g}; {metric} is {allowed}{percent}.")
 
 
 def _require_two_classes(study: Study, data: Task, name: str, place: str, split: str) -> None:

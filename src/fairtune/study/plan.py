@@ -17,7 +17,7 @@ from fairtune.methods.registry import method_plugin
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
-from fairtune.settings.learners import count_pairs, is_simple
+from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import arm_line, copy_seeds, missing_controls, with_controls, with_copy
@@ -146,6 +146,7 @@ class Plan:
             "arms": {arm: self._arm_json(arm) for arm in self.study.arms},
             "compare": _compared(self.study),
             **({"claims": self._claims_json()} if self.study.claims and not self.trials else {}),
+            **({"author_notes": list(self.study.notes)} if self.study.notes and not self.trials else {}),
             "execution": self.study.execution.model_dump(mode="json"),
             **({"time": self.study.timing.model_dump(mode="json")} if self.study.timing else {}),
             "runs": [run.as_json() for run in self.runs],
@@ -171,10 +172,16 @@ class Plan:
         assert self.study.tune is not None, "asked only where it was tuned"
         return self.tuned.as_json(self.study.tune)
 
+    def explained(self, arm: str) -> dict[str, str]:
+        """What the settings of an arm's methods mean for the task, by method, where they do not say it themselves."""
+        found = {use.name: use.config.explained(self.task.labels) for use in self.study.methods(arm)}
+        return {name: phrase for name, phrase in found.items() if phrase}
+
     def _arm_json(self, arm: str) -> dict[str, Any]:
         uses, learner = self.study.methods(arm), self.study.learner(arm)
         return {
             "methods": [use.as_json() for use in uses],
+            **({"explained": explained} if (explained := self.explained(arm)) else {}),
             **({"learner": self.arms[arm].learner} if self.arms[arm].learner else {}),
             "train": self.arms[arm].values,
             **({"trial": self.trials[arm].as_json()} if arm in self.trials else {}),
@@ -278,7 +285,7 @@ def plan_runs(
 ) -> tuple[PlannedRun, ...]:
     """The runs in the order in which they will happen, from what decides each."""
     study, task = inputs.study, inputs.task
-    steps = {arm: _steps(inputs, arm) for arm in study.arms}
+    steps = {arm: inputs.steps(arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings = found[arm, seed]
@@ -300,7 +307,7 @@ def all_plugins(study: Study) -> tuple[Plugin, ...]:
 def _compared(study: Study) -> dict[str, Any]:
     """What verdicts compare; what is not stated is left out, as in plans from before it could be."""
     found = study.compare.model_dump(mode="json")
-    usual: dict[str, Any] = {"target_loss": None, "also": [], "threshold": "half"}
+    usual: dict[str, Any] = {"target_loss": None, "target": None, "also": [], "threshold": "half"}
     return {name: value for name, value in found.items() if name not in usual or value != usual[name]}
 
 
@@ -331,15 +338,6 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
 def _sample(study: Study, arm: str, seed: int) -> dict[str, int]:
     """The seed that draws the training sample, where each has its own: the study's, so that all arms share it, a copy too."""
     return {"sample": seed} if is_resampled(study.settings(arm).examples) else {}
-
-
-def _steps(inputs: PlanInputs, arm: str) -> int:
-    """Optimizer steps of an arm's runs; none where it is fitted at once."""
-    learner = inputs.study.learner(arm)
-    if learner is not None and not learner.trained:
-        return 0
-    train, used, each = inputs.study.settings(arm), inputs.used(arm), inputs.study.pairs(arm)
-    return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
 
 
 def _pairs(study: Study, arm: str) -> dict[str, int]:

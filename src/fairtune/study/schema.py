@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Strict, Tag, WithJsonSchema, create_model
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Strict,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+    create_model,
+)
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
@@ -42,7 +52,17 @@ from fairtune.settings.values import (
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
 MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES, MOST_PLUGINS = 100, 10_000, 50, 50
-MOST_PAIRS, MOST_CLAIMS = 1000, 100
+MOST_PAIRS, MOST_CLAIMS, MOST_NOTES, LONGEST_NOTE = 1000, 100, 100, 10_000
+Note = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_NOTE), Field(title="a text")
+]
+Notes = Annotated[
+    tuple[Note, ...],
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=Note | Annotated[list[Note], Field(max_length=MOST_NOTES)],
+    ),
+]
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT, title="a name")]
 
 
@@ -167,6 +187,12 @@ class Study(Section):
         max_length=MOST_CLAIMS,
         description="What is claimed of the arms, each answered at the top of the report: supported, contradicted, not separable, "
         "implausible or not yet run. They change no run; one that is written after results are known is marked so.",
+    )
+    notes: Notes = Field(
+        (),
+        max_length=MOST_NOTES,
+        description="Findings and problems in your own words, shown as such in the report: a text, or a list of texts. They are no "
+        "part of the plan, so they can be written when the results are known: run the study again, and no run is repeated.",
     )
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
     time: Annotated[

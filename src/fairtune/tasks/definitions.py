@@ -120,6 +120,7 @@ def _places(train: DataSet, data: DataSet, validation: str | None, test: str | N
 
 
 PAIR = ("premise", "hypothesis")
+SENTENCES = ("sentence1", "sentence2")
 INFERENCE = ("entailment", "neutral", "contradiction")
 TRANSLATED = "translate-train"
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
@@ -147,6 +148,38 @@ MRPC = replace(
     rows={"train": 3_668, "validation": 408, "test": 1_725},
     licence="non-commercial",
     about="Two sentences of the news: the same meaning or not.",
+)
+QNLI = replace(
+    SST2,
+    folder="qnli",
+    config="qnli",
+    rows={"train": 104_743, "validation": 5_463},
+    licence="CC BY-SA 4.0",
+    about="A question and a sentence of Wikipedia: does it hold the answer or not.",
+)
+QQP = replace(
+    SST2,
+    folder="qqp",
+    config="qqp",
+    rows={"train": 363_846, "validation": 40_430},
+    licence="non-commercial",
+    about="Two questions from Quora: the same question or not.",
+)
+RTE = replace(
+    SST2,
+    folder="rte",
+    config="rte",
+    rows={"train": 2_490, "validation": 277},
+    about="Does the second text follow from the first? News and Wikipedia, few examples.",
+)
+WNLI = replace(
+    SST2,
+    folder="wnli",
+    config="wnli",
+    rows={"train": 635, "validation": 71},
+    licence="CC BY 4.0",
+    about="What does a pronoun mean? Caution: validation repeats first sentences of training with the opposite label, so that "
+    "memorising scores below guessing.",
 )
 MNLI = replace(
     SST2,
@@ -236,9 +269,13 @@ MOVIE_REVIEWS_TEXT = replace(
 
 DEFINITIONS = (
     Definition(SST2, ("sentence",), ("negative", "positive"), hidden=True),
-    # GLUE's own test splits of cola and mnli have no labels and never will.
+    # GLUE's own test splits have no labels and never will; those of mrpc were public before, and a mirror may have sst2's.
     Definition(COLA, ("sentence",), ("unacceptable", "acceptable"), metric="mcc", test=None),
-    Definition(MRPC, ("sentence1", "sentence2"), ("not_equivalent", "equivalent"), metric="f1"),
+    Definition(MRPC, SENTENCES, ("not_equivalent", "equivalent"), metric="f1"),
+    Definition(QNLI, ("question", "sentence"), ("entailment", "not_entailment"), test=None),
+    Definition(QQP, ("question1", "question2"), ("not_duplicate", "duplicate"), metric="f1", test=None),
+    Definition(RTE, SENTENCES, ("entailment", "not_entailment"), test=None),
+    Definition(WNLI, SENTENCES, ("not_entailment", "entailment"), test=None),
     Definition(MNLI, PAIR, INFERENCE, validation="validation_matched", test=None),
     Definition(
         replace(MNLI, about="As mnli, with genres that are not in the training split."),

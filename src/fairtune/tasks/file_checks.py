@@ -131,8 +131,9 @@ def _labels(spec: FileTask, rows: dict[str, Rows], shares: dict[str, float]) -> 
         (split if split in rows or split == "labels" else "train", message)
         for split, message in label_problems(parts, spec.label, spec.labels, found)
     ]
-    if len(found.names) > 1 and not METRICS[spec.metric].fits(len(found.names)):
+    metric, classes = METRICS[spec.metric], len(found.names)
+    if classes > 1 and not metric.fits(classes):
         problems.append(
-            ("metric", f"{spec.metric} is for two classes and this task has {len(found.names)}; use macro_f1.")
+            ("metric", f"{spec.metric} is for {metric.classes} and this task has {classes}; use {metric.instead}.")
         )
     return problems

@@ -77,9 +77,9 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
         held_out = by_hash(rows.pop("train"), spec.text, shares)
         parts = {"train": held_out.pop("train"), **rows, **held_out}
         names, spellings = read_labels(parts, spec.label, spec.labels)
-        if not METRICS[spec.metric].fits(len(names)):
+        if not (metric := METRICS[spec.metric]).fits(len(names)):
             raise DataError(
-                f"task: metric {spec.metric} is for two classes and this task has {len(names)}; use macro_f1."
+                f"task: metric {spec.metric} is for {metric.classes} and this task has {len(names)}; use {metric.instead}."
             )
         numbers = {name: number for number, name in enumerate(names)}
         column = ExampleColumns(spec.text, spec.label, numbers, names).spelled(spellings)

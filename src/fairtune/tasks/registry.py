@@ -130,7 +130,8 @@ def register_task(
             )
         if not METRICS[metric].fits(len(labels)):
             raise ValueError(
-                f"task {name!r}: metric {metric} is for two classes and labels has {len(labels)}; use macro_f1"
+                f"task {name!r}: metric {metric} is for {METRICS[metric].classes} and labels has {len(labels)}; "
+                f"use {METRICS[metric].instead}"
             )
         fields |= {"label": label, "labels": list(labels), "metric": metric}
         fields |= {} if kinds is None else {"kinds": kinds}

@@ -59,17 +59,13 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, train: Train, step: int,
 
 def schedule(train: Train, step: int, total: int) -> float:
     """The learning rate at a step as a share of its peak: a linear warm-up from 0, then the chosen course."""
-    warmup = warmup_steps(train, total)
+    warmup = train.warmup_steps(total)
     if step < warmup:
         return step / warmup
     if train.schedule == "constant":
         return 1.0
     done = (step - warmup) / max(1, total - warmup)
     return max(0.0, 1.0 - done) if train.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
-
-
-def warmup_steps(train: Train, total: int) -> int:
-    return int(train.warmup) if train.warmup > 1 else math.ceil(train.warmup * total)
 
 
 def gradient_norm(parameters: Sequence[nn.Parameter]) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from fairtune.methods.class_weights import ALLOWED, SCHEMAS, Weights, is_number, problem, read
+from fairtune.methods.class_weights import ALLOWED, SCHEMAS, Weights, all_equal, in_words, is_number, problem, read
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number
@@ -34,9 +34,10 @@ class FocalConfig(MethodConfig):
     )
     alpha: Alpha = Field(
         None,
-        description="Weight of each class beside that: a number is the weight of the second of two classes (the first gets 1 - "
-        "alpha); or a list in the order of the labels, a mapping by label, or balanced (from the training examples of each); "
-        "null weighs classes alike.",
+        description="Weight of each class as well: a number weights two classes differently, the second by alpha and the first by "
+        "1 - alpha (0.25: second .25, first .75); or a list in the order of the labels, a mapping by label, or balanced (from the "
+        "training examples of each); null weights classes alike. A scalar that multiplies the whole loss, as in the published "
+        "title classifier, is a list: [0.25, 0.25].",
     )
 
     @property
@@ -55,6 +56,13 @@ class FocalConfig(MethodConfig):
                 "classes; give a list of weights, a mapping by label, or balanced."
             )
         return problem(self.alpha, labels, "alpha")
+
+    def explained(self, labels: Sequence[str]) -> str | None:
+        if self.alpha is None:
+            return None
+        weights = (1 - self.alpha, self.alpha) if isinstance(self.alpha, float) else self.alpha
+        same = ": a constant factor, as in the published title classifier" if all_equal(weights) else ""
+        return f"alpha: {in_words(weights, labels)}{same}"
 
 
 register("focal", FocalConfig, "fairtune.methods.focal.method:Focal", claims=["loss"], kinds=("classify",))

@@ -1,4 +1,4 @@
-"""Which parameter trains with which learning rate: by its depth in the model, or by patterns of names."""
+"""Which parameter trains with which learning rate: by its depth in the model, or by groups of names and parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.base import Method, Moment, ParamGroup
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig, RateGroup
-from fairtune.models.depth import find_depths
+from fairtune.models.depth import PARTS, Depths, find_depths
 from fairtune.models.parameters import checkpoint_name
 
 SHOWN = 3
@@ -27,12 +27,17 @@ class RatePlace:
 
     Args:
         name: where they lie, or the pattern that they match.
-        multiplier: of the run's learning rate.
+        scale: multiplies the run's learning rate, unless `lr` says theirs.
     """
 
     name: str
-    multiplier: float
     parameters: tuple[nn.Parameter, ...]
+    scale: float = 1.0
+    lr: float | None = None
+
+    def rate(self, lr: float) -> float:
+        """Their learning rate in a run with this one."""
+        return lr * self.scale if self.lr is None else self.lr
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,6 @@ class Rate:
 
     place: str
     lr: float
-    multiplier: float
     tensors: int
     parameters: int
 
@@ -60,7 +64,8 @@ def layerwise_groups(
     Args:
         decay: each layer's rate as a share of that of the layer above it; .95 if absent.
         head_multiplier: the head's rate as a multiple of `lr`; 1 if absent.
-        groups: in place of both: `{"match": pattern of names, "lr": multiplier}` each.
+        groups: in place of both: `{"match": pattern of names}` or `{"part": "embeddings", "lower", "upper" or "head"}` each,
+            with `"lr"`, a learning rate, or `"scale"`, a multiple of `lr`.
 
     Raises:
         FairtuneError: a setting is impossible, or the model's layers cannot be found.
@@ -89,13 +94,7 @@ def describe_rates(
 def rows_of(places: Sequence[RatePlace], lr: float) -> list[Rate]:
     """The places as rows, at a learning rate."""
     return [
-        Rate(
-            place.name,
-            lr * place.multiplier,
-            place.multiplier,
-            len(place.parameters),
-            sum(p.numel() for p in place.parameters),
-        )
+        Rate(place.name, place.rate(lr), len(place.parameters), sum(p.numel() for p in place.parameters))
         for place in places
     ]
 
@@ -104,9 +103,10 @@ def find_places(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
     """Every trainable parameter in exactly one place, the places with the run's own rate first.
 
     Raises:
-        ModelError: the layers cannot be found, or a parameter does not match exactly one pattern.
+        ModelError: the layers cannot be found, or a parameter does not match exactly one group.
     """
-    found = _by_pattern(model, config.groups) if config.groups is not None else _by_depth(model, config)
+    found = _by_group(model, config.groups) if config.groups is not None else _by_depth(model, config)
+    found = [place for place in found if place.parameters]
     listed = [id(p) for place in found for p in place.parameters]
     trainable = {id(p) for p in model.parameters() if p.requires_grad}
     assert len(listed) == len(trainable), "a parameter is in two places or in none"
@@ -122,57 +122,77 @@ def with_rates(groups: Sequence[ParamGroup], places: Sequence[RatePlace]) -> lis
         for group in groups:
             chosen = [p for p in group["params"] if id(p) in inside]
             if chosen:
-                cut.append({**group, "params": chosen, "lr": group["lr"] * place.multiplier, "name": place.name})
+                cut.append({**group, "params": chosen, "lr": place.rate(group["lr"]), "name": place.name})
     return cut
 
 
 def _by_depth(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
-    try:
-        depths = find_depths(model)
-    except ModelError as error:
-        raise ModelError(
-            f"layerwise_lr: {error} Give `groups`, patterns of parameter names with their rates."
-        ) from None
+    depths = _depths(model)
     top = depths.layers - 1
-    rates = {depths.above: 1.0, **{depth: config.decay ** (top - depth) for depth in range(top, -2, -1)}}
-    rates[depths.head] = config.head_multiplier
+    scales = {depths.above: 1.0, **{depth: config.decay ** (top - depth) for depth in range(top, -2, -1)}}
+    scales[depths.head] = config.head_multiplier
     trainable = [p for p in model.parameters() if p.requires_grad]
-    places = [
-        RatePlace(depths.name(depth), rate, tuple(p for p in trainable if depths.of[id(p)] == depth))
-        for depth, rate in rates.items()
+    return [
+        RatePlace(depths.name(depth), tuple(p for p in trainable if depths.of[id(p)] == depth), scale)
+        for depth, scale in scales.items()
     ]
-    return [place for place in places if place.parameters]
 
 
-def _by_pattern(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
-    """Patterns see the checkpoint's names, which PEFT's wrapper does not change."""
+def _by_group(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
+    """Patterns see the checkpoint's names, which PEFT's wrapper does not change; parts go by depth."""
     known = {name: p for own, p in model.named_parameters() if (name := checkpoint_name(own)) is not None}
-    matches = {name: [g for g in groups if re.search(g.match, name)] for name in known}
+    depths = _depths(model) if any(group.part for group in groups) else None
+    matches = {
+        name: [
+            group
+            for group in groups
+            if (depths.part(p) == group.part if depths and group.part else re.search(group.match or "", name))
+        ]
+        for name, p in known.items()
+    }
     trained = {name: found for name, found in matches.items() if known[name].requires_grad}
     missed = [name for name, found in trained.items() if not found]
     if missed:
-        others = "|".join(f"(?:{group.match})" for group in groups)
-        raise ModelError(
-            f"layerwise_lr: no pattern of `groups` matches {_some(missed)}. For all that others leave, add "
-            f"{{match: '^(?!.*(?:{others}))', lr: 1}}."
-        )
+        raise ModelError(f"layerwise_lr: no group of `groups` has {_some(missed)}. {_for_the_rest(groups)}")
     double = [name for name, found in trained.items() if len(found) > 1]
     if double:
-        first = " and ".join(repr(group.match) for group in trained[double[0]])
+        first = " and ".join(repr(group.place) for group in trained[double[0]])
         raise ModelError(
-            f"layerwise_lr: more than one pattern of `groups` matches {_some(double)} (the first: {first}); each parameter must "
-            "match exactly one."
+            f"layerwise_lr: more than one group of `groups` has {_some(double)} (the first: {first}); each parameter must be in "
+            "exactly one."
         )
     for group in groups:
-        if not any(group in found for found in matches.values()):
+        if group.part is None and not any(group in found for found in matches.values()):
             raise ModelError(
                 f"layerwise_lr: the pattern {group.match!r} of `groups` matches no parameter; the model has "
                 f"{_some(list(known))}."
             )
     return [
-        RatePlace(group.match, group.lr, tuple(known[name] for name, found in trained.items() if group in found))
+        RatePlace(
+            group.place,
+            tuple(known[name] for name, found in trained.items() if group in found),
+            1.0 if group.scale is None else group.scale,
+            group.lr,
+        )
         for group in groups
     ]
+
+
+def _for_the_rest(groups: Sequence[RateGroup]) -> str:
+    """What to add so that every parameter is in a group."""
+    if parts := {group.part for group in groups if group.part}:
+        return f"The parts are {', '.join(PARTS)}; add {', '.join(part for part in PARTS if part not in parts) or 'patterns'}."
+    others = "|".join(f"(?:{group.match})" for group in groups)
+    return f"For all that others leave, add {{match: '^(?!.*(?:{others}))', scale: 1}}."
+
+
+def _depths(model: nn.Module) -> Depths:
+    try:
+        return find_depths(model)
+    except ModelError as error:
+        raise ModelError(
+            f"layerwise_lr: {error} Give `groups`, patterns of parameter names with their rates."
+        ) from None
 
 
 def _some(names: Sequence[str]) -> str:

@@ -26,10 +26,14 @@ class OrthogonalQKConfig(MethodConfig):
 
     rewrites_projections = True
 
-    init: Literal["keep", "headwise", "headwise_random", "global", "global_random", "normal"] = Field(
+    init: Annotated[
+        Literal["keep", "headwise", "headwise_random", "global", "global_random", "normal"],
+        BeforeValidator(lambda given: "headwise" if given == "orthogonal" else given),
+    ] = Field(
         "headwise",
         description="New weights of Q and K. keep: the checkpoint's as they are; headwise: each head's rows made "
-        "orthonormal by QR of the checkpoint's, which keeps the row space; headwise_random: by QR of a Gaussian; "
+        "orthonormal by QR of the checkpoint's, which keeps the row space (orthogonal, its published name, means the same); "
+        "headwise_random: by QR of a Gaussian; "
         "global: all rows of the matrix orthonormal, by QR of the checkpoint's; global_random: by QR of a Gaussian; "
         "normal: drawn from N(0, std).",
     )

@@ -46,6 +46,28 @@ def orthonormal_rows(heads: Tensor, where: str = "weight") -> Tensor:
     return new
 
 
+def orthogonalize_heads_(weight: Tensor, num_heads: int) -> Tensor:
+    """Make the rows of each head of a bare weight orthonormal, in place; the published `apply_head_wise_orthogonal_`.
+
+    Args:
+        weight: [heads x head_dim, hidden], as the query or key projection of one layer has it.
+
+    Returns:
+        The weight.
+
+    Raises:
+        ModelError: it is no matrix, its rows cannot be divided among the heads, or a head has more rows than columns.
+    """
+    if weight.ndim != 2 or num_heads < 1 or weight.shape[0] % num_heads:
+        raise ModelError(
+            f"orthogonalize_heads_: the weight is of shape {list(weight.shape)} and num_heads is {num_heads}; allowed is a matrix "
+            "whose rows can be divided among the heads, [num_heads x head_dim, hidden]."
+        )
+    new = orthonormal_rows(weight.detach().reshape(num_heads, -1, weight.shape[1])).reshape(weight.shape)
+    with torch.no_grad():
+        return weight.copy_(new.to(weight))
+
+
 def semi_orthogonal(weight: Tensor, where: str = "weight") -> Tensor:
     """A matrix with orthonormal rows, or orthonormal columns if it is taller than wide."""
     tall = weight.shape[0] > weight.shape[1]

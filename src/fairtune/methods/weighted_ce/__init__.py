@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from fairtune.methods.class_weights import ClassWeights, all_equal, problem
+from fairtune.methods.class_weights import ClassWeights, all_equal, in_words, problem
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
 
@@ -27,6 +27,9 @@ class WeightedCEConfig(MethodConfig):
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
         return problem(self.weights, labels)
+
+    def explained(self, labels: Sequence[str]) -> str | None:
+        return f"weights: {in_words(self.weights, labels)}{': plain cross entropy' if self.idle else ''}"
 
 
 register(

@@ -36,6 +36,7 @@ def svg_text(figure: Figure, name: str, title: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, count=1, flags=re.DOTALL)
+    text = re.sub(r"<[^<>]*>", lambda tag: _lighter(tag[0]), re.sub(r">\s+<", "><", text))
     text = re.sub(r'(<[^<>]*\bid=")', rf"\1{name}-", text)
     text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
     text = re.sub(rf'id="{name}-arm-(\d+)"', r'data-arm="\1"', text)
@@ -43,6 +44,12 @@ def svg_text(figure: Figure, name: str, title: str) -> str:
     opening = re.sub(r'\s(width|height)="[^"]*"', "", opening)
     label = html.escape(title, quote=True)
     return f'{opening} role="img" aria-label="{label}">{rest}'.replace(INK, "currentColor").replace(PAGE, "var(--page)")
+
+
+def _lighter(tag: str) -> str:
+    """A tag of matplotlib's, at a hundredth of a point and on one line: pages hold many."""
+    short = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"(\.\d\d)\d+", r"\1", tag))
+    return re.sub(r"\s+", " ", short)
 
 
 def mark_arm(artist: Artist, place: int) -> None:

@@ -35,6 +35,8 @@ CAPTIONS = {
     "scores": "Scores: each seed, mean and interval.",
     "curves": "Learning curves over optimizer steps.",
     "pareto": "Quality against cost; a line joins the arms that no other beats in both.",
+    "times": "Total time of a run: mean, and lowest to highest run; not timed against each other.",
+    "steps": "Time of a step along training: median over stretches of steps.",
 }
 ACROSS = ("curves", "pareto")
 """Figures that the document has as wide as the page."""
@@ -85,7 +87,8 @@ def paper_figures(content: ReportContent) -> dict[str, bytes]:
     from fairtune.report.figures.paper import COLUMN, PAGE, figure_files  # matplotlib, which a table does without
     from fairtune.report.plots import PLOTS, PlotData
 
-    data = PlotData(content.header.study, content.header, content.rows, lambda: content.sections["curves"])
+    curves, times = lambda: content.sections["curves"], lambda: content.sections["costs"].own
+    data = PlotData(content.header.study, content.header, content.rows, curves, times)
     found: dict[str, bytes] = {}
     for name, draw in PLOTS.items():
         for end, width in (("", COLUMN), (WIDE, PAGE)):

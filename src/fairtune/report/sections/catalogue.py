@@ -6,6 +6,7 @@ from typing import Any
 
 from fairtune.report.section import ReportSection
 from fairtune.report.sections import (
+    author_notes,
     baselines,
     claims,
     comparisons,
@@ -53,6 +54,7 @@ SECTIONS: list[ReportSection[Any]] = [
     data.SECTION,
     environment.SECTION,
     trouble.SECTION,
+    author_notes.SECTION,
     notes.SECTION,
     signatures.SECTION,
 ]

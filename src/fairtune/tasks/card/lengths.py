@@ -78,11 +78,12 @@ def _cost(widths: Numbers, products: Products | None) -> Cost:
 def model_products(folder: Path) -> Products | None:
     """From a model's config; None where it does not name its sizes."""
     config = read_json(folder / "config.json") or {}
-    hidden = _size(config, HIDDEN)
-    return None if hidden is None else Products(hidden, _size(config, INNER) or 4 * hidden)
+    hidden = config_size(config, HIDDEN)
+    return None if hidden is None else Products(hidden, config_size(config, INNER) or 4 * hidden)
 
 
-def _size(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+def config_size(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    """A size in a config, by the first of some names that it has."""
     return next((value for name in names if isinstance(value := config.get(name), int) and value > 0), None)
 
 

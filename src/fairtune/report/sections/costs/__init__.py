@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.arm_pairs import SIMPLE
 from fairtune.analysis.cut_batches import cut_notes
+from fairtune.analysis.results import Results
 from fairtune.analysis.run_conditions import list_texts
 from fairtune.analysis.step_bounds import WORK
-from fairtune.analysis.timing_file import comparison_json
+from fairtune.analysis.timing_file import comparison_json, mean_times, step_curve
 from fairtune.analysis.timing_words import aa_sentence, effort_sentence, implausible_sentences, share_of_bound
 from fairtune.analysis.timings import PARTS, StudyTiming
 from fairtune.core.markdown import (
@@ -21,8 +22,10 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
+from fairtune.ledger.run_times import WARM_UP, format_seconds
 from fairtune.ledger.timings import read_sessions
 from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, RunSpread, Versus
+from fairtune.report.figures.widths import both_widths
 from fairtune.report.machine import Machine
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.comparisons.worth import expected_text
@@ -34,6 +37,14 @@ TIME_HEADS = (
 SIZE_HEADS = (
     "arm", "n", "trainable", "frozen", "trainable %", "gradients and optimizer state saved (MB)", "peak memory (GB)",
 )  # fmt: skip
+OWN_HEADS = (
+    "arm", "n", "total time", "per epoch", "per step (ms)", "validation", "GPU use (%)", "CV of step times (%)",
+)  # fmt: skip
+OWN_TIMES = (
+    "These are what runs took, each on its own, so they are not for comparison: times that are compared come from "
+    "`fairtune time`, in which the arms take turns."
+)
+OwnTimes = dict[str, dict[str, Any]]
 UNTIMED = (
     "The arms were not timed against each other, so their times are not compared. `fairtune time` with the study's file "
     "does it: all arms "
@@ -47,11 +58,13 @@ class TimeAndSize:
 
     Args:
         timing: None where the arms were not timed.
+        own: what runs took, by arm: means over runs, and the median step along training; without arms that left no times.
         notes: how to read the times.
         own_notes: how to read what runs took.
     """
 
     timing: StudyTiming | None
+    own: OwnTimes
     notes: tuple[str, ...]
     own_notes: tuple[str, ...]
 
@@ -61,9 +74,20 @@ def gather(evidence: Evidence) -> TimeAndSize:
     compared = [row.versus for row in evidence.rows if row.versus is not None and row.versus.role != SIMPLE]
     return TimeAndSize(
         timing,
+        own_times(evidence.results),
         (*timing_notes(timing), *_lost(evidence), *bound_notes(compared)),
         (*own_time_notes(evidence.header, evidence.machine), *cut_notes(evidence.results), *_unlike(evidence)),
     )
+
+
+def own_times(results: Results) -> OwnTimes:
+    """What runs took, by arm; nothing of arms whose runs would stand next to those of unlike hardware."""
+    found = {}
+    for arm in results.arms:
+        runs = results.clocked(arm)
+        if (means := mean_times([run.times for run in runs])) is not None:
+            found[arm] = {**means, "step_curve": step_curve(runs)}
+    return found
 
 
 def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
@@ -80,9 +104,11 @@ def markdown(found: TimeAndSize, report: ReportContent) -> Iterator[str]:
         yield ""
     yield from table(SIZE_HEADS, [_size_cells(row) for row in rows])
     yield ""
-    yield "What runs took, each at its own time, so not for comparison: seconds per step, the median run (lowest to highest)."
+    yield "### What runs took"
     yield ""
-    yield from table(("arm", "n", "seconds per step"), [_own_cells(row) for row in rows])
+    yield prose(OWN_TIMES)
+    yield ""
+    yield from table(OWN_HEADS, [[plain(row.arm), *own_cells(found.own.get(row.arm))] for row in report.rows])
     yield ""
     yield from items(map(prose, found.own_notes))
 
@@ -121,8 +147,25 @@ def part_cells(parts: dict[str, float]) -> list[str]:
     return [f"{1000 * parts.get(name, 0.0):.1f}" for name in (*PARTS, "rest")]
 
 
-def _own_cells(row: ArmRow) -> list[str]:
-    return [plain(row.arm), str(len(row.scores)), _spread(row.step_seconds, significant)]
+def own_cells(own: Mapping[str, Any] | None) -> list[str]:
+    """What the runs of an arm took: a cell for each head after the arm."""
+    if own is None:
+        return ["0", *(DASH for _ in OWN_HEADS[2:])]
+    low, high = map(format_seconds, own["total_seconds_range"])
+    per_step = own["per_step_avg"]
+    return [
+        str(own["n"]),
+        own["total_formatted"] + (f" ({low} to {high})" if own["n"] > 1 else ""),
+        _time(own["per_epoch_avg"]),
+        significant(None if per_step is None else 1000 * per_step),
+        _time(own["validation_total"]),
+        share(own["gpu_utilization"]),
+        share(own["step_cv"]),
+    ]
+
+
+def _time(seconds: float | None) -> str:
+    return DASH if seconds is None else format_seconds(seconds)
 
 
 def _size_cells(row: ArmRow) -> list[str]:
@@ -170,9 +213,12 @@ def _unlike(evidence: Evidence) -> list[str]:
 def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
     """What to know of the times that runs recorded."""
     notes = [
-        f"Each is the median optimizer step of a run. Runs were in {header.order} order, several at a time where the "
-        "machine has "
-        "several cores, beside whatever else it did."
+        "Means over runs; brackets hold the lowest and the highest run. A total is all of a run: training, validation, test "
+        "and checkpoints. An epoch and a step are training alone, with loading data.",
+        "CV is the coefficient of variation: the standard deviation of a run's step times by their mean, without its first "
+        f"{WARM_UP} steps; the mean over runs. Batches of different lengths add to it.",
+        f"Runs were in {header.order} order, several at a time where the machine has several cores, next to whatever else it "
+        "did.",
     ]
     if machine.load_before is not None:
         low, high = machine.load_before
@@ -221,15 +267,18 @@ def as_json(found: TimeAndSize) -> dict[str, Any]:
     return {
         "timing_notes": [*found.notes, *found.own_notes],
         "timing": None if found.timing is None else comparison_json(found.timing),
+        "run_times": found.own,
     }
 
 
-SECTION = ReportSection(
-    __name__,
-    gather,
-    markdown,
-    names=lambda *_: {
+def names(found: TimeAndSize, report: ReportContent) -> dict[str, Any]:
+    arms = [row.arm for row in report.rows]
+    return {
         "expected_text": expected_text, "time_cells": time_cells, "part_cells": part_cells, "step_parts": (*PARTS, "rest"),
-    },
-    json=as_json,
-)  # fmt: skip
+        "own_heads": OWN_HEADS, "own_cells": own_cells, "own_times": OWN_TIMES,
+        "bars": both_widths("costs.figure:bars_svg", arms, found.own) if found.own else None,
+        "steps": both_widths("costs.figure:steps_svg", arms, found.own) if found.own else None,
+    }  # fmt: skip
+
+
+SECTION = ReportSection(__name__, gather, markdown, names=names, json=as_json)

@@ -34,7 +34,7 @@ LOSSES = 4
 """Panels of losses of different kinds; a page of them would say no more."""
 BANDS = 8
 """Bands of more arms would hide each other."""
-SAME_LOSS = frozenset({"orthogonal_qk", "layerwise_lr", "ema", "peft", "bitfit", "augment"})
+SAME_LOSS = frozenset({"orthogonal_qk", "layerwise_lr", "ema", "peft", "bitfit", "freeze", "augment"})
 """Methods under which the training loss is still the plain one: they change what is trained or how fast, not what is minimised."""
 
 

@@ -85,16 +85,18 @@ def draw_curves(
             axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
-        if scale.plain and not panels[0][0].startswith(LOSS):
+        if not panels[0][0].startswith(LOSS):
             level = _draw_target(grid.flat[0], header)
             scores = [score for curve in curves for _, score in curve.score]
-            log_if_wide(grid.flat[0], "y", scores if level is None else [level, *scores])
+            if scale.plain:
+                log_if_wide(grid.flat[0], "y", scores if level is None else [level, *scores])
         if legend:
-            _draw_legend(figure, across)
+            draw_legend(figure, across)
     return figure
 
 
-def _draw_legend(figure: Figure, columns: int) -> None:
+def draw_legend(figure: Figure, columns: int) -> None:
+    """Name the arms below a figure, in so many columns."""
     most = figure.get_figwidth() / LETTER_INCHES - HANDLE_INCHES / LETTER_INCHES
     found: dict[str, Artist] = {}
     for axes in figure.axes:
@@ -108,16 +110,20 @@ def _draw_legend(figure: Figure, columns: int) -> None:
 
 
 def _draw_target(axes: Axes, header: Header) -> float | None:
-    """The target loss as a thin line, where the metric follows from the loss alone; returns where it is drawn."""
-    target = header.text.target_loss if header.text is not None else None
-    metric = METRICS.get(header.metric)
-    if target is None or target > LARGEST or metric is None or metric.from_loss is None or not axes.lines:
+    """The target as a thin line, where it is one of this metric, or this follows from the loss alone; returns where it is drawn."""
+    target, metric = header.target, METRICS.get(header.metric)
+    if target is None or target.value > LARGEST or metric is None or not axes.lines:
         return None
-    level = metric.from_loss(target)
+    if target.metric == header.metric:
+        level = metric.factor * target.value
+    elif metric.from_loss is not None and target.metric == "loss":
+        level = metric.from_loss(target.value)
+    else:
+        return None
     axes.axhline(level, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7, zorder=1)
     where = (0.99, level)
     axes.annotate(
-        f"target loss {target:g}", where, xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
+        f"target {'loss ' if header.text else ''}{target.value:g}", where, xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
         textcoords="offset points", ha="right", va="bottom", fontsize=7.5,
     )  # fmt: skip
     return level

@@ -28,6 +28,7 @@ def reading_notes(header: Header) -> tuple[str, ...]:
     unit = "examples" if header.text is None else "documents"
     return (
         *(_examples_notes(header) if header.text is None else _text_notes(header, header.text)),
+        *_target_notes(header),
         f"An arm's interval is the {level} interval of its mean; it counts other seeds and other test {unit}, and stays inside "
         "what the metric can be.",
         "Each arm has one primary comparison, fixed in the plan: with its control (the same settings without the effect of its "
@@ -83,11 +84,14 @@ def _text_notes(header: Header, text: TextFacts) -> Iterator[str]:
         "tokens, so its perplexity cannot be compared with these. Word perplexity (words are what stands between spaces) "
         "and bits per byte can, on the same text."
     )
-    if text.target_loss is not None:
+
+
+def _target_notes(header: Header) -> Iterator[str]:
+    if (target := header.target) is not None:
         yield (
-            f"Steps to a loss of {text.target_loss:g} end at the first validation at or below it, so they are as fine as "
-            "validations are frequent. The figure is the median over finished runs, of which those that never got there "
-            "count as later than all others; brackets say how many got there."
+            f"Steps to a {target.text} end at the first validation {target.bound} it, so they are as fine as validations are "
+            "frequent. The figure is the median over finished runs, of which those that never got there count as later than all "
+            "others; brackets say how many got there, and the range of those."
         )
 
 

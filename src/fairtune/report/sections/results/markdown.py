@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtune.analysis.arm_pairs import BOTH, SETTINGS
-from fairtune.analysis.ledger_runs import steps_text
+from fairtune.analysis.convergence import reached_text
 from fairtune.analysis.statistics import Summary
 from fairtune.core.markdown import heading, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high, p_value, whole
@@ -13,6 +13,12 @@ from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.sections.comparisons.markdown import difference_cells, difference_heads
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import Scale, relative, scale_of
+
+BY_MISTAKE = ("precision", "recall", "specificity", "macro_precision", "macro_recall")
+LOSSES = (
+    "Recall is also called sensitivity. The best validation loss is the lowest of any evaluation, the final one that of the last; "
+    "their intervals count seeds alone. Nothing is judged here."
+)
 
 
 def verdict_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
@@ -59,9 +65,49 @@ def result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
     yield from heading("All figures")
     yield from table(_result_heads(header), [_result_cells(header, row) for row in rows])
     yield from heading("Other metrics")
-    metrics = list(dict.fromkeys(name for row in rows for name in row.summaries))
-    heads = ["arm", "n", *(plain(scale_of(name).heading) for name in metrics)]
-    yield from table(heads, [[plain(row.arm), str(len(row.scores)), *metric_cells(row, metrics)] for row in rows])
+    for metrics, details in zip(metric_groups(header, rows), (False, True), strict=True):
+        titles = [scale_of(name).heading for name in metrics] + (detail_heads(header) if details else [])
+        cells = ([*metric_cells(row, metrics), *(detail_cells(header, row) if details else [])] for row in rows)
+        yield from table(
+            ["arm", "n", *map(plain, titles)],
+            [[plain(row.arm), str(len(row.scores)), *own] for row, own in zip(rows, cells, strict=True)],
+        )
+        yield ""
+    yield LOSSES
+
+
+def metric_groups(header: Header, rows: Sequence[ArmRow]) -> tuple[list[str], list[str]]:
+    """The metrics of classifiers for two tables; the second has those of one kind of mistake."""
+    names = dict.fromkeys(name for row in rows for name in row.summaries)
+    return (
+        [name for name in names if name not in BY_MISTAKE or name == header.metric],
+        [name for name in names if name in BY_MISTAKE],
+    )
+
+
+def detail_heads(header: Header) -> list[str]:
+    """Of the columns of `detail_cells`."""
+    return ["best validation loss", "final validation loss", *target_heads(header)]
+
+
+def detail_cells(header: Header, row: ArmRow) -> list[str]:
+    """How a classifier's training went on the validation split."""
+    scale = scale_of("loss")
+    return [summary_text(scale, row.best_loss), summary_text(scale, row.final_loss), *target_cells(header, row)]
+
+
+def target_heads(header: Header) -> list[str]:
+    """Of the columns of `target_cells`."""
+    return [] if header.target is None else [f"steps to a {header.target.text}", "epochs to it"]
+
+
+def target_cells(header: Header, row: ArmRow) -> list[str]:
+    """When runs reached the target, where the study states one."""
+    if header.target is None:
+        return []
+    steps, epochs = ([*(found or {}).values()] for found in (row.steps_to_target, row.epochs_to_target))
+    uncounted = any(steps) and not any(epochs)
+    return [reached_text(steps) or DASH, "below 1" if uncounted else reached_text(epochs, places=2) or DASH]
 
 
 def metric_cells(row: ArmRow, metrics: Sequence[str]) -> list[str]:
@@ -101,10 +147,9 @@ def text_result_lines(header: Header, rows: Sequence[ArmRow]) -> Iterator[str]:
     yield "Brackets hold intervals of the mean over seeds. Lower is better. The difference is that of best."
     yield from heading("Other metrics")
     others = list(dict.fromkeys(name for row in rows for name in row.summaries if name != header.metric))
-    target = header.text.target_loss if header.text is not None else None
-    stated = [] if target is None else [f"steps to a validation loss of {target:g}"]
+    stated = map(plain, target_heads(header))
     heads = ["arm", "n", *(_head(header, name) for name in others), *stated, "tokens per second"]
-    yield from table(heads, [_other_cells(row, others) for row in rows])
+    yield from table(heads, [_other_cells(header, row, others) for row in rows])
 
 
 def _head(header: Header, metric: str) -> str:
@@ -129,8 +174,6 @@ def summary_text(scale: Scale, summary: Summary | None) -> str:
     return scale.value(summary.mean) + interval
 
 
-def _other_cells(row: ArmRow, metrics: list[str]) -> list[str]:
-    steps = [] if row.steps_to_target is None else [steps_text(list(row.steps_to_target.values())) or DASH]
-    return [
-        plain(row.arm), str(len(row.scores)), *metric_cells(row, metrics), *steps, whole(row.tokens_per_second)
-    ]  # fmt: skip
+def _other_cells(header: Header, row: ArmRow, metrics: list[str]) -> list[str]:
+    cells = [*metric_cells(row, metrics), *target_cells(header, row), whole(row.tokens_per_second)]
+    return [plain(row.arm), str(len(row.scores)), *cells]

@@ -1,0 +1,108 @@
+"""How much arithmetic a study is, and how long that takes at a stated rate: hours of one core and of a few common GPUs.
+
+It follows from the study and the sizes of its models, so that it can be said before anything is measured. It is a bound: every text
+counts as if it had `max_length` tokens, while a batch is only padded to its own longest text. Scoring is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from fairtune.core.numbers import significant
+from fairtune.models.operations import model_sizes, operations_per_token
+from fairtune.settings.model import PresetModel, TrainedTokenizer
+from fairtune.settings.sections import Train
+from fairtune.study.plan import Plan
+from fairtune.study.schema import Study
+from fairtune.study.trial_plan import TuningCost
+from fairtune.tasks.corpora import is_text
+
+CORE_SPEED = 60e9
+"""Operations per second of one core in whole training steps: a step of MiniLM with 443 tokens took 236 ms on two cores."""
+GPUS = {
+    "T4": (8.1e12, 65e12),
+    "RTX 3090": (35.6e12, 71e12),
+    "RTX 4090": (82.6e12, 165e12),
+    "A100": (19.5e12, 312e12),
+    "H100": (67e12, 989e12),
+}
+"""Peak operations per second by NVIDIA's data sheets: in fp32 without TF32, and in 16 bits (bf16; fp16 on the T4) with sums in
+fp32, dense. A100 and H100 are the SXM forms."""
+UTILISATION = 0.3
+"""The share of the peak that training is assumed to reach. Small models and short texts reach less."""
+
+
+LARGE = 24
+"""Core-hours from which on a GPU is worth a word."""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Operations of all training steps of a study, at most."""
+
+    operations: float
+
+    @property
+    def core_hours(self) -> float:
+        return self.operations / CORE_SPEED / 3600
+
+    @property
+    def gpu_hours(self) -> dict[str, dict[str, float]]:
+        """By GPU and precision, estimated."""
+        return {
+            name: {
+                precision: self.operations / (UTILISATION * peak) / 3600
+                for precision, peak in zip(("fp32", "16-bit"), peaks, strict=True)
+            }
+            for name, peaks in GPUS.items()
+        }
+
+    def __str__(self) -> str:
+        """One or two lines."""
+        hours = significant(self.core_hours)
+        found = f"at most {self.operations:.2g} operations, if every text had max_length tokens: about {hours} hours of one core"
+        if self.core_hours < LARGE:
+            return found
+        gpus = (f"{name} {each['fp32']:,.1f} / {each['16-bit']:,.1f}" for name, each in self.gpu_hours.items())
+        share = f"estimated at {UTILISATION:.0%} of the peak rates"
+        return f"{found}\n  GPU hours in fp32 / 16 bits, {share}: {', '.join(gpus)}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "operations": self.operations,
+            "core_hours": self.core_hours,
+            "gpu_hours": self.gpu_hours,
+            "gpu_utilisation": UTILISATION,
+        }
+
+
+def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: str | None = None) -> float:
+    """Of so many steps of an arm with these settings, at most; not a number where its model's sizes are not known.
+
+    Args:
+        folder: with the model's files, where they are on this machine.
+    """
+    named, learner = study.model_of(arm), study.learner(arm)
+    sizes = model_sizes(named.model_dump(exclude_none=True) if isinstance(named, PresetModel) else named, folder)
+    words = study.tokenizer.train if isinstance(study.tokenizer, TrainedTokenizer) else None
+    sequences = train.batch_size * train.accumulate
+    token = operations_per_token(sizes, train.longest, train.batch_size, is_text(study.task), words)
+    factor = math.prod(
+        (use.config.step_factor for use in study.methods(arm)), start=learner.step_factor if learner else 1
+    )
+    return math.nan if token is None else steps * sequences * train.longest * token * factor
+
+
+def plan_compute(plan: Plan, tuning: TuningCost | None) -> Compute | None:
+    """Of all runs of a plan, its trials included; None where the sizes of a model are not known."""
+    study, total = plan.study, 0.0
+    for arm in plan.trained:
+        train, folder = study.settings(arm), plan.models[arm].folder
+        total += arm_operations(study, arm, train, sum(run.steps for run in plan.runs if run.arm == arm), folder)
+        if tuning is not None and study.tune is not None and arm in tuning.steps:
+            given = {name: value for name, value in study.tune.cheaper.items() if value is not None}
+            cheaper = train.model_copy(update={"max_length": train.longest, **given})
+            total += arm_operations(study, arm, cheaper, tuning.steps[arm], folder)
+    return Compute(total) if math.isfinite(total) else None

@@ -1,0 +1,154 @@
+"""Cautions about one training run: settings that let it learn nothing, and texts that its model or `max_length` does not suit.
+
+A plan and `fairtune train` give the same ones; what is seen has no name of an arm in it, which a plan adds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairtune.core.cautions import Caution
+from fairtune.core.numbers import as_percent
+from fairtune.methods.config import MethodUse
+from fairtune.methods.layerwise_lr import LayerwiseLRConfig
+from fairtune.settings.sections import Train
+from fairtune.tasks.card.lengths import SHORTEST
+from fairtune.tasks.definitions import LANGUAGES
+from fairtune.tasks.task import TEXT_COLUMNS, Split, Texts
+
+LOWEST_RATE = 1e-8
+"""Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
+FAR_ABOVE = 4
+"""How many times the longest text `max_length` is before it is worth a note."""
+SAMPLE = 200
+NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
+"""Of a sample of texts: the share of letters outside the Latin script, and from where on a tokenizer does not know them: the
+share of unknown tokens, and tokens for each character (a byte-level tokenizer spells out the bytes)."""
+ENGLISH = re.compile(
+    r"minilm|all-minilm-.+|minilm-l\d+-h384-uncased|bert-tiny|bert-mini|bert-small|bert-medium|bert_uncased_l-.+"
+    r"|(distil)?bert-(base|large)-(un)?cased(-.+)?|(distil)?roberta-(base|large)|(distil)?gpt2(-medium|-large|-xl)?"
+    r"|deberta-(v3-)?(xsmall|small|base|large|xlarge)|electra-(small|base|large)-(discriminator|generator)"
+    r"|albert-(base|large|xlarge|xxlarge)-v\d|scibert_.+|mpnet-base|modernbert-(base|large)|pythia-.+"
+)
+"""Well-known checkpoints that were pretrained on English alone, by the last part of their names in lower case."""
+
+
+def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> Iterator[Caution]:
+    """What a run's schedule and its rates let it learn.
+
+    Args:
+        steps: optimizer steps of the run.
+    """
+    warmup = train.warmup_steps(steps)
+    if train.warmup >= 1 and warmup >= steps:
+        yield Caution(
+            "warning",
+            "warmup-long",
+            f"warmup is {warmup:,} steps and training has {steps:,}",
+            f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
+            f"Set `warmup: 0.1`, a tenth of the steps, or fewer than {steps:,} steps",
+        )
+    for where, rate in _peak_rates(train.lr, methods):
+        if rate < LOWEST_RATE:
+            yield Caution(
+                "warning",
+                "rate-low",
+                f"{where} {rate:.2g} at its peak, below {LOWEST_RATE:g}",
+                "such steps are smaller than the rounding of most weights, so next to nothing is learned there",
+                "Rates of fine-tuning are 1e-5 to 1e-3; freeze what should not train",
+            )
+
+
+def _peak_rates(lr: float, methods: Sequence[MethodUse]) -> Iterator[tuple[str, float]]:
+    """The peak learning rate of a run, and of each group of parameters whose settings say it."""
+    yield "the learning rate is", lr
+    for use in methods:
+        for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
+            rate = group.lr if group.lr is not None else lr * (group.scale or 1)
+            yield f"{use.name}: the learning rate of group '{group.place}' is", rate
+
+
+def length_caution(max_length: int, longest: int, counted: str) -> Caution | None:
+    """A note where `max_length` is far above the longest text.
+
+    Args:
+        counted: the texts that were counted, as in "25 training texts".
+    """
+    if max_length < FAR_ABOVE * max(longest, SHORTEST):
+        return None
+    return Caution(
+        "note",
+        "length-far-above",
+        f"max_length is {max_length:,}, and the longest of {counted} has {longest:,} tokens",
+        "no text is cut, and batches are padded to their own longest text, so every length from there on trains the same at the "
+        "same cost",
+        f"Leave it, or set `max_length: {longest}`; a comparison of lengths needs some below that",
+    )
+
+
+def language_caution(
+    task: str, splits: Iterable[Split], model: str, tokenizer: Callable[[], Any] | None
+) -> Caution | None:
+    """A warning where a model does not know the language of the texts, as far as that can be decided without doubt.
+
+    Args:
+        task: a name of the catalogue may tell the language.
+        model: as it is called on the hub.
+        tokenizer: loads it; None where it is not on this machine. It is loaded only for texts that are not in the Latin script.
+    """
+    english = ENGLISH.fullmatch(model.partition("@")[0].rpartition("/")[2].lower()) is not None
+    family, _, rest = task.partition("/")
+    language = rest.partition("/")[0]
+    named = family == "xnli" and language in LANGUAGES and language != "en"
+    sample = next(filter(_is_foreign, (_some_texts(split) for split in splits)), None)
+    unknown = _unknown_to(tokenizer(), sample) if sample is not None and tokenizer is not None else ""
+    if not unknown and not (english and (named or sample is not None)):
+        return None
+    texts = f"the texts of {task} are not in English" if named else f"most letters of {task} are not Latin"
+    knows = f", and {model} was pretrained on English alone" if english else ""
+    spelled = f"; {unknown}" if unknown else ""
+    return Caution(
+        "warning",
+        "language-unknown",
+        f"{texts}{knows}{spelled}",
+        "a model that cannot read the texts learns little from them, and its scores say little of what is trained",
+        "Use a multilingual model, such as google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base, or texts in "
+        "the model's language",
+    )
+
+
+def most_words(split: Split) -> int:
+    """Words of the longest text or pair, by its spaces."""
+    import pyarrow.compute as pc
+
+    columns = [split.table[name] for name in TEXT_COLUMNS if name in split.table.column_names]
+    spaces = sum(np.asarray(pc.count_substring(column, " ")) for column in columns)
+    return int(np.max(spaces))
+
+
+def _some_texts(split: Split) -> list[Texts]:
+    rows = np.unique(np.linspace(0, len(split) - 1, min(SAMPLE, len(split))).astype(np.int64))
+    return list(split.take(rows).texts)
+
+
+def _is_foreign(texts: Iterable[Texts]) -> bool:
+    """Whether most letters are outside the Latin script."""
+    letters = [ord(sign) for parts in texts for part in parts for sign in part if sign.isalpha()]
+    return sum(sign > 0x24F and not 0x1E00 <= sign <= 0x1EFF for sign in letters) > NOT_LATIN * len(letters)
+
+
+def _unknown_to(tokenizer: Any, texts: Sequence[Texts]) -> str:
+    """How little a tokenizer knows of texts, with the figure; empty if it knows them."""
+    parts = [part for text in texts for part in text]
+    tokens = [token for part in parts for token in tokenizer(part, add_special_tokens=False)["input_ids"]]
+    characters = sum(len("".join(part.split())) for part in parts)
+    unknown = sum(token == tokenizer.unk_token_id for token in tokens) / max(1, len(tokens))
+    if unknown >= UNKNOWN:
+        return f"{as_percent(unknown)} of the tokens of {len(texts):,} sampled texts are unknown to its tokenizer"
+    if len(tokens) > PER_CHARACTER * characters:
+        return f"its tokenizer needs {len(tokens) / characters:.1f} tokens for each character of {len(texts):,} sampled texts"
+    return ""

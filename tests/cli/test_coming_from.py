@@ -1,0 +1,154 @@
+"""docs/coming-from.md: everything that it names on our side is there and accepts what the page writes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import typer
+from tests.documented import DOCS, examples
+from tests.report.made_ledger import QK, STUDY, ArmSpec, make_study
+from tests.report.made_timing import time_ledger
+from transformers import AutoModelForSequenceClassification
+
+import fairtune
+from fairtune.claims.published import load_claims
+from fairtune.cli.app import app
+from fairtune.methods.arms import named_arms
+from fairtune.methods.registry import registered
+from fairtune.report.plots import PLOTS
+from fairtune.report.result_summary import result_summary
+from fairtune.report.writer import make_content, write_report
+from fairtune.settings.sections import Train
+from fairtune.study.arm_choice import require_arms
+from fairtune.study.study_file import load_study
+from fairtune.study.suite_file import load_suite
+from fairtune.study.yaml_tree import parse_yaml
+
+ROOT = DOCS.parent
+FILES = ("run", "plan", "time")
+PAGE = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+ROWS = [row.split(" | ", 1)[1] for row in PAGE.partition("## What is not here")[0].splitlines() if row.startswith("| ")]
+RIGHT = list(dict.fromkeys(text for row in ROWS for text in re.findall(r"`([^`]+)`", row.replace("\\|", "|"))))
+STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
+TASKS = {
+    "target_loss": {"task": "tinystories", "model": "gpt-mini", "tokenizer": {"train": 4000}},
+    "metric": {"task": "titles"},
+}
+GPT = {"model": "gpt-medium-512", "tokenizer": "openai-community/gpt2", "task": "tinystories"}
+
+
+def command(text: str) -> None:
+    """The verb takes these options; of a study, its file has the profile, fields and arms."""
+    _, verb, *words = shlex.split(text)
+    group = typer.main.get_command(app)
+    found = group.get_command(None, verb)  # type: ignore[attr-defined, arg-type]
+    assert found is not None, verb
+    if verb == "data":
+        verb, *words = words
+        found = found.get_command(None, verb)  # type: ignore[attr-defined]
+    given = found.make_context(verb, words).params
+    if verb in FILES and given.get("file"):
+        study = load_study(ROOT / given["file"], given["overrides"] or (), given["profile"])
+        require_arms((given["arms"] or "").split(",") if given["arms"] else [], study.arms)
+    elif verb == "suite":
+        assert load_suite(ROOT / given["file"])
+    elif verb == "claims":
+        assert load_claims(given["only"])
+
+
+def fragment(text: str) -> None:
+    """A field of a study, of its training or of an arm; or a method with its settings."""
+    ((key, value),) = parse_yaml(text.replace("module:function", "textwrap:dedent")).data.items()
+    study: dict[str, Any] = {"study": "s", "task": "sst2", "model": "minilm", "arms": {"baseline": {}}}
+    if key in Train.model_fields:
+        study["train"] = {key: value}
+    elif key in registered():
+        study["arms"]["tried"] = {"methods": [{key: value}]}
+    elif key == "methods":
+        study["arms"]["tried"] = {"methods": value}
+    else:
+        extra = GPT if key in ("model", "tokenizer") else TASKS.get(key, {})
+        extra = {**extra, **(TASKS["target_loss"] if "target_loss" in text else {})}
+        study |= {**extra, key: value}
+        study["arms"] |= {"bpsom": {}} if key == "claims" else {}
+    assert load_study(study)
+
+
+def test_the_page_names_something() -> None:
+    assert len(RIGHT) > 120
+
+
+@pytest.mark.parametrize("text", [text for text in RIGHT if text.startswith("fairtune ")])
+def test_every_command_is_accepted(text: str) -> None:
+    command(text)
+
+
+@pytest.mark.parametrize("text", [text for text in RIGHT if re.match(r"[a-z_]+: ", text)])
+def test_every_setting_is_accepted(text: str) -> None:
+    fragment(text)
+
+
+def test_every_expression_runs(tiny_model: Path) -> None:
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_model)
+    texts = [f"{word} {n}" for n in range(12) for word in ("good", "bad")]
+    names: dict[str, Any] = {
+        "fairtune": fairtune, "model": model, "weight": torch.randn(8, 8), "num_heads": 2, "texts": texts,
+        "labels": ["yes", "no"] * 12, "results": None,
+    }  # fmt: skip
+    found = [text for text in RIGHT if text.startswith("fairtune.") and "load_results" not in text]
+    assert len(found) >= 5
+    for text in found:
+        ready = text.replace('"minilm", ', f"{str(tiny_model)!r}, epochs=1, progress=False, ")
+        assert eval(ready, names) is not None, text
+
+
+def test_every_file_and_key_is_written(tmp_path: Path) -> None:
+    made = make_study(tmp_path / "runs", {"baseline": ArmSpec([300, 304]), "oelm": ArmSpec([310, 311], methods=QK)})
+    time_ledger(made, {"baseline": 0.5, "oelm": 0.48}, frozen=("oelm",))
+    results = made.results()
+    write_report(results)
+    for text in (text for text in RIGHT if text.startswith("runs/") and not text.endswith("seed-N/timing.json")):
+        path = text.replace("STUDY", STUDY).replace("ARM", "oelm").replace("seed-N", "seed-0")
+        assert (tmp_path / path).exists(), text
+    content = result_summary(make_content(results), results)
+    keys = [
+        text for text in RIGHT if re.match(r"(environment|performance|timing|parameter_efficiency|comparison)\.", text)
+    ]
+    assert len(keys) >= 20
+    for text in keys:
+        place: Any = content
+        for part in text.replace("ARM", "oelm").split("."):
+            assert part in place, text
+            place = place[part]
+
+
+def test_nothing_else_is_on_the_right() -> None:
+    """Arms, study files, figures: by what is shipped."""
+    arms = {*named_arms(), *(arm for file in STUDIES for arm in load_study(file).arms)}
+    plots = {f'results.plot("{name}")' for name in PLOTS}
+    files = {f"studies/{file.name}" for file in STUDIES}
+    rest = [
+        text
+        for text in RIGHT
+        if not re.match(
+            r"fairtune[ .]|[a-z_]+: |runs/|(environment|performance|timing|parameter_efficiency|comparison)\.", text
+        )
+    ]
+    assert set(rest) <= arms | plots | files
+
+
+def test_the_recommended_configuration_is_accepted(tiny_model: Path) -> None:
+    texts, labels = [f"title {n}" for n in range(24)], ["yes", "no"] * 12
+    (shell,) = re.findall(r"```\n(fairtune train .*?)```", PAGE, re.DOTALL)
+    command(shell.replace("\\\n", " "))
+    code = examples("coming-from.md", "python")["The recommended configuration"]
+    names: dict[str, Any] = {"fairtune": fairtune}
+    exec(code.replace('"allenai/scibert_scivocab_uncased"', repr(str(tiny_model))), names)
+    names["clf"].set_params(epochs=1, progress=False).fit(texts, labels)
+    assert ast.literal_eval(repr(names["clf"].methods[0])) == {"focal": {"gamma": 2, "alpha": [0.25, 0.25]}}
