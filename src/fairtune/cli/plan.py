@@ -205,6 +205,8 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
         for caution in plan.cautions:
             if caution.grade == grade:
                 out.print(Text.assemble("\n", (TITLES[grade], "bold"), f": {caution}"), soft_wrap=True)
+    for words in plan.study.notes:
+        out.print(Text.assemble("\n", ("Author's note", "bold"), f": {words}"), soft_wrap=True)
     if plan.added:
         out.print(Text.assemble("\n", ("Added controls", "bold"), "; for the file, under `arms`:"))
         for line in plan.added.values():

@@ -64,21 +64,14 @@ def _temperature(load: dict[str, Any] | None) -> float | None:
 
 def _performance(row: ArmRow, results: Results) -> dict[str, Any]:
     summary, lower = row.summaries[results.metric], METRICS[results.metric].lower_is_better
-    losses = [loss for run in results.finished(row.arm) if (loss := _final_loss(run)) is not None]
     return {
         "metric": results.metric,
         "n": summary.n,
-        "best": (min if lower else max)(row.scores.values(), default=None),
+        "best_of_seeds": (min if lower else max)(row.scores.values(), default=None),
         "mean": summary.mean,
         "interval": [summary.low, summary.high],
-        "final_loss": sum(losses) / len(losses) if losses else None,
+        "final_loss": results.validation_losses(row.arm)[1].mean,
     }
-
-
-def _final_loss(run: LedgerRun) -> float | None:
-    """On the validation split, when it was last scored."""
-    scored = [event.get("loss") for event in run.events_of("evaluation") if event.get("split") == "validation"]
-    return scored[-1] if scored else None
 
 
 def _timing(own: dict[str, Any]) -> dict[str, Any]:

@@ -65,8 +65,8 @@ class Compute:
         found = f"at most {self.operations:.2g} operations, if every text had max_length tokens: about {hours} hours of one core"
         if self.core_hours < LARGE:
             return found
-        gpus = (f"{name} {each['fp32']:,.1f} / {each['16-bit']:,.1f}" for name, each in self.gpu_hours.items())
-        share = f"estimated at {UTILISATION:.0%} of the peak rates"
+        gpus = (f"{name} {_hours(each['fp32'])} / {_hours(each['16-bit'])}" for name, each in self.gpu_hours.items())
+        share = f"estimated at {100 * UTILISATION:.0f} % of the peak rates"
         return f"{found}\n  GPU hours in fp32 / 16 bits, {share}: {', '.join(gpus)}"
 
     def as_json(self) -> dict[str, Any]:
@@ -76,6 +76,10 @@ class Compute:
             "gpu_hours": self.gpu_hours,
             "gpu_utilisation": UTILISATION,
         }
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.1f}" if hours >= 0.1 else "<0.1"
 
 
 def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: str | None = None) -> float:

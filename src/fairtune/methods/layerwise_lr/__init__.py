@@ -105,8 +105,9 @@ class LayerwiseLRConfig(MethodConfig):
     )
     groups: Annotated[tuple[RateGroup, ...], Field(min_length=1, max_length=MOST_GROUPS)] | None = Field(
         None,
-        description="In place of decay and head_multiplier: names or parts of parameters with their rates; each trainable "
-        "parameter must match exactly one.",
+        description="In place of decay and head_multiplier: groups of parameters, each by `part` of the model or by `match` in "
+        "their names, with a learning rate `lr` or a multiple `scale` of the run's; each trainable parameter must be in exactly "
+        "one.",
     )
 
     @model_validator(mode="after")
