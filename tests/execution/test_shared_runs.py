@@ -31,7 +31,7 @@ COPIES: list[Any] = ["growing_copies", "rdrop"]
 ARMS: dict[str, list[Any]] = {
     "baseline": [],
     "map": [MAP, UNEQUAL, "fgm"],
-    "sequential": [{"bpsom": {**MAP["bpsom"], "update": "sequential"}}, *COPIES, "ema"],
+    "sequential": [{"bpsom": {**MAP["bpsom"], "update": "sequential"}}, *COPIES, "ema", "freeze"],
     "freelb": ["freelb", UNEQUAL, *COPIES, "layerwise_lr"],
     "pgd": ["pgd", "ema", "augment", "orthogonal_qk"],
     "adapters": [{"peft": {"target_modules": ["value"]}}, {"focal": {"alpha": [0.3, 0.7]}}],

@@ -78,9 +78,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def _anchors(file: Path) -> set[str]:
-    """The names that a code host gives to headings."""
-    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    """The names that a code host gives to headings, and those that the page gives itself."""
+    text = file.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    names = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    return names | set(re.findall(r'<a id="([^"]+)">', text))
 
 
 FIRST_HOUR = ("README.md", "docs/README.md", "docs/quick-start.md", "docs/troubleshooting.md")

@@ -50,7 +50,7 @@ def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> 
             "warmup-long",
             f"warmup is {warmup:,} steps and training has {steps:,}",
             f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
-            f"Set `warmup: 0.1`, a tenth of the steps, or fewer than {steps:,} steps",
+            "Set `warmup: 0.1`, a tenth of the steps",
         )
     for where, rate in _peak_rates(train.lr, methods):
         if rate < LOWEST_RATE:
