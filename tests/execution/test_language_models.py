@@ -85,7 +85,7 @@ def test_the_result_is_what_its_documents_say(finished: Job) -> None:
     assert result["metric"] == "perplexity"
     for split in SCORED:
         found = result["metrics"][split]
-        assert found["perplexity"] == pytest.approx(math.exp(found["loss"]), rel=1e-14)  # numpy's and the C library's exp
+        assert found["perplexity"] == pytest.approx(math.exp(found["loss"]), rel=1e-14)
         stored = read_predictions(finished.run.predictions, split)
         assert isinstance(stored, TextScores)
         assert metrics_of(stored) == found
