@@ -120,6 +120,12 @@ def test_naive_bayes_is_that_of_scikit_learn() -> None:
     np.testing.assert_allclose(learner.scores(validation.inputs), expected, atol=1e-5)
 
 
+def test_naive_bayes_gives_long_texts_no_class_that_it_never_saw() -> None:
+    train = texts(40)
+    long = LabelledInputs([(" ".join(text for (text,) in train.inputs[:20]),)], train.labels[:1])
+    assert predicted_classes(fit("naive-bayes", train, texts(20, seed=1), classes=3).scores(long.inputs))[0] != 2
+
+
 def test_pairs_of_texts_are_read_side_by_side() -> None:
     train, validation = texts(60, pair=True), texts(30, seed=1, pair=True)
     learner = fit("tfidf", train, validation)

@@ -86,7 +86,7 @@ def test_equal_weights_are_known_as_such() -> None:
     ("focal", {"alpha": {"correct": 3, "wrong": 1}}, ["wrong 1", "correct 3"]),
     ("focal", {"alpha": [0.25, 0.25]}, ["both classes 0.25", "constant factor"]),
     ("weighted_ce", {"weights": [1, 1.3]}, ["wrong 1", "correct 1.3"]),
-    ("weighted_ce", {"weights": "balanced"}, ["each class"]),
+    ("weighted_ce", {"weights": "balanced"}, ["every class"]),
     ("focal", {}, None),
 ])  # fmt: skip
 def test_what_each_class_counts_is_said_by_its_name(

@@ -101,7 +101,7 @@ PATTERNS = [{"match": "embeddings", "scale": 0.5}, {"match": "^classifier", "sca
 def test_patterns_and_the_one_that_the_message_proposes_for_the_rest() -> None:
     model = build("bert")
     with pytest.raises(
-        ModelError, match=r"no group of `groups` has bert.encoder.layer.0.attention.*and 31 more"
+        ModelError, match=r"no group in `groups` covers bert.encoder.layer.0.attention.*and 31 more"
     ) as caught:
         layerwise_groups(model, 1.0, groups=PATTERNS)
     proposed = parse_yaml(str(caught.value).partition(", add ")[2].removesuffix(".")).data

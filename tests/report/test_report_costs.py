@@ -176,4 +176,4 @@ def test_bound_and_sizes_are_in_page_and_markdown(written: dict[str, Path]) -> N
         text = written[kind].read_text()
         assert "bound: lowest" in text
         assert "0.945" in text
-        assert "not for comparison" in text
+        assert "do not compare these times" in text

@@ -15,6 +15,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.cautions import RefusedPlan
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from fairtune.study.training_cautions import language_caution
 from fairtune.study.yaml_tree import parse_yaml
@@ -239,7 +240,7 @@ def test_a_budget_too_small_for_a_published_figure_is_noted(
 
 def groups(**head: float) -> dict[str, Any]:
     """Arms, one with rates of its own for its parts, and that of the head."""
-    parts = [{"part": part, "scale": 0.5} for part in ("embeddings", "lower", "upper")]
+    parts = [{"part": part, "scale": 1} for part in ("embeddings", "lower", "upper")]
     return {"baseline": {}, "rates": {"methods": [{"layerwise_lr": {"groups": [*parts, {"part": "head", **head}]}}]}}
 
 
@@ -273,6 +274,31 @@ def test_a_warm_up_is_too_long_for_trials_that_train_for_less(source: dict[str, 
     assert found.code == "warmup-long", "the rate is tuned"
     assert "20" in found.seen
     assert "trials" in found.seen
+    low = only(plan(source, tune={**tune, "space": {"lr": [1e-10, 1e-4]}}))
+    assert low.code == "rate-low"
+
+
+def test_rates_of_groups_are_compared_at_equal_rates(source: dict[str, Any]) -> None:
+    """An arm whose parts all train at other rates than its control's differs from it in more than the method."""
+    rates = {"methods": [{"layerwise_lr": {"groups": [{"match": ".", "lr": 1e-3}]}}]}
+    found = plan(source, arms={"baseline": {}, "rates": rates})
+    assert {"no-control", "reference-alone"} <= {caution.code for caution in found.cautions}
+    (difference,) = found.differences
+    assert (difference.arm, difference.setting, difference.value) == ("rates", "lr", 1e-3)
+    added = plan(source, arms={"baseline": {}, "rates": rates}, controls=True)
+    assert (added.controls["rates"], added.study.settings("baseline-lr-1e-3").lr) == ("baseline-lr-1e-3", 1e-3)
+    with pytest.raises(StudyError, match="changes nothing here"):
+        plan(source, arms={"baseline": {}, "rates": rates}, tune={"space": {"lr": [1e-5, 1e-4]}, "trials": 2})
+
+
+def test_a_head_with_a_map_needs_the_same_head_without(source: dict[str, Any]) -> None:
+    acting, watching = (
+        {"methods": [{"bpsom": {"hidden": 8, "grid": 2, **own}}]} for own in ({}, {"alpha": 0, "prune": None})
+    )
+    alone = plan(source, arms={"baseline": {}, "bpsom": acting})
+    assert only(alone).code == "no-observer"
+    assert "bpsom: {hidden: 8, alpha: 0, prune: null}" in only(alone).do
+    assert not plan(source, arms={"baseline": {}, "bpsom": acting, "bpsom-observer": watching}).cautions
 
 
 def test_lengths_that_cut_no_text_are_the_same_runs(source: dict[str, Any]) -> None:

@@ -34,11 +34,12 @@ def test_operations_of_an_encoder_are_those_that_torch_counts(name: str) -> None
     assert operations_per_token(sizes, 48, 2) == pytest.approx(found.total / found.tokens, rel=0.03)
 
 
-def test_operations_of_a_language_model_include_its_head() -> None:
-    config, _ = find_config("gpt-mini", vocab_size=4000)
+@pytest.mark.parametrize("name", ["gpt-mini", "llama-mini"])
+def test_operations_of_a_language_model_include_its_head(name: str) -> None:
+    config, _ = find_config(name, vocab_size=4000)
     tokens = torch.randint(5, 400, (2, 48))
     found = count_flops(AutoModelForCausalLM.from_config(config), {"input_ids": tokens, "labels": tokens})
-    assert operations_per_token(model_sizes("gpt-mini"), 48, 2, True, 4000) == pytest.approx(
+    assert operations_per_token(model_sizes(name), 48, 2, True, 4000) == pytest.approx(
         found.total / found.tokens, rel=0.03
     )
 
@@ -46,6 +47,11 @@ def test_operations_of_a_language_model_include_its_head() -> None:
 @pytest.mark.parametrize("name", [*SHAPES, "minilm", "gpt-small", "llama-mini"])
 def test_every_known_model_has_its_operations(name: str) -> None:
     assert operations_per_token(model_sizes(name), 128, 32) is not None
+
+
+def test_a_deberta_without_buckets_of_positions_is_counted() -> None:
+    sizes = {"model_type": "deberta-v2", "hidden_size": 64, "num_hidden_layers": 2, "position_buckets": -1}
+    assert operations_per_token(sizes, 128, 32) == operations_per_token({**sizes, "model_type": "bert"}, 128, 32)
 
 
 def test_an_unknown_model_has_none() -> None:

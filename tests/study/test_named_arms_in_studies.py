@@ -160,8 +160,13 @@ def test_profiles_change_arms_of_either_form(write: Any) -> None:
     assert (hot.settings("oelm-freeze").lr, hot.methods("oelm-freeze")) == (1e-3, uses(HEADWISE))
     assert list(load_study(file, profile="few").arms) == ["baseline", "freeze-pretrained"]
     assert load_study(file, ["arms.baseline.lr=1"], "few").settings("baseline").lr == 1
-    with pytest.raises(StudyError, match=r":8: profile bad: arms\[1\]: unknown named arm 'freeze-pretraned'"):
+    with pytest.raises(StudyError) as raised:
         check_file(file)
+    (problem,) = raised.value.problems
+    assert problem.where.endswith(":8")
+    assert problem.path.endswith("profiles.bad.arms")
+    assert "'freeze-pretraned'" in problem.message
+    assert "Did you mean 'freeze-pretrained'?" in problem.message
 
 
 def test_the_source_is_not_changed() -> None:

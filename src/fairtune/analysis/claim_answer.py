@@ -42,7 +42,7 @@ class ClaimFigures:
     against: str | None
     metric: str | None
     level: float
-    of: str = "of the training examples"
+    of: str = ""
 
     def __str__(self) -> str:
         if self.n_of == COUNTED:
@@ -56,7 +56,8 @@ class ClaimFigures:
             return f"{self.value:.1f} % {self.of} ({ends}{self._n})"
         interval = " to ".join(self._number(end) for end in (self.low, self.high))
         alone = " to ".join(self._number(end) for end in self.alone)
-        counted = f"{confidence(self.level)} of the family: {interval}" if self.low is not None else "no interval"
+        family = "" if self.unit == VARIATION else " of the family"
+        counted = f"{confidence(self.level)}{family}: {interval}" if self.low is not None else "no interval"
         if self.alone[0] is not None and (self.low, self.high) != self.alone:
             counted += f"; alone: {alone}"
         what = f" {title_of(self.metric)}" if self.metric else ""

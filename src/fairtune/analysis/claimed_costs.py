@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 WIDEST_USE = 20.0
 """Percent: a wider interval of how often a map was used says too little to support a figure within it."""
+FEWEST_ROUNDS = 3
+AA_FAILED = (
+    "In the same rounds the reference was not found as fast as itself (A/A), so nothing follows from these times."
+)
+QUIETER, MORE_ROUNDS = "a timing experiment on a quieter machine", "more rounds, with `fairtune time --minutes`"
 
 
 def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -> Answer:
@@ -65,13 +70,12 @@ def answer_speed(results: Results, claim: Claim, allowed: float | None = None) -
     if timing is None or ratio is None or figures is None:
         return Answer(claim, NOT_RUN, f"{arm} and {other} were not timed in the same rounds.", results.study)
     if not timing.trusted:
-        reason = "In the same rounds the reference was not found as fast as itself (A/A), so nothing follows from these times."
-        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "a timing experiment on a quieter machine")
+        return Answer(claim, NOT_SEPARABLE, AA_FAILED, results.study, figures, QUIETER)
     if ratio.implausible:
         reason = "The measured ratio is faster than counted work allows, so something besides the method decided it."
-        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "a timing experiment on a quieter machine")
+        return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, QUIETER)
     word, reason = _judge_factor(figures, claim)
-    needed = "more rounds, with `fairtune time --minutes`" if word == NOT_SEPARABLE else ""
+    needed = MORE_ROUNDS if word == NOT_SEPARABLE else ""
     again = timing.again
     noise = f"A/A, {timing.reference} against itself: {again.ratio:.3f} ({again.low:.3f} to {again.high:.3f})"
     return Answer(claim, word, reason, results.study, figures, needed, (noise,))
@@ -193,7 +197,7 @@ def answer_map(results: Results, claim: Claim) -> Answer:
         return Answer(claim, SUPPORTED, "The whole interval over seeds is as claimed.", results.study, figures)
     if lowest == highest and high - low <= WIDEST_USE:
         return Answer(claim, SUPPORTED, "The interval over seeds holds the claimed figure.", results.study, figures)
-    reason = "The interval over seeds holds what is claimed, and much else."
+    reason = "The interval over seeds contains claimed values and others."
     return Answer(claim, NOT_SEPARABLE, reason, results.study, figures, "more seeds")
 
 
@@ -212,19 +216,23 @@ _MAP_SHARES: dict[str, tuple[Callable[[MapPass], float | None], str]] = {
 def answer_spread(results: Results, claim: Claim) -> Answer:
     """Answer whether an arm's step times vary less, over the rounds of the timing experiment.
 
-    How far a round's time is from its arm's median is compared round by round: what disturbs a round counts for both arms.
+    How far a round's time is from its arm's median is compared round by round, and by ranks: what disturbs a round counts for both
+    arms, and one spike decides nothing, as it would in a ratio of standard deviations.
     """
-    arm, other = str(claim.arm), str(claim.steadier_than)
-    rounds = results.timing.round_seconds(arm, other) if results.timing is not None else None
-    if rounds is None or not rounds[0]:
-        return Answer(claim, NOT_RUN, f"{arm} and {other} were not timed in the same rounds.", results.study)
+    arm, other, timing = str(claim.arm), str(claim.steadier_than), results.timing
+    rounds = timing.round_seconds(arm, other) if timing is not None else None
+    if timing is None or rounds is None or len(rounds[0]) < FEWEST_ROUNDS:
+        reason = f"{arm} and {other} were not timed in the same {FEWEST_ROUNDS} rounds or more."
+        return Answer(claim, NOT_RUN, reason, results.study)
     ours, theirs = ([abs(math.log(one / median(times))) for one in times] for times in rounds)
     found = block_ratio(ours, theirs, results.confidence)
     ends = (found.low, found.high)
-    figures = ClaimFigures(found.ratio, *ends, ends, VARIATION, found.n, ROUNDS, arm, other, None, results.confidence)
+    n = len(rounds[0])
+    figures = ClaimFigures(found.ratio, *ends, ends, VARIATION, n, ROUNDS, arm, other, None, results.confidence)
+    if not timing.trusted:
+        return Answer(claim, NOT_SEPARABLE, AA_FAILED, results.study, figures, QUIETER)
     if found.high < 1:
         return Answer(claim, SUPPORTED, "The whole interval lies below 1.", results.study, figures)
     if found.low > 1:
         return Answer(claim, CONTRADICTED, "The whole interval lies above 1.", results.study, figures)
-    needed = "more rounds, with `fairtune time --minutes`"
-    return Answer(claim, NOT_SEPARABLE, "The interval contains 1.", results.study, figures, needed)
+    return Answer(claim, NOT_SEPARABLE, "The interval contains 1.", results.study, figures, MORE_ROUNDS)

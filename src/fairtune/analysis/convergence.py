@@ -26,8 +26,11 @@ class Target:
     @property
     def text(self) -> str:
         """In words: validation accuracy of 85 %."""
-        value = f"{100 * self.value:g} %" if METRICS[self.metric].shown == "percent" else f"{self.value:g}"
-        return f"validation {title_of(self.metric)} of {value}"
+        return f"validation {title_of(self.metric)} of {self.figure}"
+
+    @property
+    def figure(self) -> str:
+        return f"{100 * self.value:g} %" if METRICS[self.metric].shown == "percent" else f"{self.value:g}"
 
     @property
     def bound(self) -> str:

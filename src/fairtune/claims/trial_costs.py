@@ -17,7 +17,7 @@ from fairtune.claims.published import ClaimTrial
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.settings.model import PresetModel
 from fairtune.settings.sections import Train
-from fairtune.study.compute import LARGE, Compute, arm_operations
+from fairtune.study.compute import LARGE, Compute, arm_operations, hours_text
 from fairtune.study.schema import Study
 from fairtune.study.shipped_files import require_shipped
 from fairtune.study.study_file import load_study
@@ -54,9 +54,11 @@ class TrialCost:
         if self.compute is not None:
             cores, hours = self.compute.core_hours, self.compute.gpu_hours[GPU]
             gpu = (
-                f"; {GPU}: {_hours(hours['fp32'])} in fp32, {_hours(hours['16-bit'])} in bf16" if cores >= LARGE else ""
+                f"; {GPU}: {hours_text(hours['fp32'])} in fp32, {hours_text(hours['16-bit'])} in bf16"
+                if cores >= LARGE
+                else ""
             )
-            found += f" (very roughly up to {_hours(cores)} of one core{gpu})"
+            found += f" (very roughly up to {hours_text(cores)} of one core{gpu})"
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -169,11 +171,3 @@ def _short(count: int) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:,}"
-
-
-def _hours(hours: float) -> str:
-    if hours < 1:
-        return f"{max(1, round(60 * hours))} minutes"
-    if hours > 1000:
-        return f"{hours / 24:,.0f} days"
-    return f"{hours:.0f} {'hour' if round(hours) == 1 else 'hours'}"

@@ -153,7 +153,12 @@ def _train(
         validation=None if scores is None else figures_of(encoded["validation"], scores),
         calibration=calibration,
         environment=environment_of(device),
-        notes=[*data.notes, *cautions, *(event["text"] for event in events if event["event"] == "warning")],
+        notes=[
+            *data.notes,
+            *cautions,
+            *(f"{use.name} {said}" for use in settings.methods if (said := use.config.explained(data.classes.names))),
+            *(event["text"] for event in events if event["event"] == "warning"),
+        ],
         signature=signature_of(everything, partial),
         label=data.label,
     )

@@ -102,14 +102,20 @@ class Tfidf(FittedLearner):
 def naive_bayes_heads(
     features: Any, labels: Labels, classes: int, strengths: Sequence[float], check_stop: CheckStop
 ) -> Iterator[tuple[float, LinearHead]]:
-    """For each smoothing, logarithms of the n-grams' shares in each class, and of the classes' shares."""
+    """For each smoothing, logarithms of the n-grams' shares in each class, and of the classes' shares.
+
+    A class without examples is never ahead: each n-gram speaks for it as little as for any other class.
+    """
     own = np.eye(classes)[labels]
     counts, examples = np.asarray(features.T @ own).T, own.sum(0)
-    bias = np.where(examples > 0, np.log(np.maximum(examples, 1) / len(labels)), UNSEEN)
+    seen = examples > 0
+    bias = np.where(seen, np.log(np.maximum(examples, 1) / len(labels)), UNSEEN)
     for smoothing in strengths:
         check_stop()
         smoothed = counts + smoothing
-        yield smoothing, LinearHead(np.log(smoothed / smoothed.sum(1, keepdims=True)), bias)
+        weights = np.log(smoothed / smoothed.sum(1, keepdims=True))
+        weights[~seen] = weights[seen].min(0)
+        yield smoothing, LinearHead(weights, bias)
 
 
 class NaiveBayes(Tfidf):

@@ -117,7 +117,7 @@ def resolved(weights: Weights, data: TrainingData) -> list[float]:
 def in_words(weights: Weights, labels: Sequence[str]) -> str:
     """What each class counts, by its name."""
     if isinstance(weights, str):
-        return "each class counts as much in all as any other"
+        return "every class has the same total weight"
     values = [weights[label] for label in labels] if isinstance(weights, Mapping) else weights
     if all_equal(weights):
         return f"{'both classes' if len(labels) == 2 else 'every class'} {values[0]:g}"

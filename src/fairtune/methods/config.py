@@ -69,6 +69,10 @@ class MethodConfig(BaseModel):
             "docs/plugins.md)"
         )
 
+    def control_lr(self, lr: float) -> float:
+        """The learning rate that a control needs: the run's, or the nearest at which something trains where nothing has that."""
+        return lr
+
     @property
     def step_factor(self) -> float:
         """How many times as long a step takes with the method, counted in passes through the model."""

@@ -15,6 +15,21 @@ from fairtune.tasks.card.lengths import HIDDEN, INNER, Products, config_size
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """What architectures call the number of their layers."""
+GATED = (
+    "llama",
+    "mistral",
+    "ministral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "olmo2",
+    "olmo3",
+    "phi3",
+    "smollm3",
+)
+"""Architectures whose feed-forward part has three products in place of two."""
 PASSES = 3
 """A backward pass has the products of two forward passes."""
 EMBEDDED = "sentence-transformers/all-MiniLM-L6-v2"
@@ -52,10 +67,13 @@ def operations_per_token(
     hidden, layers = config_size(sizes, HIDDEN), config_size(sizes, LAYERS)
     if hidden is None or layers is None:
         return None
-    products = Products(hidden, config_size(sizes, INNER) or 4 * hidden)
+    inner = config_size(sizes, INNER) or 4 * hidden
+    products = Products(hidden, inner * 3 // 2 if sizes.get("model_type") in GATED else inner)
     layer = float(products.flops(np.array(length))) / length
-    if sizes.get("model_type") == "deberta-v2":
-        rows = 2 * int(sizes["position_buckets"])  # relative positions, to either side
+    if sizes.get("num_key_value_heads"):  # keys and values are shared by several heads
+        layer -= 4 * hidden**2 * (1 - int(sizes["num_key_value_heads"]) / int(sizes["num_attention_heads"]))
+    if sizes.get("model_type") == "deberta-v2" and (buckets := int(sizes.get("position_buckets") or 0)) > 0:
+        rows = 2 * buckets  # relative positions, to either side
         layer += 2 * 2 * hidden * rows + 2 * 2 * hidden**2 * rows / (batch * length)
     last = 2 * hidden * (vocabulary or sizes.get("vocab_size") or GPT2_VOCABULARY) if head else 0
     return PASSES * (layers * layer + last)

@@ -143,7 +143,8 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
     text = results.kind == "language_model"
     of_kind = metrics_of_kind(results.kind)
     shown = [name for name in of_kind if METRICS[name].from_scores is None or name in results.registration.beside]
-    known = [name for name in shown if all(name in run.metrics for run in finished)]
+    classes = 0 if text else len(results.plan["task"]["labels"])
+    known = [n for n in shown if (text or METRICS[n].fits(classes)) and all(n in run.metrics for run in finished)]
     parameters = finished[0].result.get("parameters") if finished else None
     memory = [found for run in finished if (found := run.result.get("memory")) is not None]
     clocked = results.clocked(arm)

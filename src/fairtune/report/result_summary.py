@@ -70,7 +70,7 @@ def _performance(row: ArmRow, results: Results) -> dict[str, Any]:
         "best_of_seeds": (min if lower else max)(row.scores.values(), default=None),
         "mean": summary.mean,
         "interval": [summary.low, summary.high],
-        "final_loss": results.validation_losses(row.arm)[1].mean,
+        "final_loss": (row.final_loss or results.validation_losses(row.arm)[1]).mean,
     }
 
 

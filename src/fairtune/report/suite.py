@@ -39,8 +39,8 @@ TIME_HEADS = (
     "study", "arm", "n", "total time", "per epoch", "per step (ms)", "validation", "timed against", "ratio of a step",
 )  # fmt: skip
 TIMES = (
-    "These are what runs took, means over runs, each on its own, so they are not for comparison: the ratio of a step, with its "
-    "interval, is of `fairtune time`, in which the arms take turns."
+    "Means over runs. Each run was timed on its own, so do not compare these times. The ratio of a step, with its interval, comes "
+    "from `fairtune time`, in which the arms take turns."
 )
 
 

@@ -84,7 +84,9 @@ def _range(value: Any) -> str:
     found = _RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found and 0 <= float(found[1]) < float(found[2]) <= 100:
         return f"{found[1]}-{found[2]}%"
-    raise PydanticCustomError("share_range", "{shown} is no range of shares: write 10-30%", {"shown": shown(value)})
+    raise PydanticCustomError(
+        "share_range", "{shown} is not a range of percentages: write 10-30%", {"shown": shown(value)}
+    )
 
 
 Amount = Annotated[

@@ -43,6 +43,13 @@ class Range(Section):
 Value = bool | int | float | str | None
 Values = tuple[Value, ...]
 Space = Mapping[str, Values | Range]
+
+
+def lowest(values: Values | Range) -> float:
+    """The smallest number that a field may take."""
+    return values.low if isinstance(values, Range) else min(float(value) for value in values if value is not None)
+
+
 Point = dict[str, Any]
 """A value for each of some fields."""
 

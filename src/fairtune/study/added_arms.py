@@ -15,7 +15,7 @@ from typing import Any
 
 from fairtune.settings.sections import is_nullable
 from fairtune.settings.values import LARGEST_SEED, LONGEST_NAME, RESERVED
-from fairtune.study.audit import ArmSettings, find_unmatched, settings_of
+from fairtune.study.audit import ArmSettings, find_unmatched, rate_of, settings_of
 from fairtune.study.schema import Study
 
 COPY = "again"
@@ -61,7 +61,8 @@ def with_controls(study: Study, missing: Mapping[str, str]) -> Study:
     """The study with the controls that are missing, each an arm without methods."""
     added: dict[str, Any] = {}
     for arm, name in missing.items():
-        added.setdefault(name, study.arms[arm].model_copy(update={"methods": (), "preset": None}))
+        rate = {"lr": lr} if (lr := rate_of(study, arm)) != study.settings(arm).lr else {}
+        added.setdefault(name, study.arms[arm].model_copy(update={"methods": (), "preset": None, **rate}))
     return study.model_copy(update={"arms": {**study.arms, **added}})
 
 
@@ -72,6 +73,8 @@ def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> s
         methods: as the file lists them; None has none.
     """
     own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner", "pairs"}, exclude_unset=True)
+    if methods is None and (lr := rate_of(study, arm)) != study.settings(arm).lr:
+        own["lr"] = lr
     parts = [
         f"{field}: {_yaml(value)}"
         for field, value in own.items()

@@ -13,6 +13,7 @@ from fairtune.core.errors import one_of
 from fairtune.methods.config import MethodUse
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
+from fairtune.settings.tune import lowest
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.arithmetic import arithmetic_cautions
@@ -25,9 +26,7 @@ from fairtune.tasks.tokens.tokenization import TokenizerFolder
 STEP = ("batch_size", "accumulate", "max_length", "precision")
 """Settings that decide how much work an optimizer step is."""
 FREEZE = "freeze-pretrained"
-QK = "orthogonal_qk"
-TUNED_BY = {"warmup-long": "warmup", "rate-low": "lr"}
-"""The setting that a caution is about."""
+QK, BPSOM = "orthogonal_qk", "bpsom"
 Arms = Mapping[str, ArmSettings]
 
 
@@ -44,6 +43,7 @@ def find_arm_cautions(
         *beside,
         *_no_control(own, reference, missing),
         *_no_freezing(inputs, tuned),
+        *_no_observer(inputs, tuned),
         *_steps(tuned, primaries),
         *_scored(own, primaries),
         *_same_runs(own),
@@ -151,6 +151,27 @@ def _no_freezing(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
             "no-freezing-control",
             f"{_listed(found)}: Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones",
             "what freezing does and what the new weights do cannot be told apart",
+            f"Add the arm `{line}`",
+        )
+
+
+def _no_observer(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
+    """Heads with a map that acts, and none of that size whose map only watches."""
+    lacking: dict[str, list[str]] = {}
+    for arm, own in arms.items():
+        for acting in (use.config for use in own.methods if use.name == BPSOM and not use.config.idle):
+            alike = [use.config for other in arms.values() if other.settings == own.settings for use in other.methods]
+            if not any(config.control_for(acting) for config in alike):
+                given = acting.model_dump(exclude_unset=True, include={"hidden"})
+                fields = ", ".join([*(f"{name}: {value}" for name, value in given.items()), "alpha: 0, prune: null"])
+                line = arm_line(inputs.study, arm, f"{BPSOM}-observer", f"[{{{BPSOM}: {{{fields}}}}}]")
+                lacking.setdefault(line, []).append(arm)
+    for line, found in lacking.items():
+        yield Caution(
+            "warning",
+            "no-observer",
+            f"{_listed(found)}: BP-SOM has a head of its own, and no arm has that head with a map that only watches",
+            "what the head does and what the map does cannot be told apart",
             f"Add the arm `{line}`",
         )
 
@@ -275,6 +296,8 @@ def _training(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
         if not (steps := inputs.steps(arm)):
             continue
         train, tune = study.settings(arm), study.tune
+        if tune is not None and "lr" in tune.space:
+            train = train.model_copy(update={"lr": lowest(tune.space["lr"])})
         found = [("", caution) for caution in setting_cautions(train, study.methods(arm), steps)]
         if tune is not None and tune.cheaper and study.pairs(arm) is None:
             cheaper = Train.model_validate({**train.model_dump(), **tune.cheaper})
@@ -283,7 +306,7 @@ def _training(inputs: PlanInputs, arms: Arms) -> Iterator[Caution]:
             found += [("trials of ", caution) for caution in tried if caution not in [seen for _, seen in found]]
         chosen = () if tune is None else tune.shared
         for runs, caution in found:
-            if TUNED_BY[caution.code] not in chosen:  # what every trial sets for itself
+            if caution.code != "warmup-long" or "warmup" not in chosen:  # which every trial sets for itself
                 groups.setdefault((runs, caution), []).append(arm)
     for (runs, caution), names in groups.items():
         who = "all arms" if len(names) == len(arms) > 1 else _listed(names)
@@ -323,7 +346,8 @@ def _lengths(inputs: PlanInputs, arms: Arms, words: TokenizerFolder) -> Iterator
     counts = [train_counts(data, words), heldout_counts(data, words)]
     longest, n = max(one.longest for one in counts), sum(one.n for one in counts)
     counted = f"{n:,} {'sampled ' if any(one.sampled for one in counts) else ''}texts"
-    if far and (caution := length_caution(min(lengths[arm] for arm in far), longest, counted)):
+    notes = (length_caution(length, longest, counted) for length in sorted({lengths[arm] for arm in far}))
+    if (caution := next(filter(None, notes), None)) is not None:
         yield caution
     for group in alike:
         whole = [arm for arm in group if lengths[arm] >= longest]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from fairtune.core.numbers import setting as plain_setting
@@ -73,13 +74,18 @@ def settings_of(study: Study, arm: str, own: Mapping[str, Any], whole: bool = Fa
     Args:
         whole: of a learner too, also those that mean nothing to it.
     """
-    learner, train = study.learner(arm), study.settings(arm).model_dump(mode="json")
+    learner, train = study.learner(arm), {**study.settings(arm).model_dump(mode="json"), "lr": rate_of(study, arm)}
     if learner is not None and not whole:
         train = {name: value for name, value in train.items() if learner.uses(name)}
     shared = study.tune.shared if study.tune is not None and is_tuned(learner) else ()
     tuned = {name: train[name] for name in shared}
     settings = {**own, **train, **dict.fromkeys(tuned, TUNED)}
     return ArmSettings(settings, study.methods(arm), learner.name if learner else None, tuned)
+
+
+def rate_of(study: Study, arm: str) -> float:
+    """The learning rate by which an arm is compared: methods may replace the run's."""
+    return reduce(lambda lr, use: use.config.control_lr(lr), study.methods(arm), study.settings(arm).lr)
 
 
 def is_tuned(learner: Learner | None) -> bool:

@@ -58,6 +58,11 @@ def apply_profile(study: Written, profile: str, kind: str = "study") -> None:
         raise StudyError(
             [Problem(where, f"profiles.{profile}.profiles", "a profile cannot change profiles; remove it")]
         )
+    if isinstance(changes.get("arms"), list) and isinstance(study.data.get("arms"), dict):
+        where = places.get(("profiles", profile, "arms"), label)
+        chosen = _chosen_arms(changes["arms"], study.data["arms"], where, f"profiles.{profile}.arms")
+        study.data["arms"] = _without_tuned(chosen, changes.get("tune"))
+        changes = {name: value for name, value in changes.items() if name != "arms"}
     moved: dict[Path, Path] = {}
     _merge(study.data, changes, (), ("profiles", profile), moved)
     _move_places(places, moved)
@@ -71,23 +76,18 @@ def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path, origin:
             continue
         if isinstance(value, dict) and _is_bad_arm_list((*path, key), data.get(key)):
             continue
-        if (*path, key) == ("arms",) and isinstance(value, list) and isinstance(data.get(key), dict):
-            value = _listed_arms(value, data[key], changes)
         data[key] = copy.deepcopy(value)
         moved[(*origin, key)] = (*path, key)
 
 
-def _listed_arms(names: list[Any], arms: Mapping[str, Any], changes: Mapping[str, Any]) -> Any:
-    """The arms that a profile lists, each with the study's settings but those that the profile tunes."""
-    if not all(isinstance(name, str) for name in names) or not is_arm_list([one for one in names if one not in arms]):
-        return names  # reported by its type
-    tune = changes.get("tune")
-    tuned = tune.get("space") if isinstance(tune, dict) else None
-    dropped = tuned if isinstance(tuned, dict) else ()
-    own = {name: arms.get(name) or {} for name in names}
+def _without_tuned(arms: Any, tune: Any) -> Any:
+    """The arms that a profile lists, without settings that it tunes."""
+    space = tune.get("space") if isinstance(tune, dict) else None
+    if not isinstance(arms, dict) or not isinstance(space, dict):
+        return arms
     return {
-        name: {k: v for k, v in given.items() if k not in dropped} if isinstance(given, dict) else given
-        for name, given in own.items()
+        name: {k: v for k, v in given.items() if k not in space} if isinstance(given, dict) else given
+        for name, given in arms.items()
     }
 
 
@@ -177,13 +177,13 @@ def _remove_arm(study: Written, path: Path, option: str) -> None:
         del study.places[old]
 
 
-def _chosen_arms(names: list[Any], arms: Mapping[str, Any], option: str) -> Any:
+def _chosen_arms(names: list[Any], arms: Mapping[str, Any], option: str, path: str = "") -> Any:
     """The arms of these names, each as the study has it; a name that it does not have is a named arm, as in a file's list."""
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names) or not names:
         return names  # reported by its type
     known = [*arms, *named_arms()]
     problems = [
-        Problem(option, "", f"'{name}' is neither an arm of the study nor a named arm; there are: {one_of(dict.fromkeys(known))}."
+        Problem(option, path, f"'{name}' is neither an arm of the study nor a named arm; there are: {one_of(dict.fromkeys(known))}."
                 f"{nearest(name, known)}")
         for name in names if name not in known
     ]  # fmt: skip

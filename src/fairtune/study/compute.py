@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.core.numbers import significant
 from fairtune.models.operations import model_sizes, operations_per_token
 from fairtune.settings.model import PresetModel, TrainedTokenizer
 from fairtune.settings.sections import Train
@@ -61,13 +60,17 @@ class Compute:
 
     def __str__(self) -> str:
         """One or two lines."""
-        hours = significant(self.core_hours)
-        found = f"at most {self.operations:.2g} operations, if every text had max_length tokens: about {hours} hours of one core"
+        hours = hours_text(self.core_hours)
+        found = (
+            f"at most {self.operations:.2g} operations, if every text had max_length tokens: about {hours} of one core"
+        )
         if self.core_hours < LARGE:
             return found
-        gpus = (f"{name} {_hours(each['fp32'])} / {_hours(each['16-bit'])}" for name, each in self.gpu_hours.items())
+        gpus = (
+            f"{name} {hours_text(each['fp32'])} / {hours_text(each['16-bit'])}" for name, each in self.gpu_hours.items()
+        )
         share = f"estimated at {100 * UTILISATION:.0f} % of the peak rates"
-        return f"{found}\n  GPU hours in fp32 / 16 bits, {share}: {', '.join(gpus)}"
+        return f"{found}\n  On one GPU in fp32 / 16 bits, {share}: {', '.join(gpus)}"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -78,8 +81,13 @@ class Compute:
         }
 
 
-def _hours(hours: float) -> str:
-    return f"{hours:,.1f}" if hours >= 0.1 else "<0.1"
+def hours_text(hours: float) -> str:
+    """In minutes, hours or days."""
+    if hours < 1:
+        return f"{minutes} minutes" if (minutes := round(60 * hours)) > 1 else "a minute"
+    if hours > 1000:
+        return f"{hours / 24:,.0f} days"
+    return f"{hours:.0f} {'hour' if round(hours) == 1 else 'hours'}"
 
 
 def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: str | None = None) -> float:
@@ -96,7 +104,8 @@ def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: s
     factor = math.prod(
         (use.config.step_factor for use in study.methods(arm)), start=learner.step_factor if learner else 1
     )
-    return math.nan if token is None else steps * sequences * train.longest * token * factor
+    passes = 4 / 3 if train.gradient_checkpointing else 1  # a second forward pass
+    return math.nan if token is None else steps * sequences * train.longest * token * factor * passes
 
 
 def plan_compute(plan: Plan, tuning: TuningCost | None) -> Compute | None:

@@ -191,8 +191,8 @@ class Study(Section):
     notes: Notes = Field(
         (),
         max_length=MOST_NOTES,
-        description="Findings and problems in your own words, shown as such in the report: a text, or a list of texts. They are no "
-        "part of the plan, so they can be written when the results are known: run the study again, and no run is repeated.",
+        description="Findings and problems in your own words, shown as such in the report: a text, or a list of texts. They "
+        "are not part of the plan, so they can be written when the results are known: run the study again, and no run is repeated.",
     )
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
     time: Annotated[

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from fairtune.core.errors import nearest, one_of, shown
 from fairtune.methods.config import MethodUse
+from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.methods.registry import parse_method_use, registered
 from fairtune.settings.sections import UNUSED, Train
 from fairtune.settings.tune import DATA, FIXED, OPTUNA, Point, Range, Space, Tune, Values
@@ -41,6 +42,7 @@ def tune_problems(study: Study, origins: Origins) -> list[Problem]:
         *_budget_problems(tune),
         *_length_problems(study, tune),
         *_sample_problems(study, tune),
+        *_rate_problems(study, tune),
     ]
     if not any(is_tuned(study.learner(arm)) for arm in study.arms):
         found.append(
@@ -57,6 +59,17 @@ def tune_problems(study: Study, origins: Origins) -> list[Problem]:
             )
         )
     return [Problem(origins.of(path), dotted(path), message) for path, message in found]
+
+
+def _rate_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
+    for arm in study.arms if "lr" in tune.space else ():
+        for use in study.methods(arm):
+            if isinstance(use.config, LayerwiseLRConfig) and use.config.absolute:
+                yield (
+                    ("arms", arm, "methods"),
+                    "the groups of layerwise_lr state every learning rate, so `tune.space.lr` changes nothing here; give `scale` "
+                    "instead of `lr` in a group, or take lr out of the space",
+                )
 
 
 def tunable_fields(kind: str) -> list[str]:

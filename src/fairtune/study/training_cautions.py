@@ -22,7 +22,7 @@ from fairtune.tasks.task import TEXT_COLUMNS, Split, Texts
 
 LOWEST_RATE = 1e-8
 """Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
-FAR_ABOVE = 4
+FAR_ABOVE = 2
 """How many times the longest text `max_length` is before it is worth a note."""
 SAMPLE = 200
 NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
@@ -68,8 +68,7 @@ def _peak_rates(lr: float, methods: Sequence[MethodUse]) -> Iterator[tuple[str, 
     yield "the learning rate is", lr
     for use in methods:
         for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
-            rate = group.lr if group.lr is not None else lr * (group.scale or 1)
-            yield f"{use.name}: the learning rate of group '{group.place}' is", rate
+            yield f"{use.name}: the learning rate of group '{group.place}' is", group.rate(lr)
 
 
 def length_caution(max_length: int, longest: int, counted: str) -> Caution | None:
@@ -84,8 +83,7 @@ def length_caution(max_length: int, longest: int, counted: str) -> Caution | Non
         "note",
         "length-far-above",
         f"max_length is {max_length:,}, and the longest of {counted} has {longest:,} tokens",
-        "no text is cut, and batches are padded to their own longest text, so every length from there on trains the same at the "
-        "same cost",
+        "no text is cut, and batches are padded to their own longest text, so any larger value trains the same at the same cost",
         f"Leave it, or set `max_length: {longest}`; a comparison of lengths needs some below that",
     )
 
@@ -105,8 +103,9 @@ def language_caution(
     language = rest.partition("/")[0]
     named = family == "xnli" and language in LANGUAGES and language != "en"
     sample = next(filter(_is_foreign, (_some_texts(split) for split in splits)), None)
-    unknown = _unknown_to(tokenizer(), sample) if sample is not None and tokenizer is not None else ""
-    if not unknown and not (english and (named or sample is not None)):
+    certain = english and (named or sample is not None)
+    unknown = "" if certain or sample is None or tokenizer is None else _unknown_to(tokenizer(), sample)
+    if not unknown and not certain:
         return None
     texts = f"the texts of {task} are not in English" if named else f"most letters of {task} are not Latin"
     knows = f", and {model} was pretrained on English alone" if english else ""
@@ -115,7 +114,7 @@ def language_caution(
         "warning",
         "language-unknown",
         f"{texts}{knows}{spelled}",
-        "a model that cannot read the texts learns little from them, and its scores say little of what is trained",
+        "a model that cannot read the texts learns little from them, and its scores say little about the method",
         "Use a multilingual model, such as google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base, or texts in "
         "the model's language",
     )

@@ -155,7 +155,7 @@ QNLI = replace(
     config="qnli",
     rows={"train": 104_743, "validation": 5_463},
     licence="CC BY-SA 4.0",
-    about="A question and a sentence of Wikipedia: does it hold the answer or not.",
+    about="A question and a sentence of Wikipedia: does it contain the answer.",
 )
 QQP = replace(
     SST2,

@@ -61,7 +61,7 @@ class FocalConfig(MethodConfig):
         if self.alpha is None:
             return None
         weights = (1 - self.alpha, self.alpha) if isinstance(self.alpha, float) else self.alpha
-        same = ": a constant factor, as in the published title classifier" if all_equal(weights) else ""
+        same = ": a constant factor" if all_equal(weights) else ""
         return f"alpha: {in_words(weights, labels)}{same}"
 
 

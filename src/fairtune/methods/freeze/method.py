@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fairtune.core.errors import ModelError
 from fairtune.methods.base import Method, Moment
 from fairtune.methods.freeze import FreezeConfig
 from fairtune.models.depth import find_depths
@@ -18,6 +19,11 @@ class Freeze(Method):
     def prepare(self, model: nn.Module) -> nn.Module:
         depths = find_depths(model)
         frozen = [p for p in model.parameters() if depths.part(p) in self.config.parts]
+        if not frozen:
+            raise ModelError(
+                f"freeze: the model has nothing in {' or '.join(self.config.parts)}, and {depths.layers} layers in all; name "
+                "another part."
+            )
         for parameter in frozen:
             parameter.requires_grad_(False)
         self._parameters = sum(p.numel() for p in frozen)

@@ -87,6 +87,10 @@ class RateGroup(BaseModel):
     def _as_given(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in plain(self).items() if value is not None}
 
+    def rate(self, lr: float) -> float:
+        """At the peak, in a run with this learning rate."""
+        return lr * self.scale if self.scale is not None else self.lr or lr
+
     @property
     def place(self) -> str:
         """What it matches, as a record has it."""
@@ -101,7 +105,7 @@ class LayerwiseLRConfig(MethodConfig):
     )
     head_multiplier: Multiplier = Field(
         1.0,
-        description="The head's learning rate, all outside the base model, as a multiple of the run's; published: 10.",
+        description="The head's learning rate, all outside the base model, as a multiple of the run's.",
     )
     groups: Annotated[tuple[RateGroup, ...], Field(min_length=1, max_length=MOST_GROUPS)] | None = Field(
         None,
@@ -131,6 +135,15 @@ class LayerwiseLRConfig(MethodConfig):
         if self.groups is not None:
             return all(group.scale == 1 for group in self.groups)
         return self.decay == 1 and self.head_multiplier == 1
+
+    @property
+    def absolute(self) -> bool:
+        """Whether the run's learning rate plays no part."""
+        return self.groups is not None and all(group.lr is not None for group in self.groups)
+
+    def control_lr(self, lr: float) -> float:
+        rates = [group.rate(lr) for group in self.groups or ()] or [lr]
+        return min(max(lr, min(rates)), max(rates))
 
     def control_for(self, acting: MethodConfig) -> bool:
         """One rate is the control of many."""

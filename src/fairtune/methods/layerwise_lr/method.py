@@ -153,7 +153,7 @@ def _by_group(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
     trained = {name: found for name, found in matches.items() if known[name].requires_grad}
     missed = [name for name, found in trained.items() if not found]
     if missed:
-        raise ModelError(f"layerwise_lr: no group of `groups` has {_some(missed)}. {_for_the_rest(groups)}")
+        raise ModelError(f"layerwise_lr: no group in `groups` covers {_some(missed)}. {_for_the_rest(groups)}")
     double = [name for name, found in trained.items() if len(found) > 1]
     if double:
         first = " and ".join(repr(group.place) for group in trained[double[0]])

@@ -58,11 +58,15 @@ def orthogonalize_heads_(weight: Tensor, num_heads: int) -> Tensor:
     Raises:
         ModelError: it is no matrix, its rows cannot be divided among the heads, or a head has more rows than columns.
     """
-    if weight.ndim != 2 or num_heads < 1 or weight.shape[0] % num_heads:
+    whole = isinstance(num_heads, int) and not isinstance(num_heads, bool) and num_heads > 0
+    rows, columns = weight.shape if weight.ndim == 2 else (0, 0)
+    if not whole or not weight.is_floating_point() or not rows or rows % num_heads or rows // num_heads > columns:
         raise ModelError(
-            f"orthogonalize_heads_: the weight is of shape {list(weight.shape)} and num_heads is {num_heads}; allowed is a matrix "
-            "whose rows can be divided among the heads, [num_heads x head_dim, hidden]."
+            f"orthogonalize_heads_: found a weight of shape {list(weight.shape)} ({weight.dtype}) and num_heads {num_heads!r}; "
+            "allowed: a matrix of floats, [num_heads x head_dim, hidden], with no head_dim above hidden."
         )
+    if not weight.isfinite().all():
+        raise ModelError("orthogonalize_heads_: the weight has values that are not finite.")
     new = orthonormal_rows(weight.detach().reshape(num_heads, -1, weight.shape[1])).reshape(weight.shape)
     with torch.no_grad():
         return weight.copy_(new.to(weight))

@@ -49,7 +49,7 @@ def markdown(found: Comparisons, report: ReportContent) -> list[str]:
     return [
         *worth_lines(report.header, found.ranking, found.left_out),
         *raw_lines(report.header, found.raw_differences),
-        *audit_lines(found.audit),
+        *audit_lines(found.audit, report.rows),
     ]
 
 

@@ -15,7 +15,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH, confidence, low_to_high, p_value
-from fairtune.report.content import Header, Versus
+from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.sections.comparisons.worth import (
     LEFT_OUT,
     RAW,
@@ -146,6 +146,10 @@ def choice_lines(results: Results) -> Iterator[str]:
             yield f"{name}: the settings that {' and '.join(matches)} chose, as a matched control"
 
 
-def audit_lines(audit: Sequence[str]) -> Iterator[str]:
+def audit_lines(audit: Sequence[str], rows: Sequence[ArmRow]) -> Iterator[str]:
     yield from heading("Differences between arms other than methods")
     yield from items(map(plain, audit), "None: the arms differ in their methods only.")
+    yield ""
+    yield "The methods of each arm:"
+    yield ""
+    yield from items(f"**{plain(row.arm)}**: {plain(', '.join(row.methods) or 'no methods')}" for row in rows)

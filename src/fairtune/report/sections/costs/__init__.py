@@ -41,8 +41,8 @@ OWN_HEADS = (
     "arm", "n", "total time", "per epoch", "per step (ms)", "validation", "GPU use (%)", "CV of step times (%)",
 )  # fmt: skip
 OWN_TIMES = (
-    "These are what runs took, each on its own, so they are not for comparison: times that are compared come from "
-    "`fairtune time`, in which the arms take turns."
+    "Each run was timed on its own, so do not compare these times. Times that are compared come from `fairtune time`, in which "
+    "the arms take turns."
 )
 OwnTimes = dict[str, dict[str, Any]]
 UNTIMED = (

@@ -123,7 +123,7 @@ def _draw_target(axes: Axes, header: Header) -> float | None:
     axes.axhline(level, color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7, zorder=1)
     where = (0.99, level)
     axes.annotate(
-        f"target {'loss ' if header.text else ''}{target.value:g}", where, xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
+        f"target {'loss ' if header.text else ''}{target.figure}", where, xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
         textcoords="offset points", ha="right", va="bottom", fontsize=7.5,
     )  # fmt: skip
     return level
