@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +14,31 @@ import pytest
 import torch
 import typer
 from tests.documented import DOCS, examples
+from tests.execution.made_texts import make_model
 from tests.report.made_ledger import QK, STUDY, ArmSpec, make_study
 from tests.report.made_timing import time_ledger
+from tests.tasks.made_mirror import make_everything, make_task, make_titles
 from transformers import AutoModelForSequenceClassification
+from typer.testing import CliRunner
 
 import fairtune
 from fairtune.claims.published import load_claims
 from fairtune.cli.app import app
+from fairtune.ledger.folders import RunFolder
 from fairtune.methods.arms import named_arms
 from fairtune.methods.registry import registered
 from fairtune.report.plots import PLOTS
 from fairtune.report.result_summary import result_summary
 from fairtune.report.writer import make_content, write_report
 from fairtune.settings.sections import Train
-from fairtune.study.arm_choice import require_arms
+from fairtune.study.arm_choice import choose_arms, require_arms
+from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.study.suite_file import load_suite
 from fairtune.study.yaml_tree import parse_yaml
+from fairtune.tasks.definitions import DEFINITIONS
+from fairtune.tasks.titles import task as title_task
+from fairtune.testing.toy import make_tiny_model
 
 ROOT = DOCS.parent
 FILES = ("run", "plan", "time")
@@ -43,16 +53,20 @@ TASKS = {
 GPT = {"model": "gpt-medium-512", "tokenizer": "openai-community/gpt2", "task": "tinystories"}
 
 
-def command(text: str) -> None:
-    """The verb takes these options; of a study, its file has the profile, fields and arms."""
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """The verb of a command, and the options that it takes."""
     _, verb, *words = shlex.split(text)
-    group = typer.main.get_command(app)
-    found = group.get_command(None, verb)  # type: ignore[attr-defined, arg-type]
+    found = typer.main.get_command(app).get_command(None, verb)  # type: ignore[attr-defined, arg-type]
     assert found is not None, verb
     if verb == "data":
         verb, *words = words
-        found = found.get_command(None, verb)  # type: ignore[attr-defined]
-    given = found.make_context(verb, words).params
+        found = found.get_command(None, verb)
+    return verb, found.make_context(verb, words).params
+
+
+def command(text: str) -> None:
+    """The verb takes these options; of a study, its file has the profile, fields and arms."""
+    verb, given = parse(text)
     if verb in FILES and given.get("file"):
         study = load_study(ROOT / given["file"], given["overrides"] or (), given["profile"])
         require_arms((given["arms"] or "").split(",") if given["arms"] else [], study.arms)
@@ -60,6 +74,60 @@ def command(text: str) -> None:
         assert load_suite(ROOT / given["file"])
     elif verb == "claims":
         assert load_claims(given["only"])
+
+
+StudyKey = tuple[str, str | None, tuple[str, ...]]
+
+
+def planned() -> dict[StudyKey, list[str]]:
+    """The study files that commands name, each with profile and overrides, and the arms that they choose."""
+    found: dict[StudyKey, list[str]] = {}
+    for text in RIGHT:
+        if re.match(rf"fairtune ({'|'.join(FILES)}) studies/", text):
+            given = parse(text)[1]
+            key = (given["file"], given["profile"], tuple(given["overrides"] or ()))
+            found.setdefault(key, []).append(given["arms"] or "")
+    return found
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """A mirror of every task, an encoder with 512 positions and a tokenizer for GPT; all are tiny."""
+    folder = tmp_path_factory.mktemp("everything")
+    mirror = make_titles(make_everything(folder / "mirror", documents=200))
+    for task in (one for one in DEFINITIONS if one.name in ("sst2", "mrpc", "cola")):
+        make_task(mirror, task, 910)  # more than the largest map of BP-SOM has cells
+    model = make_tiny_model(folder / "bert")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 512}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRTUNE_MIRROR", str(mirror))
+        patch.setattr(title_task, "ROWS", 500)
+        yield {"model": model, "tokenizer": make_model(folder / "gpt")}
+
+
+@pytest.mark.parametrize(("key", "arms"), planned().items(), ids=lambda one: "-".join(map(str, one)))
+def test_every_study_is_planned(key: StudyKey, arms: list[str], everything: dict[str, Path]) -> None:
+    """With another model and few examples, since the published ones are not on every machine."""
+    file, profile, given = key
+    study, model = load_study(ROOT / file, given, profile), everything["model"]
+    overrides = [f"arms.{arm}.model={model}" for arm, own in study.arms.items() if own.model is not None]
+    overrides.append(f"model={model}" if study.tokenizer is None else f"tokenizer={everything['tokenizer']}")
+    plan = make_plan(load_study(ROOT / file, [*given, *overrides], profile), force=True)
+    assert plan.runs
+    for chosen in (names.split(",") for names in arms if names):
+        assert set(chosen) <= set(choose_arms(plan, chosen))
+
+
+OFFLINE = re.compile(r"fairtune (time --check|claims|status|inspect gpt|data lengths)")
+
+
+@pytest.mark.usefixtures("everything")
+@pytest.mark.parametrize("text", [text for text in RIGHT if OFFLINE.match(text)])
+def test_commands_that_need_no_runs_answer(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app, shlex.split(text)[1:])
+    assert answer.exit_code == 0, answer.output
 
 
 def fragment(text: str) -> None:
@@ -113,9 +181,13 @@ def test_every_file_and_key_is_written(tmp_path: Path) -> None:
     time_ledger(made, {"baseline": 0.5, "oelm": 0.48}, frozen=("oelm",))
     results = made.results()
     write_report(results)
-    for text in (text for text in RIGHT if text.startswith("runs/") and not text.endswith("seed-N/timing.json")):
-        path = text.replace("STUDY", STUDY).replace("ARM", "oelm").replace("seed-N", "seed-0")
-        assert (tmp_path / path).exists(), text
+    run = RunFolder(tmp_path)
+    own = {path.name for path in (run.events, run.timing, run.result, run.environment, run.model)}
+    for text in (text for text in RIGHT if text.startswith("runs/")):
+        if "seed-N/" in text:
+            assert Path(text).name in own, text
+        else:
+            assert (tmp_path / text.replace("STUDY", STUDY)).exists(), text
     content = result_summary(make_content(results), results)
     keys = [
         text for text in RIGHT if re.match(r"(environment|performance|timing|parameter_efficiency|comparison)\.", text)

@@ -64,11 +64,24 @@ def make_task(mirror: Path, task: Definition, rows: int = 60) -> Path:
     return mirror
 
 
-def make_everything(mirror: Path) -> Path:
+def make_titles(mirror: Path) -> Path:
+    """600 correct titles, and 20 that were judged."""
+    fields = ("graph", "speech", "protein", "market", "image", "storage", "query", "network", "grammar", "sensor")
+    things = (
+        "learning", "parsing", "folding", "models", "retrieval", "analysis", "design", "search", "control", "planning",
+    )  # fmt: skip
+    names = [f"{a.title()} {b} for {c} and {d}" for a in fields for b in things for c in fields[:2] for d in things[:3]]
+    write_split(mirror, "titles", "some_source", [{"title": title} for title in names])
+    judged = [{"id": i, "title": f"Judged {i}", "label": i % 2, "original": None} for i in range(20)]
+    write_split(mirror, "titles", "citeseerx", judged)
+    return mirror
+
+
+def make_everything(mirror: Path, documents: int = 20) -> Path:
     """All published tasks, and the texts for language models."""
     for task in DEFINITIONS:
         make_task(mirror, task)
     for text in TEXTS:
         for data, split in text.places().values():
-            write_split(mirror, data.folder, split, [{text.text: f"{split} {i}"} for i in range(20)])
+            write_split(mirror, data.folder, split, [{text.text: f"{split} {i}"} for i in range(documents)])
     return mirror
