@@ -136,7 +136,7 @@ def test_way_4_arms_were_timed_at_different_times(tmp_path: Path) -> None:
     assert found is not None
     assert (found.timed, found.time_change) == (None, None)
     text = (write_report(made.results())["markdown"]).read_text()
-    assert "not for comparison" in text.split("What runs took")[1]
+    assert "do not compare these times" in text.split("What runs took")[1]
     assert "0.13" not in text.split("## Time and size")[1].split("What runs took")[0], "no ratio is made of them"
 
 

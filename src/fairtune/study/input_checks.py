@@ -76,7 +76,7 @@ def _absent_data(field: str, name: Any) -> Iterator[tuple[Path, str]]:
     wanted = ALIASES.get(name, name) if isinstance(name, str) else None
     described = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
     if described is not None and described.availability.missing and not _is_kept(described.name):
-        yield (field,), f"'{name}': {'; '.join(described.availability.missing)}."
+        yield (field,), f"'{name}': {'; '.join(described.availability.missing).removesuffix('.')}."
 
 
 def _is_kept(name: str) -> bool:

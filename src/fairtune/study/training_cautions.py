@@ -16,14 +16,14 @@ from fairtune.core.numbers import as_percent
 from fairtune.methods.config import MethodUse
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.settings.sections import Train
-from fairtune.tasks.card.lengths import SHORTEST
 from fairtune.tasks.definitions import LANGUAGES
 from fairtune.tasks.task import TEXT_COLUMNS, Split, Texts
 
 LOWEST_RATE = 1e-8
 """Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
 FAR_ABOVE = 2
-"""How many times the longest text `max_length` is before it is worth a note."""
+"""How many times the longest text `max_length` is before it is worth a note; no text counts as shorter than `SHORT` tokens."""
+SHORT = 64
 SAMPLE = 200
 NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
 """Of a sample of texts: the share of letters outside the Latin script, and from where on a tokenizer does not know them: the
@@ -77,7 +77,7 @@ def length_caution(max_length: int, longest: int, counted: str) -> Caution | Non
     Args:
         counted: the texts that were counted, as in "25 training texts".
     """
-    if max_length < FAR_ABOVE * max(longest, SHORTEST):
+    if max_length < FAR_ABOVE * max(longest, SHORT):
         return None
     return Caution(
         "note",
