@@ -27,7 +27,7 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests, perform_here, toy_source
 from tests.cluster.ray_nodes import RayNodes, ray_nodes
-from tests.cluster.slow_method import SECONDS, with_slow_steps
+from tests.cluster.slow_method import SECONDS, UNTIL, with_slow_steps
 
 if find_spec("ray") is None:
     pytest.skip("tests on a real Ray cluster: `make cluster-test` installs Ray", allow_module_level=True)
@@ -36,8 +36,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[RayNodes]:
-    with ray_nodes(**{SECONDS: "0.15"}) as found:
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with which steps on the cluster become quick."""
+    return tmp_path_factory.mktemp("ray") / "quick"
+
+
+@pytest.fixture(scope="module")
+def nodes(quick: Path) -> Iterator[RayNodes]:
+    with ray_nodes(**{SECONDS: "1", UNTIL: str(quick)}) as found:
         yield found
 
 
@@ -81,7 +87,7 @@ class Watching(QuietMonitor):
 
 
 def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_of_a_local_one(
-    nodes: RayNodes, plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nodes: RayNodes, quick: Path, plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, alone = tmp_path / "runs", tmp_path / "alone"
     jobs = {job.name: job for run in plan.runs if (job := make_job(plan, run, runs))}
@@ -95,6 +101,7 @@ def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_
             return False
         lost.append(run)
         nodes.kill_second()
+        quick.touch()
         return True
 
     lost: list[str] = []
