@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -256,7 +257,7 @@ def groups(**head: float) -> dict[str, Any]:
         ({"arms": groups(lr=4e-10)}, "rate-low", ("4e-10", "head")),
         ({"arms": groups(scale=1e-5)}, "rate-low", ("2e-10", "head")),
         ({"arms": groups(lr=5e-5)}, None, ()),
-        ({"train": {"max_length": 128}}, "length-far-above", ("128",)),
+        ({"train": {"max_length": 128}}, None, ()),
         ({"train": {"max_length": 16}}, None, ()),
     ],
 )
@@ -299,6 +300,15 @@ def test_a_head_with_a_map_needs_the_same_head_without(source: dict[str, Any]) -
     assert only(alone).code == "no-observer"
     assert "bpsom: {hidden: 8, alpha: 0, prune: null}" in only(alone).do
     assert not plan(source, arms={"baseline": {}, "bpsom": acting, "bpsom-observer": watching}).cautions
+
+
+def test_a_length_far_above_every_text_is_noted(source: dict[str, Any], tmp_path: Path) -> None:
+    model = shutil.copytree(source["model"], tmp_path / "long")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 512}))
+    found = only(plan(source, model=str(model), train={"max_length": 200}))
+    assert (found.grade, found.code) == ("note", "length-far-above")
+    assert not plan(source, model=str(model), train={"max_length": 199}).cautions
 
 
 def test_lengths_that_cut_no_text_are_the_same_runs(source: dict[str, Any]) -> None:

@@ -217,7 +217,7 @@ def answer_spread(results: Results, claim: Claim) -> Answer:
     """Answer whether an arm's step times vary less, over the rounds of the timing experiment.
 
     How far a round's time is from its arm's median is compared round by round, and by ranks: what disturbs a round counts for both
-    arms, and one spike decides nothing, as it would in a ratio of standard deviations.
+    arms, and one spike decides nothing, as it would in a ratio of standard deviations. So it hardly sees rare slow steps.
     """
     arm, other, timing = str(claim.arm), str(claim.steadier_than), results.timing
     rounds = timing.round_seconds(arm, other) if timing is not None else None

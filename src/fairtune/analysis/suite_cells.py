@@ -204,8 +204,8 @@ class SuiteLedger:
 
 def _time_ratio(timing: StudyTiming | None, arm: str) -> dict[str, Any]:
     """An arm's step against its control's; null where that was not timed, or where nothing follows from it."""
-    found = timing.ratios.get(arm) if timing is not None and timing.trusted else None
-    if found is None or found.implausible:
+    found = timing.sound_ratio(arm) if timing is not None else None
+    if found is None:
         return {"against": None, "ratio": None, "ratio_interval": None}
     return {"against": found.other, "ratio": found.found.ratio, "ratio_interval": [found.found.low, found.found.high]}
 

@@ -163,10 +163,15 @@ class StudyTiming:
         """The largest half-width of an interval, the A/A's among them."""
         return max(ratio.half_width for ratio in (self.again, *(one.found for one in self.ratios.values())))
 
+    def sound_ratio(self, arm: str) -> StepRatio | None:
+        """An arm's ratio to its control; None where it was not timed, the A/A failed, or counting rules the ratio out."""
+        found = self.ratios.get(arm) if self.trusted else None
+        return None if found is None or found.implausible else found
+
     def change(self, arm: str) -> float | None:
         """The change of an arm's step time as a share: 0 where none is clear, None where it cannot be known."""
-        found = self.ratios.get(arm)
-        return None if found is None or not self.trusted or found.implausible else found.change
+        found = self.sound_ratio(arm)
+        return None if found is None else found.change
 
 
 def judge_times(

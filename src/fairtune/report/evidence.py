@@ -158,7 +158,7 @@ def _arm_row(results: Results, arm: str) -> ArmRow:
         failed=sum(run.arm == arm and run.status == "failed" for run in results.runs),
         summaries={name: results.summary(arm, name, seeds=shared) for name in dict.fromkeys([results.metric, *known])},
         final=results.summary(arm, which="final", seeds=shared) if text else None,
-        steps_to_target=None if reached is None else {seed: one.step if one else None for seed, one in reached.items()},
+        steps_to_target=results.steps_to_target(arm),
         tokens_per_second=results.tokens_per_second(arm) if text else None,
         scores={run.seed: run.metrics.get(results.metric, math.nan) for run in finished},
         versus=versus_of(results, comparison) if comparison else None,

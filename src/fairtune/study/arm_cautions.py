@@ -19,7 +19,13 @@ from fairtune.study.added_arms import arm_line
 from fairtune.study.arithmetic import arithmetic_cautions
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
 from fairtune.study.inputs import PlanInputs
-from fairtune.study.training_cautions import FAR_ABOVE, language_caution, length_caution, most_words, setting_cautions
+from fairtune.study.training_cautions import (
+    is_far_above,
+    language_caution,
+    length_caution,
+    most_words,
+    setting_cautions,
+)
 from fairtune.tasks.card.lengths import heldout_counts, train_counts
 from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
@@ -340,7 +346,7 @@ def _lengths(inputs: PlanInputs, arms: Arms, words: TokenizerFolder) -> Iterator
     given = {arm for arm in arms if "max_length" in inputs.study.settings(arm).model_fields_set}
     alike = [group for group in _but_for_length(arms) if len({lengths[arm] for arm in group}) > 1]
     least = most_words(data.splits["train"])  # a word has at least one token
-    far = [arm for arm in given if lengths[arm] >= FAR_ABOVE * least]
+    far = [arm for arm in given if is_far_above(lengths[arm], least)]
     if not far and not any(sorted(lengths[arm] for arm in group)[-2] >= least for group in alike):
         return
     counts = [train_counts(data, words), heldout_counts(data, words)]

@@ -23,7 +23,7 @@ LOWEST_RATE = 1e-8
 """Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
 FAR_ABOVE = 2
 """How many times the longest text `max_length` is before it is worth a note; no text counts as shorter than `SHORT` tokens."""
-SHORT = 64
+SHORT = 100
 SAMPLE = 200
 NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
 """Of a sample of texts: the share of letters outside the Latin script, and from where on a tokenizer does not know them: the
@@ -71,13 +71,17 @@ def _peak_rates(lr: float, methods: Sequence[MethodUse]) -> Iterator[tuple[str, 
             yield f"{use.name}: the learning rate of group '{group.place}' is", group.rate(lr)
 
 
+def is_far_above(max_length: int, longest: int) -> bool:
+    return max_length >= FAR_ABOVE * max(longest, SHORT)
+
+
 def length_caution(max_length: int, longest: int, counted: str) -> Caution | None:
     """A note where `max_length` is far above the longest text.
 
     Args:
         counted: the texts that were counted, as in "25 training texts".
     """
-    if max_length < FAR_ABOVE * max(longest, SHORT):
+    if not is_far_above(max_length, longest):
         return None
     return Caution(
         "note",
