@@ -66,7 +66,6 @@ from fairtune.training.objectives import Evaluation
 from fairtune.training.progress import SCORE
 
 WIDE, SMALL_RATE, LARGE_RATE = 512, 1e-4, 2e-5
-NEVER = "100000h"
 FACTS = ("fairtune", "python", "system", "cpu", "device", "packages", "torch")
 
 
@@ -257,7 +256,7 @@ def _prepare_run(
     return TrainingRun(
         model=start.model, methods=start.methods, objective=Classification(encoded, settings.metric, names, texts), train=train,
         seed=settings.seed, accelerator=accelerator, log=log, states=BestWeights(folder, "fit", lambda _: None), keep=_forget,
-        checkpoint_every=NEVER, check_stop=check_stop,
+        check_stop=check_stop,
     )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from fairtune.classifier.batch_threads import compute_batches
 from fairtune.core.errors import ModelError
-from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
@@ -25,7 +24,7 @@ from fairtune.training.device import keep_freed_memory
 
 Scores = npt.NDArray[np.float32]
 _one_at_a_time = threading.RLock()
-"""A network that computes its last layer for one token does so for one caller at a time."""
+"""A network is put into evaluation mode and back for one caller at a time."""
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -50,7 +49,6 @@ class Predictor:
         batch_tokens: int | None = None,
     ) -> None:
         self.network, self.tokenizer, self.max_length = network, tokenizer, max_length
-        narrow_last_layer(network)
         self.device = torch.device(device)
         if self.device.type == "cpu":
             keep_freed_memory()

@@ -25,7 +25,6 @@ from fairtune.settings.metrics import METRICS
 from fairtune.training.checkpoints import RunStates, keep_only
 from fairtune.training.loop import TrainingRun
 from fairtune.training.objectives import Evaluation
-from fairtune.training.progress import RunInProgress
 
 MANY = 5_000
 """Texts whose prediction takes long enough for a bar."""
@@ -49,7 +48,7 @@ class EventList(EventLog):
 class BestWeights(RunStates):
     """Keeps the best weights, and only those."""
 
-    def save_best(self, run: RunInProgress, found: Evaluation) -> None:
+    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
         super().save_best(run, found)
         keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step)])
 

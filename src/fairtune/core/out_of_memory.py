@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import torch
@@ -33,34 +32,23 @@ def free_memory() -> None:
         torch.mps.empty_cache()
 
 
-@dataclass
-class ScoredParts:
-    """Batches that are scored, each in so many parts; in twice as many from the one on for which memory runs out.
+def score_each(batches: Iterable[Batch], score: Callable[[Batch], None]) -> None:
+    """Score every batch, a list or an array of what is scored; in halves where memory runs out, and all later ones too.
 
-    Args:
-        tell: takes the new number of parts.
-        cuts: False lets the error through.
+    Raises:
+        RunFailure: one row alone does not fit.
     """
-
-    parts: int = 1
-    tell: Callable[[int], None] = lambda _: None
-    cuts: bool = True
-
-    def each(self, batches: Iterable[Batch], score: Callable[[Batch], None]) -> None:
-        """Score every batch, a list or an array of what is scored.
-
-        Raises:
-            RunFailure: one row alone does not fit.
-        """
-        for batch in batches:
-            waiting = deque(_cut(batch, self.parts))
-            while waiting:
-                part = waiting.popleft()
+    most: int | None = None
+    for batch in batches:
+        waiting = deque([batch])
+        while waiting:
+            part = waiting.popleft()
+            if most is None or len(part) <= most:
                 try:
                     score(part)
                     continue
                 except Exception as error:
-                    if not self.cuts or not is_out_of_memory(error):
+                    if not is_out_of_memory(error):
                         raise
                 free_memory()  # here, where the error and the frames that it held are gone
                 if len(part) == 1:
@@ -68,12 +56,6 @@ class ScoredParts:
                         "memory ran out while one example alone was scored; use a shorter max_length, a smaller model or a "
                         "device with more memory"
                     )
-                self.parts *= 2
-                self.tell(self.parts)
-                waiting.extendleft(reversed(list(_cut(part, 2))))
-
-
-def _cut(batch: Batch, parts: int) -> Iterator[Batch]:
-    size = -(-len(batch) // parts)
-    for start in range(0, len(batch), size):
-        yield batch[start : start + size]
+                most = len(part) // 2
+            half = -(-len(part) // 2)
+            waiting.extendleft([part[half:], part[:half]])

@@ -35,8 +35,6 @@ class Job:
         prompts: texts that a language model goes on with when it is trained; None takes beginnings of validation texts.
         attention: layouts that the user registered, for the worker to know them too.
         plugins: what the worker loads first, as `Plugin.as_json` has it.
-        processes: that share the run, each with a device of its own, or with its threads on a CPU.
-        sharding: full, if each of them holds only its part of the weights.
     """
 
     folder: str
@@ -49,8 +47,6 @@ class Job:
     tokenizer: dict[str, Any] | None = None
     prompts: list[str] | None = None
     plugins: list[dict[str, Any]] = field(default_factory=list)
-    processes: int = 1
-    sharding: str = "none"
 
     @property
     def run(self) -> RunFolder:
@@ -76,8 +72,6 @@ def make_job(plan: Plan, run: PlannedRun, runs: Path) -> Job:
         tokenizer=plan.tokenizer.as_json() if plan.tokenizer else None,
         prompts=None if plan.study.prompts is None else list(plan.study.prompts),
         plugins=[plugin.as_json() for plugin in plan.plugins],
-        processes=plan.study.execution.devices_per_run,
-        sharding=plan.study.execution.sharding,
     )
 
 

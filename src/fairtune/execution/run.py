@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,10 @@ from fairtune.execution.device_health import DeviceHealth
 from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.job import GONE, Job, describe_failure, failure_reason, record_failure
 from fairtune.execution.learner_run import perform_learner
-from fairtune.execution.shared_run import perform_shared
 from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
 from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
-from fairtune.ledger.events import EventLog, NoEvents, counted_events
+from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.records import EVENT as RECORD
@@ -51,7 +50,6 @@ from fairtune.training.language_modelling import LanguageModelling
 from fairtune.training.loop import TrainingRun
 from fairtune.training.memory import describe_memory, watch_memory
 from fairtune.training.objectives import Objective
-from fairtune.training.ranks import ALONE, Ranks
 from fairtune.training.representation import NAME as REPRESENTATION
 from fairtune.training.representation import representation
 from fairtune.training.samples import continuations
@@ -76,9 +74,13 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
     try:
         folder.begin(job.plan)
         begun = True
-        # What is fitted at once, without training, takes one process, whatever its study has for the others.
-        shared = job.processes > 1 and not is_simple(_learned(job))
-        return (perform_shared if shared else perform_alone)(job, device, check_stop, report)
+        log = EventLog(folder.events)
+        try:
+            with DeviceSamples(log, device, folder.path):
+                perform = perform_learner if is_simple(_learned(job)) else _perform
+                return perform(job, folder, device, log, check_stop, report)
+        finally:
+            log.close()
     except DeviceLost as lost:
         _note_lost_device(folder, begun, str(lost))
         raise
@@ -91,24 +93,6 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
         result, details = describe_failure(job, error, begun)
         record_failure(job, result, details)
         return result
-
-
-def perform_alone(
-    job: Job, device: str, check_stop: Callable[[], None], report: Report, ranks: Ranks = ALONE
-) -> dict[str, Any]:
-    """Perform a run whose folder is made, in this process, or this process's part of it.
-
-    Returns:
-        The result; nothing in processes other than the first.
-    """
-    log = EventLog(job.run.events) if ranks.leads else NoEvents()
-    try:
-        with DeviceSamples(log, device, job.run.path) if ranks.leads else nullcontext():
-            if is_simple(_learned(job)):
-                return perform_learner(job, job.run, device, log, check_stop, report)
-            return _perform(job, job.run, device, log, check_stop, report, ranks)
-    finally:
-        log.close()
 
 
 def _note_lost_device(folder: RunFolder, begun: bool, fault: str) -> None:
@@ -134,22 +118,15 @@ def _perform(
     log: EventLog,
     check_stop: Callable[[], None],
     report: Report,
-    ranks: Ranks,
 ) -> dict[str, Any]:
     report({"phase": "preparing"})
-    environment = capture_environment(device)
-    if not ranks.alone:
-        environment |= {"processes": ranks.size, "sharding": job.sharding}
-    environment = continued(environment, read_environment(folder))
-    if ranks.leads:
-        write_sealed(folder.environment, environment)
-    ready = prepare_run(job, device, log, check_stop, ranks)
+    environment = continued(capture_environment(device), read_environment(folder))
+    write_sealed(folder.environment, environment)
+    ready = prepare_run(job, device, log, check_stop)
     run = ready.run
-    anew = not run.progress.unit and environment.pop("earlier", None)  # nothing of it was trained elsewhere
-    if ranks.leads:
-        if anew:
-            write_sealed(folder.environment, environment)
-        write_json(folder.card, ready.card)
+    if not run.progress.unit and environment.pop("earlier", None):  # nothing of it was trained elsewhere
+        write_sealed(folder.environment, environment)
+    write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=job.plan["signature"])
     watch_memory(run.device)
     looked = time.monotonic()
@@ -165,9 +142,6 @@ def _perform(
             run.save()
         raise
 
-    run.end_sharing()
-    if not ranks.leads:
-        return {}
     _require_there(folder)
     if frozen_fingerprint(run.model) != ready.frozen:
         raise RunFailure("a frozen tensor changed during training; the run cannot be trusted")
@@ -235,9 +209,7 @@ class PreparedRun:
     tokenizer: Path
 
 
-def prepare_run(
-    job: Job, device: str, log: EventLog, check_stop: Callable[[], None], ranks: Ranks = ALONE
-) -> PreparedRun:
+def prepare_run(job: Job, device: str, log: EventLog, check_stop: Callable[[], None]) -> PreparedRun:
     """Bring together data, model and methods, prove what the run starts from, and take up a saved state."""
     # What the parent process was given must be known to this one, before anything else.
     take_plugins(job.plugins)
@@ -259,17 +231,13 @@ def prepare_run(
         log.write("warning", 0, text=note)
     if isinstance(objective, Contrastive):
         train = train.for_pairs()
-    states = RunStates(job.run.checkpoint, job.plan["key"], lambda text: log.write("warning", 0, text=text), ranks)
-    keep = partial(write_arrays, job.run) if ranks.leads else _keep_nothing
+    warn, every = lambda text: log.write("warning", 0, text=text), job.checkpoint_every
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, train=train, seed=seed, accelerator=accelerator, log=log,
-        states=states, keep=keep, checkpoint_every=job.checkpoint_every, check_stop=check_stop, ranks=ranks,
+        states=RunStates(job.run.checkpoint, job.plan["key"], warn, every), keep=partial(write_arrays, job.run),
+        check_stop=check_stop,
     )  # fmt: skip
     return PreparedRun(run, card, frozen, tokenizer)
-
-
-def _keep_nothing(name: str, step: int, arrays: Mapping[str, Any]) -> None:
-    """The first process keeps it."""
 
 
 def _objective(
@@ -291,7 +259,7 @@ def _objective(
     encoded = encode_task(task, words, train.longest, train.sizes, check_stop, sample)
     data = {split: encoded[split] for split in splits}
     if learner := job.plan["settings"].get("learner"):
-        return Contrastive(data, planned["metric"], task.labels, int(learner["pairs"])), task.labels
+        return Contrastive(data, planned["metric"], task.labels, each=int(learner["pairs"])), task.labels
     texts = TrainingTexts(task.splits["train"], words, train.longest, train.examples, sample)
     return Classification(data, planned["metric"], task.labels, texts), task.labels
 

@@ -17,7 +17,6 @@ from fairtune.models.attention_geometry import CheckpointFacts, describe_attenti
 from fairtune.models.declarations import Declarations, Digests
 from fairtune.models.flops import describe_costs
 from fairtune.models.init_card import digests_outside, make_init_card
-from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.loader import LoadedModel, load_classifier, load_language_model
 from fairtune.models.model_parts import Batch
 from fairtune.models.pooled_encoder import PooledEncoder, freeze_unread
@@ -64,12 +63,10 @@ class Start:
         if not self.methods:
             card.require_untouched(self.unread)
         card.require_declared(self.declared)
-        last_layer = narrow_last_layer(self.model)  # before costs are counted: as it trains
         measured = measure_pass(self.model, self.batch) if self.methods else self.before.measured
         return {
             **card.as_json(),
             "notes": list(self.notes),
-            "last_layer": last_layer.as_json(),
             "attention": describe_attention(self.model, self.before, measured),
             "costs": describe_costs(self.model, self.before.measured.flops, measured.flops),
         }
@@ -101,8 +98,6 @@ def build_start(
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
     learner = settings.get("learner")
-    if learner is None:
-        narrow_last_layer(model)
     with explain_failure(f"model '{source.name}': no text goes through it"):
         before = take_checkpoint_facts(model, batch)
     if learner is not None:

@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from fairtune.core.cache import cached, key_of
-from fairtune.core.out_of_memory import ScoredParts
+from fairtune.core.out_of_memory import score_each
 from fairtune.learners.base import Features
 from fairtune.models.loader import load_classifier
 from fairtune.models.model_parts import text_encoder
@@ -72,7 +72,6 @@ def compute_features(
     device: str = "cpu",
     check_stop: CheckStop = lambda: None,
     report: Callable[[int], None] = lambda _: None,
-    scored: ScoredParts | None = None,
 ) -> Features:
     """The mean of the encoder's last states over the tokens of each example."""
     place = torch.device(device.partition(":")[0])  # a worker sees one device of its kind
@@ -95,7 +94,7 @@ def compute_features(
 
     with torch.inference_mode(), explain_failure("the encoder: no text goes through it"):
         batches = evaluation_batches(data.lengths, TOKENS_PER_BATCH.get(place.type, MANY_TOKENS))
-        (scored or ScoredParts()).each(batches, encode)
+        score_each(batches, encode)
     assert found is not None, "a split is never empty"
     return found
 

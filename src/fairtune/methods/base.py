@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from fairtune.methods.config import MethodConfig
 
@@ -132,6 +132,9 @@ class Method:
     Args:
         seed: for whatever the method draws; the run's seed and the method's place in the arm decide it.
     """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What training must grant it: `whole_batch`, where a batch that is cut into parts would not train the same."""
 
     def __init__(self, config: MethodConfig, seed: int = 0) -> None:
         self.config = config

@@ -19,7 +19,6 @@ from transformers.utils.generic import can_return_tuple
 
 from fairtune.core.errors import ModelError
 from fairtune.models.model_parts import base_model, evaluating
-from fairtune.models.read_token import reading
 
 Attention = Literal["causal", "bidirectional"]
 PROBE = 4
@@ -116,11 +115,10 @@ class LastTokenClassifier(nn.Module):
                 attention_mask = torch.ones_like(attention_mask)
         if position_ids is not None:
             more["position_ids"] = position_ids
-        with reading(self, last, {"use_cache": use_cache, **more}):
-            outputs = base(
-                input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, use_cache=use_cache,
-                return_dict=True, **more,
-            )  # fmt: skip
+        outputs = base(
+            input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, use_cache=use_cache,
+            return_dict=True, **more,
+        )  # fmt: skip
         hidden: Tensor = outputs.last_hidden_state
         logits = model.score(hidden[torch.arange(len(hidden), device=hidden.device), last])
         loss = None

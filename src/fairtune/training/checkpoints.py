@@ -1,37 +1,36 @@
-"""The saved states of a run: what decides the bits that follow, how it is written and how it is taken up again.
+"""The saved states of a run: what decides the bits that follow, how it is written and how it is resumed.
 
 A state is a folder of safetensors and JSON, never pickle, written aside and renamed, with a manifest of sha256 sums.
 """
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors.torch import load, load_file, save, save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fairtune.core.errors import RunFailure
 from fairtune.core.files import parse_json, read_json, read_sealed, remove_leftovers, write_json, write_sealed
 from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
 from fairtune.core.leases import require_held
-from fairtune.core.machine import can_delete_open_files
-from fairtune.core.seeding import RandomState
 from fairtune.methods.base import Method
+from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.training.objectives import Evaluation
-from fairtune.training.progress import RunInProgress
-from fairtune.training.ranks import ALONE, Ranks
-from fairtune.training.weight_shards import divided, is_sharded, load_whole, whole
+from fairtune.training.progress import TRAIN, Progress
+
+if TYPE_CHECKING:
+    from fairtune.training.loop import TrainingRun
 
 MANIFEST, STATE = "manifest.json", "state.json"
 KEPT = 2
 """States kept: the newest, and one more in case the newest is damaged."""
-Groups = Mapping[str, Mapping[str, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -50,37 +49,41 @@ class DamagedState(Exception):  # noqa: N818 - skipped with a warning by the rea
     """A saved state whose files are not what its manifest says."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunStates:
     """The saved states of one run: `step-*` are whole states, `best-*` the weights of the best evaluations.
 
     Args:
-        key: of the run's settings; a state of other settings is never taken up.
+        key: of the run's settings; a state of other settings is never resumed.
         warn: takes a text when a damaged state is skipped.
-        ranks: the processes that share the run. Every one of them calls all that is here; the first one writes.
+        every: how often a state is saved, in steps or as an interval such as `5min`; None is only when asked to.
     """
 
     folder: Path
     key: str
     warn: Callable[[str], None]
-    ranks: Ranks = ALONE
+    every: int | str | None = None
+    _saved_at: float = field(default_factory=time.monotonic, init=False)
 
-    def save(self, run: RunInProgress) -> None:
+    def are_due(self, now: Progress) -> bool:
+        """Whether it is time to save."""
+        if self.every is None or isinstance(self.every, int):
+            return self.every is not None and now.phase == TRAIN and now.step % self.every == 0
+        unit = self.every.lstrip("0123456789.")
+        return time.monotonic() - self._saved_at >= float(self.every.removesuffix(unit)) * INTERVAL_UNITS[unit]
+
+    def save(self, run: TrainingRun) -> None:
         """Write a whole state, then drop older ones and best weights that no kept state refers to."""
-        self.ranks.require_same(run.model)
-        (random_tensors, random_values), *others = gather_random(run.random, self.ranks)
-        weights, optimizer = _weights(run), _flat(run.optimizer.state_dict()["state"])
-        if not self.ranks.leads:
-            return
+        random_tensors, random_values = run.random
         method_tensors, method_values = _states_of(run.methods)
+        optimizer: dict[int, dict[str, Tensor]] = run.optimizer.state_dict()["state"]
         write_state(
             self.folder / f"step-{run.progress.unit:09d}",
             {
-                "model": weights,
-                "optimizer": optimizer,
+                "model": run.accelerator.unwrap_model(run.model).state_dict(),
+                "optimizer": {f"{i}.{name}": value for i, state in optimizer.items() for name, value in state.items()},
                 "random": random_tensors,
                 "methods": method_tensors,
-                **{f"random-{rank}": tensors for rank, (tensors, _) in enumerate(others, start=1)},
             },
             {
                 "key": self.key,
@@ -89,78 +92,61 @@ class RunStates:
                 "random": random_values,
                 "methods": method_values,
                 "scaler": run.accelerator.scaler.state_dict() if run.accelerator.scaler else None,
-                **{f"random-{rank}": values for rank, (_, values) in enumerate(others, start=1)},
             },
         )
+        self._saved_at = time.monotonic()
         kept = sorted(self.folder.glob("step-*"))[-KEPT:]
         keep_only(self.folder.glob("step-*"), kept)
         keep_only(self.folder.glob("best-*"), [self._best(run.progress.best_step), *self._referred(kept)])
 
-    def resume(self, run: RunInProgress) -> bool:
+    def resume(self, run: TrainingRun) -> bool:
         """Bring a run to the newest state that can be read; False if there is none."""
         found = newest_valid(self.folder.glob("step-*"), self.warn)
         if found is None:
             return False
         saved = self._own(*found)
-        _load_methods(run, saved)
-        _load_weights(run, saved)
-        for name, value in saved.state["progress"].items():
-            setattr(run.progress, name, value)
+        _load(run, saved)
+        run.progress = Progress(**saved.state["progress"])
         run.clock.seconds = dict(saved.state["seconds"])
         run.make_optimizer()
-        state = _nested(saved.tensors["optimizer"])
-        if self.ranks.shards:
-            state = _divided(state, run)
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in saved.tensors["optimizer"].items():
+            index, _, name = key.partition(".")
+            state.setdefault(int(index), {})[name] = value
         run.optimizer.load_state_dict({"state": state, "param_groups": run.optimizer.state_dict()["param_groups"]})
         if run.accelerator.scaler is not None and saved.state["scaler"]:
             run.accelerator.scaler.load_state_dict(saved.state["scaler"])
-        own = f"random-{self.ranks.rank}" if self.ranks.rank else "random"
-        if own in saved.tensors:
-            run.random = saved.tensors[own], saved.state[own]
-        else:
-            run.draw_anew()
-        saved_by = 1 + sum(name.startswith("random-") for name in saved.tensors)
-        if saved_by != self.ranks.size:
-            self.warn(
-                f"the run goes on in {self.ranks.size} process{'es' if self.ranks.size > 1 else ''} from a state that {saved_by} "
-                "saved; its dropout, and the last bits of its sums, are others than without the change"
-            )
+        run.random = saved.tensors["random"], saved.state["random"]
         return True
 
-    def save_best(self, run: RunInProgress, found: Evaluation) -> None:
+    def save_best(self, run: TrainingRun, found: Evaluation) -> None:
         """Keep the weights that were just evaluated, with their validation scores."""
         tensors, values = _states_of(run.methods)
-        self.ranks.require_same(run.model)
         with ExitStack() as stack:
             for method in run.methods:
                 stack.enter_context(method.evaluating(run.model))
-            weights = _weights(run)
-            if self.ranks.leads:
-                write_state(
-                    self._best(run.progress.best_step),
-                    {
-                        "model": weights,
-                        "methods": tensors,
-                        "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
-                    },
-                    {"key": self.key, "methods": values, "metrics": found.metrics},
-                )
-        self.ranks.agreed(False)  # the others go on when it is there to be read
+            write_state(
+                self._best(run.progress.best_step),
+                {
+                    "model": run.accelerator.unwrap_model(run.model).state_dict(),
+                    "methods": tensors,
+                    "scores": {name: torch.from_numpy(array) for name, array in found.arrays.items()},
+                },
+                {"key": self.key, "methods": values, "metrics": found.metrics},
+            )
 
-    def restore_best(self, run: RunInProgress) -> Evaluation:
+    def restore_best(self, run: TrainingRun) -> Evaluation:
         """Load the best weights; returns their validation scores."""
+        best = self._best(run.progress.best_step)
         try:
-            best = self._best(run.progress.best_step)
             saved = self._own(best, read_state(best))
         except DamagedState as problem:
             raise RunFailure(
                 f"the best weights cannot be read back: {problem}; remove the run's folder to start it again"
             ) from None
-        _load_methods(run, saved)
-        _load_weights(run, saved)
-        return Evaluation(
-            {name: part.numpy() for name, part in saved.tensors["scores"].items()}, saved.state["metrics"]
-        )
+        _load(run, saved)
+        arrays = {name: part.numpy() for name, part in saved.tensors["scores"].items()}
+        return Evaluation(arrays, saved.state["metrics"])
 
     def _own(self, folder: Path, saved: SavedState) -> SavedState:
         """The state, if it is of this run."""
@@ -176,40 +162,9 @@ class RunStates:
 
     def _referred(self, states: Sequence[Path]) -> Iterator[Path]:
         for folder in states:
-            state = read_json(folder / "state.json")
-            step = ((state or {}).get("progress") or {}).get("best_step")
+            step = ((read_json(folder / STATE) or {}).get("progress") or {}).get("best_step")
             if step is not None:
                 yield self._best(step)
-
-
-def _weights(run: RunInProgress) -> dict[str, Tensor]:
-    state = run.accelerator.unwrap_model(run.model).state_dict()
-    return {name: whole(tensor) for name, tensor in state.items()}
-
-
-def _load_weights(run: RunInProgress, saved: SavedState) -> None:
-    if is_sharded(run.model):
-        load_whole(run.model, saved.tensors["model"])
-    else:
-        run.model.load_state_dict(saved.tensors["model"])
-
-
-def _divided(state: dict[int, dict[str, Tensor]], run: RunInProgress) -> dict[int, dict[str, Tensor]]:
-    """Of the optimizer's state, this process's part."""
-    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
-    return {
-        index: {name: divided(value, parameters[index]) for name, value in values.items()}
-        for index, values in state.items()
-    }
-
-
-def gather_random(own: RandomState, ranks: Ranks) -> list[RandomState]:
-    """The generators of every process, in the order of their ranks."""
-    if ranks.alone:
-        return [own]
-    tensors, values = own
-    sent = zip(ranks.messages(save(tensors)), ranks.messages(json.dumps(values).encode()), strict=True)
-    return [(load(of_tensors), json.loads(of_values)) for of_tensors, of_values in sent]
 
 
 def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
@@ -223,26 +178,16 @@ def _states_of(methods: Sequence[Method]) -> tuple[dict[str, Tensor], list[dict[
     return tensors, values
 
 
-def _load_methods(run: RunInProgress, saved: SavedState) -> None:
+def _load(run: TrainingRun, saved: SavedState) -> None:
+    """Take over methods and weights; methods first, as one may have changed the model's shape."""
     for number, method in enumerate(run.methods):
         prefix = f"{number}."
         tensors = {k.removeprefix(prefix): v for k, v in saved.tensors["methods"].items() if k.startswith(prefix)}
         method.load_state_dict({**saved.state["methods"][number], **tensors}, run.model)
+    run.model.load_state_dict(saved.tensors["model"])
 
 
-def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
-    return {f"{index}.{name}": whole(value) for index, values in state.items() for name, value in values.items()}
-
-
-def _nested(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        index, _, name = key.partition(".")
-        state.setdefault(int(index), {})[name] = value
-    return state
-
-
-def write_state(folder: Path, tensors: Groups, state: Mapping[str, Any]) -> None:
+def write_state(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
     """Write a state so that a reader sees all of it or none.
 
     Raises:
@@ -274,13 +219,7 @@ def read_state(folder: Path) -> SavedState:
     except (ValueError, KeyError) as error:
         raise DamagedState(f"{folder.name}: {MANIFEST} {error}") from None
     files = [folder / name for name in sums if name.endswith(".safetensors")]
-    return SavedState({file.stem: _read_tensors(file) for file in files}, state)
-
-
-def _read_tensors(file: Path) -> dict[str, Tensor]:
-    """What a file holds: mapped, unless that would keep the state from being dropped when newer ones are there."""
-    tensors: dict[str, Tensor] = load_file(file)
-    return tensors if can_delete_open_files() else {name: tensor.clone() for name, tensor in tensors.items()}
+    return SavedState({file.stem: load_file(file) for file in files}, state)
 
 
 def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, SavedState] | None:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from accelerate import Accelerator
 from torch import nn
 
 from fairtune.core.errors import RunFailure
-from fairtune.core.out_of_memory import ScoredParts
+from fairtune.core.out_of_memory import score_each
 from fairtune.ledger.predictions import Predictions
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.few_labels import Examples
@@ -30,7 +29,6 @@ from fairtune.tasks.tokens.encoded_splits import (
     training_batches,
 )
 from fairtune.training.objectives import Evaluation, scoring
-from fairtune.training.ranks import ALONE, Ranks
 
 TOKENS_PER_BATCH = {"cpu": 1024}
 """Padded tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
@@ -111,9 +109,9 @@ class Classification:
     def __len__(self) -> int:
         return len(self.data["train"])
 
-    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:  # noqa: ARG002
-        """Find out whether the training texts change from epoch to epoch."""
-        self._changing = _text_changers(methods)
+    def begin(self, methods: Sequence[Method]) -> None:
+        """Find the methods that change training texts from epoch to epoch."""
+        self._changing = [m for m in methods if type(m).texts is not Method.texts and not m.config.idle]
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
         if self._changing:
@@ -141,9 +139,6 @@ class Classification:
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
         return model(**batch)
 
-    def weight(self, batch: Batch) -> float:
-        return float(len(batch["labels"]))
-
     def evaluate(
         self,
         model: nn.Module,
@@ -151,32 +146,22 @@ class Classification:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
-        scored: ScoredParts | None = None,
-        ranks: Ranks = ALONE,
     ) -> Evaluation:
         data = self.data[split]
         scores: npt.NDArray[np.float32] | None = None
 
-        counts = True
-
-        def own_batches() -> Iterator[Indices]:
-            nonlocal counts
-            for rows, counts in ranks.dealt(quick_batches(data, device), check_stop):  # noqa: B007 - `score` looks at it
-                yield rows
-
         def score(rows: Indices) -> None:
             nonlocal scores
+            check_stop()
             batch = {k: v for k, v in to_device(data, rows, device).items() if k != "labels"}
             logits = model(**batch).logits.float().cpu().numpy()
             if scores is None:
                 scores = np.zeros((len(data), logits.shape[1]), dtype=np.float32)
-            if counts:
-                scores[rows] = logits
+            scores[rows] = logits
 
         with scoring(model, methods):
-            (scored or ScoredParts()).each(own_batches(), score)
-        (classes,) = ranks.most([0 if scores is None else scores.shape[1]])
-        scores = ranks.joined(np.zeros((len(data), classes), dtype=np.float32) if scores is None else scores)
+            score_each(quick_batches(data, device), score)
+        assert scores is not None, "a split is never empty"
         loss = torch.nn.functional.cross_entropy(torch.from_numpy(scores).double(), torch.from_numpy(data.labels))
         return Evaluation({"scores": scores}, {"loss": float(loss), **classification_metrics(data.labels, scores)})
 
@@ -192,8 +177,3 @@ class Classification:
         data = self.data[split]
         few = data.take(np.arange(min(SAMPLED, len(data))))
         return replace(self, data={**self.data, split: few}), len(data) / len(few)
-
-
-def _text_changers(methods: Sequence[Method]) -> list[Method]:
-    """The methods that change training texts."""
-    return [method for method in methods if type(method).texts is not Method.texts and not method.config.idle]

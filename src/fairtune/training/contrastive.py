@@ -7,30 +7,28 @@ pair's cosine similarity from 1 or 0; the head is logistic regression on the tra
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.core.out_of_memory import ScoredParts
+from fairtune.core.errors import RunFailure
 from fairtune.learners.base import Features, LabelledInputs
 from fairtune.learners.encoder_features import compute_features
 from fairtune.learners.setfit import SetFitHead, fit_setfit_head
-from fairtune.ledger.predictions import Predictions
-from fairtune.methods.base import Batch, Method, TrainingData
+from fairtune.methods.base import Batch, Method
 from fairtune.models.pooled_encoder import PooledEncoder
 from fairtune.settings.learners import LEARNERS, count_pairs
 from fairtune.settings.metrics import classification_metrics
-from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, training_batches
-from fairtune.training.classification import PROBED, SAMPLED, quick_batches, to_device
+from fairtune.tasks.task import Labels
+from fairtune.tasks.tokens.encoded_splits import Indices, training_batches
+from fairtune.training.classification import SAMPLED, Classification, to_device
 from fairtune.training.objectives import Evaluation, scoring
-from fairtune.training.pairs import Pairs, draw_pairs, require_both_kinds
-from fairtune.training.ranks import ALONE, Ranks
 
 CheckStop = Callable[[], None]
 
@@ -47,49 +45,91 @@ class PairOutput:
     similarities: Tensor
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of rows of the training examples.
+
+    Args:
+        same: 1 where both are of one class, else 0.
+    """
+
+    first: Indices
+    second: Indices
+    same: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.same)
+
+
+def draw_pairs(labels: Labels, each: int, seed: int, epoch: int) -> Pairs:
+    """So many pairs of the same class and so many of different classes for each example, by the seed and the epoch alone.
+
+    The partner is any other example of the class, or any of another class, all equally likely; never the example itself. The
+    only example of its class has no partner in it and gets pairs of different classes instead.
+
+    Raises:
+        RunFailure: there is no pair of one of the two kinds.
+    """
+    order = np.argsort(labels, kind="stable")
+    counts = np.bincount(labels)[labels[order]]
+    starts = np.searchsorted(labels[order], labels[order])
+    require_both_kinds(labels)
+    generator = np.random.default_rng([seed, epoch, len("pairs")])
+    places = np.arange(len(labels))
+    firsts, seconds, same = [], [], []
+    for kind in (1.0, 0.0):
+        for _ in range(each):
+            inside = starts + (places - starts + 1 + generator.integers(0, np.maximum(counts - 1, 1))) % counts
+            beyond = generator.integers(0, len(labels) - counts)
+            outside = beyond + np.where(beyond >= starts, counts, 0)
+            paired = (counts > 1) if kind else np.zeros(len(labels), dtype=np.bool_)
+            firsts.append(order)
+            seconds.append(order[np.where(paired, inside, outside)])
+            same.append(paired.astype(np.float32))
+    return Pairs(np.concatenate(firsts), np.concatenate(seconds), np.concatenate(same))
+
+
+def require_both_kinds(labels: Labels) -> None:
+    """Refuse examples of which no two are of one class, or all are."""
+    counts = np.bincount(labels)
+    if (counts > 0).sum() < 2:
+        raise RunFailure(
+            "setfit: all training examples are of one class, so no pair is of different classes; use more examples"
+        )
+    if counts.max() < 2:
+        raise RunFailure(
+            "setfit: each class has one training example, so no pair is of one class; use two or more per class"
+        )
+
+
 @dataclass
-class Contrastive:
+class Contrastive(Classification):
     """A task that classifies, learned from pairs; what the loop calls a training example is a pair.
 
     Args:
-        data: the splits train, validation and test.
-        labels: names of the classes.
         each: pairs of the same class, and of different ones, that an epoch has for each training text.
     """
 
-    data: Mapping[str, Encoded]
-    metric: str
-    labels: tuple[str, ...]
-    each: int
-    scores_final: bool = False
-    _epoch: Pairs | None = field(default=None, init=False, repr=False)
+    each: int = 1
+    _drawn: Pairs | None = field(default=None, init=False, repr=False)
     _head: tuple[str, SetFitHead] | None = field(default=None, init=False, repr=False)
-
-    @property
-    def splits(self) -> Collection[str]:
-        return self.data.keys()
-
-    @property
-    def training_data(self) -> TrainingData:
-        counts = np.bincount(self.data["train"].labels, minlength=len(self.labels))
-        return TrainingData(self.labels, tuple(map(int, counts)))
 
     def __len__(self) -> int:
         return count_pairs(len(self.data["train"]), self.each)
 
-    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:  # noqa: ARG002
+    def begin(self, methods: Sequence[Method]) -> None:  # noqa: ARG002
         require_both_kinds(self.data["train"].labels)
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
         train = self.data["train"]
-        self._epoch = draw_pairs(train.labels, self.each, seed, epoch)
-        longest = np.maximum(train.lengths[self._epoch.first], train.lengths[self._epoch.second])
+        self._drawn = draw_pairs(train.labels, self.each, seed, epoch)
+        longest = np.maximum(train.lengths[self._drawn.first], train.lengths[self._drawn.second])
         return training_batches(longest, batch_size, seed, epoch)
 
     @property
     def _pairs(self) -> Pairs:
-        assert self._epoch is not None, "an epoch begins with its order"
-        return self._epoch
+        assert self._drawn is not None, "an epoch begins with its order"
+        return self._drawn
 
     def batch(self, rows: Indices, device: torch.device) -> Batch:
         """The first texts of the pairs and then the second ones, with one label for each pair."""
@@ -98,10 +138,6 @@ class Contrastive:
 
     def _texts(self, rows: Indices) -> Indices:
         return np.concatenate([self._pairs.first[rows], self._pairs.second[rows]])
-
-    def passing(self, device: torch.device) -> Iterator[Batch]:
-        data = self.data["train"]
-        return (to_device(data, rows, device) for rows in quick_batches(data, device))
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
         lengths = self.data["train"].lengths[self._texts(rows)]
@@ -113,9 +149,6 @@ class Contrastive:
         similarities = nn.functional.cosine_similarity(*vectors.chunk(2))
         return PairOutput(nn.functional.mse_loss(similarities, batch["labels"]), similarities)
 
-    def weight(self, batch: Batch) -> float:
-        return float(len(batch["labels"]))
-
     def evaluate(
         self,
         model: nn.Module,
@@ -123,42 +156,32 @@ class Contrastive:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: CheckStop,
-        scored: ScoredParts | None = None,
-        ranks: Ranks = ALONE,
     ) -> Evaluation:
-        data, scored = self.data[split], scored or ScoredParts()
-        if not ranks.alone:  # each fits the same head by itself, on vectors of all texts, at its own pace
-            check_stop()
-            check_stop = _never
+        data = self.data[split]
         with scoring(model, methods):
-            head, known = self._fitted(model, device, check_stop, scored)
-            vectors = (
-                known
-                if split == "validation" and known is not None
-                else self._vectors(model, split, device, check_stop, scored)
-            )
+            head, known = self._fitted(model, device, check_stop)
+            same = split == "validation" and known is not None
+            vectors = known if same else self._vectors(model, split, device, check_stop)
         scores = head.scores(vectors)
         loss = -float(scores[np.arange(len(data)), data.labels].mean(dtype=np.float64))
         return Evaluation({"scores": scores}, {"loss": loss, **classification_metrics(data.labels, scores)})
 
     def _fitted(
-        self, model: nn.Module, device: torch.device, check_stop: CheckStop, scored: ScoredParts | None = None
+        self, model: nn.Module, device: torch.device, check_stop: CheckStop
     ) -> tuple[SetFitHead, Features | None]:
         """The head for the weights as they are, and the vectors of validation where they were made for it."""
         weights = _digest(model)
         if self._head is not None and self._head[0] == weights:
             return self._head[1], None
-        found = {split: self._vectors(model, split, device, check_stop, scored) for split in ("train", "validation")}
+        found = {split: self._vectors(model, split, device, check_stop) for split in ("train", "validation")}
         train, validation = (LabelledInputs(found[split], self.data[split].labels) for split in found)
         head = fit_setfit_head(train, validation, len(self.labels), self.metric, check_stop)
         self._head = weights, head
         return head, found["validation"]
 
-    def _vectors(
-        self, model: nn.Module, split: str, device: torch.device, check_stop: CheckStop, scored: ScoredParts | None
-    ) -> Features:
+    def _vectors(self, model: nn.Module, split: str, device: torch.device, check_stop: CheckStop) -> Features:
         encoder = cast(PooledEncoder, model).encoder
-        return compute_features(encoder, self.data[split], str(device), check_stop, scored=scored)
+        return compute_features(encoder, self.data[split], str(device), check_stop)
 
     def describe(self, model: nn.Module, device: torch.device, check_stop: CheckStop) -> dict[str, Any]:
         """What cards and reports say of the head for the weights as they are."""
@@ -177,22 +200,11 @@ class Contrastive:
             head, _ = self._fitted(model, device, lambda: None)
         head.save(folder, {"labels": list(self.labels), "metric": self.metric, "pooling": "mean", **known})
 
-    def predictions(self, split: str, found: Evaluation) -> Predictions:
-        data = self.data[split]
-        return Predictions(data.ids, data.labels, found.arrays["scores"])
-
-    def probe(self) -> Batch:
-        data = self.data["validation"]
-        return to_device(data, np.arange(min(PROBED, len(data))), torch.device("cpu"))
-
     def sample(self, split: str) -> tuple[Contrastive, float]:
         """A small part of the split and of the training texts, which every evaluation reads too."""
         few = {name: self.data[name].take(np.arange(min(SAMPLED, len(self.data[name])))) for name in ("train", split)}
         there, taken = (sum(len(part[name]) for name in few) for part in (self.data, few))
         return replace(self, data={**self.data, **few}), there / taken
-
-
-def _never() -> None: ...
 
 
 def _digest(model: nn.Module) -> str:

@@ -1,4 +1,4 @@
-"""Accelerate's part: the device and the arithmetic of a run."""
+"""The device and the arithmetic of a run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import ctypes
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from torch import nn
+from transformers.modeling_layers import GradientCheckpointingLayer
 
-from fairtune.core.errors import RunFailure
+from fairtune.core.errors import ModelError, RunFailure
+from fairtune.models.attention_kernels import outermost_networks, use_kernel
+from fairtune.settings.sections import Train
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Numbers of `mallopt`'s settings, in GNU's C library."""
@@ -43,6 +47,31 @@ def make_accelerator(device: str, precision: str, deterministic: bool = True) ->
         torch.backends.cudnn.benchmark = not deterministic
         torch.use_deterministic_algorithms(deterministic, warn_only=True)
     return accelerator
+
+
+def apply_arithmetic(model: nn.Module, train: Train, device: torch.device) -> None:
+    """Switch on the attention kernel, gradient checkpointing and compiled layers that a run asks for.
+
+    Raises:
+        ModelError: transformers does not offer it for this model.
+    """
+    use_kernel(model, train.attention_kernel, device)
+    for network in outermost_networks(model) if train.gradient_checkpointing else ():
+        if not getattr(network, "supports_gradient_checkpointing", False):
+            raise ModelError(
+                f"gradient_checkpointing: transformers does not offer it for {type(network).__name__}; leave it out, or use a "
+                "smaller batch_size with a larger accumulate."
+            )
+        # The kind that works with frozen inputs, and with hooks on what is saved.
+        network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        network.disable_input_require_grads()  # which only the other kind needs, and frozen embeddings would get gradients
+    if train.compile:
+        layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+        if not layers:
+            name = type(model).__name__
+            raise ModelError(f"compile: {name} has no layers that transformers marks as such; leave `compile` out.")
+        for layer in layers:  # each by itself: layers of one shape share their kernels, and heads stay open to methods
+            layer.compile(dynamic=True)
 
 
 def keep_freed_memory() -> None:

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
-from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from fairtune.core.out_of_memory import ScoredParts
+from fairtune.core.out_of_memory import score_each
 from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import text_metrics
 from fairtune.tasks.tokens.blocks import TokenBlocks
 from fairtune.tasks.tokens.encoded_splits import Indices, fixed_order
-from fairtune.training.language_head import LanguageHead, language_head
 from fairtune.training.objectives import Evaluation, scoring
-from fairtune.training.ranks import ALONE, Ranks
-from fairtune.training.token_losses import IGNORED, linear_cross_entropy, token_losses
-from fairtune.training.weight_shards import is_sharded
 
 Span = tuple[int, int]
+IGNORED = -100
+"""The target that the loss leaves out, as torch has it."""
 TOKENS_PER_BATCH = {"cpu": 2048}
-"""Tokens in a batch that is scored: what fits a CPU's caches, or what fills a GPU."""
-MANY_TOKENS = 16384
+MANY_TOKENS = 4096
+"""Tokens in a batch that is scored, whose logits over the whole vocabulary must fit into memory."""
 PROBED, SAMPLED = 2, 4
 """Blocks that a model is measured on, and batches that an evaluation's time is measured on."""
 
@@ -47,8 +42,6 @@ class LanguageModelling:
     length: int
     metric: str
     scores_final: bool = True
-    _head: LanguageHead | None = field(default=None, init=False, repr=False)
-    _autocast: Callable[[], AbstractContextManager[Any]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._rows = self.text["train"].blocks(self.length)
@@ -64,15 +57,8 @@ class LanguageModelling:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
-        """Find the head, so that no loss needs all logits at once; a method with a loss of its own sees the model's answer."""
-        self._autocast = accelerator.autocast
-        classes: list[type[Method]] = [type(method) for method in methods]
-        own = any(one.loss is not Method.loss or one.penalty is not Method.penalty for one in classes)
-        own = own or is_sharded(model)  # whose weights are brought together when the model is called, not a part of it
-        device = next(model.parameters()).device
-        probe = {name: part.to(device) for name, part in self.probe().items()}
-        self._head = None if own else language_head(accelerator.unwrap_model(model), probe)
+    def begin(self, methods: Sequence[Method]) -> None:
+        """Nothing depends on the methods."""
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
         shuffled = np.random.default_rng([seed, epoch]).permutation(len(self._rows))
@@ -90,18 +76,7 @@ class LanguageModelling:
         return len(rows) * self.length, 0
 
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
-        if self._head is None or self._autocast is None:
-            return model(**batch)
-        inputs = {name: part for name, part in batch.items() if name != "labels"}
-        with self._autocast():
-            hidden = self._head.hidden(**inputs)
-            loss = linear_cross_entropy(
-                hidden[:, :-1].flatten(0, 1), self._head.weight, self._head.bias, batch["labels"][:, 1:].flatten()
-            )
-        return CausalLMOutputWithPast(loss=loss)
-
-    def weight(self, batch: Batch) -> float:
-        return float((batch["labels"][:, 1:] != IGNORED).sum())
+        return model(**batch)
 
     def evaluate(
         self,
@@ -110,31 +85,21 @@ class LanguageModelling:
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
-        scored: ScoredParts | None = None,
-        ranks: Ranks = ALONE,
     ) -> Evaluation:
         text = self.text[split]
         losses, hits = np.zeros(len(text.stream), np.float64), np.zeros(len(text.stream), np.int64)
 
-        counts = True
-
-        def own_batches() -> Iterator[list[Span]]:
-            nonlocal counts
-            batches = self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS))
-            for spans, counts in ranks.dealt(batches, check_stop):  # noqa: B007 - `score` looks at it
-                yield spans
-
         def score(spans: list[Span]) -> None:
-            inputs, targets = _padded(text, spans)
-            nll, correct = self._scored(model, _tokens(inputs, device), _tokens(targets, device))
-            if not counts:
-                return
-            for (start, end), row, hit in zip(spans, nll.cpu().numpy(), correct.cpu().numpy(), strict=True):
+            check_stop()
+            inputs, targets = (_tokens(rows, device) for rows in _padded(text, spans))
+            logits = model(input_ids=inputs).logits.float()
+            nll = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+            correct = (logits.argmax(-1) == targets).cpu().numpy()
+            for (start, end), row, hit in zip(spans, nll.view_as(targets).cpu().numpy(), correct, strict=True):
                 losses[start:end], hits[start:end] = row[: end - start], hit[: end - start]
 
         with scoring(model, methods):
-            (scored or ScoredParts()).each(own_batches(), score)
-        losses, hits = ranks.joined(losses), ranks.joined(hits)
+            score_each(self._batches(text, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS)), score)
         firsts = np.concatenate([[0], np.cumsum(text.documents[:, 0])[:-1]]).astype(np.int64)
         found = {"nll": np.add.reduceat(losses, firsts), "correct": np.add.reduceat(hits, firsts)}
         return Evaluation(found, text_metrics(found["nll"], *_sizes(text), found["correct"]))
@@ -148,19 +113,6 @@ class LanguageModelling:
                 waiting = []
             waiting.append(span)
         yield waiting
-
-    def _scored(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The fp32 loss of every token that is text, and whether it was the most likely one; zero for the others."""
-        flat = targets.flatten()
-        if self._head is None or self._autocast is None:
-            logits = model(input_ids=inputs).logits.float().flatten(0, 1)
-            nll = torch.nn.functional.cross_entropy(logits, flat, reduction="none")
-            correct = logits.argmax(-1) == flat
-        else:
-            with self._autocast():
-                hidden = self._head.hidden(input_ids=inputs).flatten(0, 1)
-                nll, correct = token_losses(hidden, self._head.weight, self._head.bias, flat)
-        return nll.view_as(targets), correct.view_as(targets)
 
     def predictions(self, split: str, found: Evaluation) -> TextScores:
         text = self.text["test" if split == "final" else split]
@@ -179,9 +131,9 @@ class LanguageModelling:
         ends = np.cumsum(text.documents[:, 0])
         count = int(np.searchsorted(ends, min(most, len(text.stream)))) + 1
         few = replace(text, stream=text.stream[: ends[count - 1]], documents=text.documents[:count])
-        small = LanguageModelling({**self.text, split: few}, self.length, self.metric)
-        small._head, small._autocast = self._head, self._autocast
-        return small, len(text.stream) / len(few.stream)
+        return LanguageModelling({**self.text, split: few}, self.length, self.metric), len(text.stream) / len(
+            few.stream
+        )
 
 
 def _padded(text: TokenBlocks, spans: list[Span]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from fairtune.training.progress import RunInProgress
-from fairtune.training.weight_shards import own_part
+if TYPE_CHECKING:
+    from fairtune.training.loop import TrainingRun
 
 ALLOCATED = "the most that torch allocated on the GPU"
 COUNTED = (
@@ -28,7 +28,7 @@ def watch_memory(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def describe_memory(run: RunInProgress) -> dict[str, Any]:
+def describe_memory(run: TrainingRun) -> dict[str, Any]:
     """The peak of a run that has trained, and what it is made of where it was counted."""
     if run.device.type == "cuda":
         return {"peak_bytes": torch.cuda.max_memory_allocated(run.device), "kind": ALLOCATED}
@@ -37,7 +37,7 @@ def describe_memory(run: RunInProgress) -> dict[str, Any]:
 
 
 @contextmanager
-def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
+def count_activations(run: TrainingRun, size: int) -> Iterator[None]:
     """Count what a forward pass keeps for the backward pass, if its batch is the largest so far; changes nothing of either.
 
     Args:
@@ -65,7 +65,7 @@ def count_activations(run: RunInProgress, size: int) -> Iterator[None]:
     now.memory["activations"] = max(now.memory.get("activations", 0), sum(kept.values()))
 
 
-def count_states(run: RunInProgress) -> None:
+def count_states(run: TrainingRun) -> None:
     """Count all that a run holds besides activations; called after a step, when the optimizer's state is there.
 
     The largest of each part counts, since pruning makes a model smaller; a run that goes on from a checkpoint knows what it had.
@@ -75,7 +75,7 @@ def count_states(run: RunInProgress) -> None:
     now = run.progress
     parts = {
         "weights": sum({_place(t): t.untyped_storage().nbytes() for t in _tensors(run.model)}.values()),
-        "gradients": sum(own_part(p).nbytes for p in run.model.parameters() if p.requires_grad),
+        "gradients": sum(p.nbytes for p in run.model.parameters() if p.requires_grad),
         "optimizer": sum(_bytes(state) for state in run.optimizer.state.values()),
         "methods": sum(_bytes(method.state_dict()) for method in run.methods),
     }
@@ -84,13 +84,12 @@ def count_states(run: RunInProgress) -> None:
 
 
 def _tensors(model: nn.Module) -> Iterator[Tensor]:
-    """What this process holds of a model."""
-    for tensor in (*model.parameters(), *model.buffers()):
-        yield own_part(tensor)
+    yield from model.parameters()
+    yield from model.buffers()
 
 
 def _bytes(state: Any) -> int:
-    return sum(own_part(value).nbytes for value in state.values() if isinstance(value, Tensor))
+    return sum(value.nbytes for value in state.values() if isinstance(value, Tensor))
 
 
 def _place(tensor: Tensor) -> int:

@@ -9,14 +9,11 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 import torch
-from accelerate import Accelerator
 from torch import nn
 
-from fairtune.core.out_of_memory import ScoredParts
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.tasks.tokens.encoded_splits import Indices
-from fairtune.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,8 @@ class Objective(Protocol):
     def __len__(self) -> int:
         """How many training examples there are."""
 
-    def begin(self, model: nn.Module, methods: Sequence[Method], accelerator: Accelerator) -> None:
-        """Called once with the prepared model, before the first batch."""
+    def begin(self, methods: Sequence[Method]) -> None:
+        """Called once before the first batch."""
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
         """The batches of an epoch, as rows of the training examples. That epoch's examples are the ones in use from here."""
@@ -72,9 +69,6 @@ class Objective(Protocol):
     def outputs(self, model: nn.Module, batch: Batch) -> Any:
         """The model's answer to a batch; it has a `loss`, the mean over the batch."""
 
-    def weight(self, batch: Batch) -> float:
-        """Over how many examples, or tokens, the loss of a batch is a mean."""
-
     def evaluate(
         self,
         model: nn.Module,
@@ -82,15 +76,11 @@ class Objective(Protocol):
         device: torch.device,
         methods: Sequence[Method],
         check_stop: Callable[[], None],
-        scored: ScoredParts | None = None,
-        ranks: Ranks = ALONE,
     ) -> Evaluation:
         """Score a split: every example once.
 
         Args:
             check_stop: called before each batch, so that a long evaluation can be stopped.
-            scored: how batches are cut where memory is short.
-            ranks: the processes that share the run; each gets the scores of all examples.
         """
 
     def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Method, ParamGroup
 from fairtune.settings.sections import Train
-from fairtune.training.table_gradients import nonzero_gradients
-from fairtune.training.weight_shards import whole
 
 
 def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) -> list[ParamGroup]:
@@ -35,18 +33,11 @@ def parameter_groups(model: nn.Module, train: Train, methods: Sequence[Method]) 
     return [group for group in groups if group["params"]]
 
 
-def make_optimizer(
-    groups: list[ParamGroup], train: Train, device: torch.device, fused: bool = True
-) -> torch.optim.AdamW:
-    """AdamW; fused where the device has it. Each group remembers its peak learning rate.
-
-    Args:
-        fused: whether it may be.
-    """
+def make_optimizer(groups: list[ParamGroup], train: Train, device: torch.device) -> torch.optim.AdamW:
+    """AdamW; fused where the device has it. Each group remembers its peak learning rate."""
     for group in groups:
         group["peak_lr"] = group["lr"]
-    fused = fused and device.type in ("cpu", "cuda", "mps")
-    return torch.optim.AdamW(groups, betas=train.betas, fused=fused)
+    return torch.optim.AdamW(groups, betas=train.betas, fused=device.type in ("cpu", "cuda", "mps"))
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, train: Train, step: int, total: int) -> float:
@@ -70,8 +61,7 @@ def schedule(train: Train, step: int, total: int) -> float:
 
 def gradient_norm(parameters: Sequence[nn.Parameter]) -> Tensor:
     """The norm of all gradients together."""
-    norm: Tensor = whole(torch.nn.utils.get_total_norm(nonzero_gradients(parameters)))
-    return norm
+    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
 
 
 def step_clipped(

@@ -1,20 +1,13 @@
-"""Where a run stands: its phase and counts, its clock, and the run as the parts of training see it."""
+"""Where a run stands: its phase and counts, and its clock."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import torch
-from accelerate import Accelerator
-from torch import nn
-
-from fairtune.core.seeding import RandomState
-from fairtune.methods.base import Method
-from fairtune.training.objectives import Objective
 
 TRAIN, EVALUATE, SCORE, DONE = "train", "evaluate", "score", "done"
 
@@ -25,7 +18,6 @@ class Progress:
 
     Args:
         micro_batch: the most examples that go through the model at once, where memory ran out for a whole batch.
-        scored_parts: into how many parts batches are cut when they are scored.
     """
 
     phase: str = TRAIN
@@ -46,7 +38,6 @@ class Progress:
     largest_batch: int = 0
     memory: dict[str, int] = field(default_factory=dict)
     micro_batch: int | None = None
-    scored_parts: int = 1
 
 
 def synchronize(device: torch.device) -> None:
@@ -101,29 +92,3 @@ class Clock:
         finally:
             synchronize(self.device)
             self.parts[name] = self.parts.get(name, 0.0) + time.perf_counter() - start
-
-
-class RunInProgress(Protocol):
-    """What batches, memory counts and saved states know of the run they belong to; `TrainingRun` in `loop.py` is one.
-
-    Attributes:
-        random: the state of all generators as this run left them.
-    """
-
-    model: nn.Module
-    methods: Sequence[Method]
-    objective: Objective
-    optimizer: Any
-    accelerator: Accelerator
-    device: torch.device
-    progress: Progress
-    clock: Clock
-    random: RandomState
-    total_steps: int
-    steps_per_epoch: int
-
-    def make_optimizer(self) -> None:
-        """Make the optimizer over what is trainable now."""
-
-    def draw_anew(self) -> None:
-        """Begin the run's randomness, as it is of this process."""

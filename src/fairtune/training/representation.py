@@ -32,7 +32,7 @@ def representation(run: TrainingRun) -> dict[str, npt.NDArray[Any]] | None:
         split, or no layer whose output is the logits.
     """
     objective = run.objective
-    if not isinstance(objective, Classification) or "test" not in objective.data:
+    if type(objective) is not Classification or "test" not in objective.data:
         return None
     rows = chosen_rows(len(objective.data["test"]))
     data = objective.data["test"].take(rows)

@@ -98,7 +98,7 @@ class TimedArm:
         watch_memory(run.device)
         tokens = 0
         for _ in range(steps):
-            run.go_on_training()
+            go_on_training(run)
             before = run.progress.tokens + run.progress.padding
             run.advance()
             tokens += run.progress.tokens + run.progress.padding - before
@@ -130,7 +130,7 @@ def prepare_arms(jobs: Mapping[str, Job], device: str) -> list[TimedArm]:
         except (FairtuneError, RunFailure) as error:
             raise RunFailure(f"arm {job.plan['arm']} cannot be timed: {error}") from None
         ready.run.clock.splits = ready.run.device.type == "cpu"
-        ready.run.micro_batches.refusal = "all arms are on the device at once, and times of cut batches compare nothing"
+        ready.run.uncut = "all arms are on the device at once, and times of cut batches compare nothing"
         arms.append(TimedArm(name, ready.run, ready.card))
     return arms
 
@@ -155,6 +155,14 @@ def rounds(arms: Sequence[TimedArm], ended: threading.Event) -> Any:
             quickest = min(turn[WALL] for turns in found.values() for turn in turns)
             steps = max(1, round(TURN_SECONDS / max(quickest, 1e-4)))
         number += 1
+
+
+def go_on_training(run: Any) -> None:
+    """Skip what comes between training steps, and begin again after the last one."""
+    now = run.progress
+    if now.phase != "train" and now.step >= run.total_steps:
+        run.progress = type(now)(memory=now.memory, largest_batch=now.largest_batch, micro_batch=now.micro_batch)
+    run.progress.phase = "train"
 
 
 def own_bytes(run: Any) -> int:
