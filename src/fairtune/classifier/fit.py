@@ -41,9 +41,10 @@ from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped, one_of
 from fairtune.core.folders import temporary_folder
 from fairtune.core.printable import printable
-from fairtune.execution.job import failure_reason
+from fairtune.execution.failures import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
+from fairtune.methods.registry import parse_method_use
 from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import load_tokenizer
@@ -244,8 +245,8 @@ def _prepare_run(
 ) -> TrainingRun:  # fmt: skip
     train, names = settings.train, data.classes.names
     accelerator = make_accelerator(device, train.precision, train.deterministic)
-    plan = {"seed": settings.seed, "methods": settings.methods, "train": {"attention": train.attention}}
-    start = build_start(plan, source, names)
+    uses = [parse_method_use(use) for use in settings.methods]
+    start = build_start(source, uses, settings.seed, names, attention=train.attention)
     for split in encoded.values():
         require_rows(start.loaded.network, split.tokens)
     _require_answers(start.model, encoded["train"], source)

@@ -146,17 +146,16 @@ def load_module(name: str, beside: Path) -> Plugin:
     return _load(module, _file_of(module, beside))
 
 
-def take_plugins(planned: Iterable[Mapping[str, Any]]) -> None:
+def take_plugins(planned: Iterable[Plugin]) -> None:
     """Load in a worker what the plan was made with.
 
     Args:
-        planned: what `Plugin.as_json` gave in the process that planned.
+        planned: those that were loaded in the process that planned.
 
     Raises:
         PluginError: one is gone, or is not what it was.
     """
-    for wanted in planned:
-        before = Plugin(**wanted)
+    for before in planned:
         if before.group is not None:
             discover(before.group)
             now = _loaded.get(before.module)

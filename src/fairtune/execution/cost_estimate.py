@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ import torch
 from fairtune.core.folders import temporary_folder
 from fairtune.execution.executors.slots import find_slots
 from fairtune.execution.job import make_job
-from fairtune.execution.run import prepare_run
+from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Method
-from fairtune.study.plan import Plan, PlannedRun
+from fairtune.study.plan import Plan
+from fairtune.study.run_spec import RunSpec
 from fairtune.training.loop import TrainingRun
 from fairtune.training.progress import TRAIN
 
@@ -92,10 +93,10 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _ready(plan: Plan, planned: PlannedRun, device: str, scratch: Path) -> TrainingRun:
-    job = replace(make_job(plan, planned, scratch), checkpoint_every="24h")
+def _ready(plan: Plan, planned: RunSpec, device: str, scratch: Path) -> TrainingRun:
+    job = make_job(plan, planned.model_copy(update={"checkpoint_every": "24h"}), scratch)
     job.run.path.mkdir(parents=True)
-    return prepare_run(job, device, EventLog(job.run.events), lambda: None).run
+    return prepare_run(job.spec, job.run, device, EventLog(job.run.events), lambda: None).run
 
 
 def _step_seconds(run: TrainingRun) -> float:
@@ -107,7 +108,7 @@ def _step_seconds(run: TrainingRun) -> float:
     return statistics.median(seconds[WARM_UP:] or seconds)
 
 
-def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: PlannedRun) -> float:
+def _evaluation_seconds(run: TrainingRun, plan: Plan, planned: RunSpec) -> float:
     """All validation passes, those over the test split, and those of methods over the training examples, from a sample of each."""
     train = plan.study.settings(planned.arm)
     every = run.steps_per_epoch if train.evaluate == "epoch" else train.evaluate

@@ -56,8 +56,7 @@ def inspect_model(
     if source.preset is not None and source.vocabulary is None:
         source = with_vocabulary(source, GPT2_VOCABULARY)
     probe = _probe(source, task)
-    settings = {"seed": 0, "methods": [use.as_json() for use in methods]}
-    start = build_start(settings, source, probe.labels, probe.batch)
+    start = build_start(source, methods, 0, probe.labels, batch=probe.batch)
     try:
         card = start.describe()
     except RunFailure as failure:
@@ -65,7 +64,7 @@ def inspect_model(
     return {
         "model": source.as_json(),
         "architecture": type(start.loaded.network).__name__,
-        "methods": settings["methods"],
+        "methods": [use.as_json() for use in methods],
         "measured_on": probe.as_json(),
         "queries_and_keys": _queries_and_keys(start.model, card["parameters"]["total"]),
         **card,

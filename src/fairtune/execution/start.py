@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,8 +12,10 @@ from torch import nn
 from fairtune.core.errors import ModelError
 from fairtune.core.seeding import derive, seed_all
 from fairtune.methods.base import Method
-from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.methods.config import MethodUse
+from fairtune.methods.registry import create_method
 from fairtune.models.attention_geometry import CheckpointFacts, describe_attention, measure_pass, take_checkpoint_facts
+from fairtune.models.causal_classifier import Attention
 from fairtune.models.declarations import Declarations, Digests
 from fairtune.models.flops import describe_costs
 from fairtune.models.init_card import digests_outside, make_init_card
@@ -73,39 +75,38 @@ class Start:
 
 
 def build_start(
-    settings: Mapping[str, Any],
     source: ModelSource,
+    uses: Sequence[MethodUse],
+    seed: int,
     labels: tuple[str, ...],
+    *,
     batch: Batch | None = None,
     tokenizer: Path | None = None,
+    attention: Attention | None = None,
+    pooled: bool = False,
 ) -> Start:
     """Load the checkpoint, or draw the preset, and let each method prepare it.
 
     Args:
-        settings: of the run, as its plan.json has them.
         labels: what it is to tell apart; none of a language model.
         batch: a real one, to measure attention and cost on before the methods change them.
         tokenizer: its folder; if absent the checkpoint's own, where it has one.
+        attention: how a GPT-like classifier attends; None is its own way.
+        pooled: whether it only makes vectors of texts, on which a head is fitted.
     """
-    seed = int(settings["seed"])
     words = _tokenizer(source, tokenizer, padding=bool(labels))
     seed_all(derive(seed, "head"))
-    if labels:
-        loaded = load_classifier(source, labels, words, settings.get("train", {}).get("attention"))
-    else:
-        loaded = load_language_model(source, words)
-    uses = [parse_method_use(use) for use in settings["methods"]]
+    loaded = load_classifier(source, labels, words, attention) if labels else load_language_model(source, words)
     methods = [create_method(use, derive(seed, "method", place)) for place, use in enumerate(uses)]
     model: nn.Module = loaded.network
-    learner = settings.get("learner")
     with explain_failure(f"model '{source.name}': no text goes through it"):
         before = take_checkpoint_facts(model, batch)
-    if learner is not None:
-        pooled = PooledEncoder(loaded.network)
-        unread = () if batch is None else freeze_unread(pooled, batch)
-        kept = loaded.from_checkpoint & set(pooled.state_dict())
-        loaded = replace(loaded, network=cast(Any, pooled), from_checkpoint=kept)
-        return Start(pooled, [], loaded, before, Declarations(), digests_outside(loaded), batch, unread)
+    if pooled:
+        encoder = PooledEncoder(loaded.network)
+        unread = () if batch is None else freeze_unread(encoder, batch)
+        kept = loaded.from_checkpoint & set(encoder.state_dict())
+        loaded = replace(loaded, network=cast(Any, encoder), from_checkpoint=kept)
+        return Start(encoder, [], loaded, before, Declarations(), digests_outside(loaded), batch, unread)
     outside, declared = digests_outside(loaded), Declarations()
     for use, method in zip(uses, methods, strict=True):
         model = method.prepare(model)

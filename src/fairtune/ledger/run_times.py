@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
 from fairtune.ledger.events import SAMPLE
 
 FIELDS = ("total_seconds", "per_epoch_avg", "per_step_avg", "validation_total", "step_cv", "gpu_utilization")
@@ -42,6 +44,18 @@ def step_seconds(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, float]]
     """Optimizer steps after the warm-up, each with its seconds."""
     steps = [(int(e["step"]), e.get("seconds")) for e in events if e.get("event") == "step"]
     return [(step, float(seconds)) for step, seconds in steps if seconds is not None and step > WARM_UP]
+
+
+def describe_steps(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """How long a run's optimizer steps took, all of them."""
+    seconds = np.array([event["seconds"] for event in events if event["event"] == "step"])
+    return {
+        "n": len(seconds),
+        "median": float(np.median(seconds)),
+        "mean": float(seconds.mean()),
+        "p05": float(np.quantile(seconds, 0.05)),
+        "p95": float(np.quantile(seconds, 0.95)),
+    }
 
 
 def _variation(seconds: list[float]) -> float | None:

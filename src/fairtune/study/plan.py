@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import random
 from collections.abc import Iterable, Mapping
@@ -14,6 +12,7 @@ from fairtune.core.cautions import Caution
 from fairtune.core.plugins import Plugin, plugin_of
 from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
+from fairtune.models.attention_layouts import registered_layouts
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
@@ -32,6 +31,7 @@ from fairtune.study.audit import (
 from fairtune.study.cautions import find_cautions, require_allowed
 from fairtune.study.inputs import PlanInputs, find_inputs
 from fairtune.study.matched_controls import MatchedControls, add_matched_controls
+from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study
 from fairtune.study.trials import Trial, Tuned, tuned_study
 from fairtune.tasks import TaskFacts
@@ -43,33 +43,8 @@ PROTOCOL = 5
 models were computed by code of our own."""
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """One run of a plan.
-
-    Args:
-        position: its place in the order, from 0.
-        block: the seed's place; runs of one block are compared with each other.
-        settings: everything that decides the result, and nothing else.
-        key: hash of the settings; a finished run with the same key is not run again.
-    """
-
-    position: int
-    block: int
-    arm: str
-    seed: int
-    settings: dict[str, Any]
-    key: str
-    signature: str
-    steps: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.arm}/seed-{self.seed}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The run as data. Its settings are the plan's own: a copy of each would take longest of all in a plan of thousands."""
-        return dict(vars(self))
+LISTED = {"position", "block", "arm", "seed", "settings", "key", "signature", "steps"}
+"""What a study's plan says of each run; the rest is the same for all, and stands in each run's `plan.json`."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +71,7 @@ class Plan:
     study: Study
     task: TaskFacts
     models: dict[str, ModelSource]
-    runs: tuple[PlannedRun, ...]
+    runs: tuple[RunSpec, ...]
     arms: dict[str, ArmSettings]
     differences: tuple[Difference, ...]
     controls: dict[str, str | None]
@@ -149,7 +124,7 @@ class Plan:
             **({"author_notes": list(self.study.notes)} if self.study.notes and not self.trials else {}),
             "execution": self.study.execution.model_dump(mode="json"),
             **({"time": self.study.timing.model_dump(mode="json")} if self.study.timing else {}),
-            "runs": [run.as_json() for run in self.runs],
+            "runs": [run.model_dump(mode="json", exclude_unset=True, include=LISTED) for run in self.runs],
             "differences": [{**asdict(d), "text": str(d)} for d in self.differences],
             "notes": list(self.notes),
             "cautions": [caution.as_json() for caution in self.cautions],
@@ -240,7 +215,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     chosen = {} if tuned is None or study.tune is None else {"tuning": tuned.plan}
     plan_hash = hash_of(
         {
-            "runs": [[arm, seed, found] for (arm, seed), found in settings.items()],
+            "runs": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()],
             "order": study.order,
             "compare": _compared(study),
             **chosen,
@@ -268,34 +243,60 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     )
 
 
-def run_settings(inputs: PlanInputs, copy: str | None = None) -> dict[tuple[str, int], dict[str, Any]]:
-    """What decides each run, by arm and seed."""
+def run_settings(inputs: PlanInputs, copy: str | None = None, **more: Any) -> dict[tuple[str, int], RunSettings]:
+    """What decides each run, by arm and seed.
+
+    Args:
+        more: settings that all of them have besides.
+    """
     study = inputs.study
-    shared = {arm: _settings(inputs, arm) for arm in study.arms}
+    shared = {arm: _settings(inputs, arm) | more for arm in study.arms}
     others = copy_seeds(study.seeds) if copy else {}
     return {
-        (arm, seed): {**shared[arm], "seed": others[seed] if arm == copy else seed, **_sample(study, arm, seed)}
+        (arm, seed): RunSettings(**shared[arm], seed=others[seed] if arm == copy else seed, **_sample(study, arm, seed))
         for arm in study.arms
         for seed in study.seeds
     }
 
 
-def plan_runs(
-    inputs: PlanInputs, found: Mapping[tuple[str, int], dict[str, Any]], plan_hash: str
-) -> tuple[PlannedRun, ...]:
+def plan_runs(inputs: PlanInputs, found: Mapping[tuple[str, int], RunSettings], plan_hash: str) -> tuple[RunSpec, ...]:
     """The runs in the order in which they will happen, from what decides each."""
     study, task = inputs.study, inputs.task
+    shared = {
+        "plan": plan_hash,
+        "study": study.study,
+        "data": study.data(),
+        "tokenizer": inputs.tokenizer,
+        "prompts": study.prompts,
+        "attention": registered_layouts(),
+        "plugins": all_plugins(study),
+        "checkpoint_every": study.execution.checkpoint_every,
+        "save_model": study.execution.save_model,
+    }
     steps = {arm: inputs.steps(arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings = found[arm, seed]
-        key = hash_of(settings)
+        key = hash_of(settings.as_json())
         labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
             f"{_learned(inputs, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
-        runs.append(PlannedRun(position, block, arm, seed, settings, key, signature, steps[arm]))
+        runs.append(
+            RunSpec(
+                **shared,
+                position=position,
+                block=block,
+                arm=arm,
+                seed=seed,
+                settings=settings,
+                key=key,
+                signature=signature,
+                steps=steps[arm],
+                model=inputs.models[arm],
+            )
+        )
     return tuple(runs)
 
 
@@ -312,7 +313,7 @@ def _compared(study: Study) -> dict[str, Any]:
 
 
 def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
-    """What decides the runs of an arm, with a place for the seed."""
+    """What decides the runs of an arm besides the seed."""
     study, task, model, tokenizer = inputs.study, inputs.task, inputs.models[arm], inputs.tokenizer
     train, learner, uses_model = study.settings(arm), study.learner(arm), study.uses_model(arm)
     unused = UNUSED[task.kind] | train.unstated
@@ -326,7 +327,6 @@ def _settings(inputs: PlanInputs, arm: str) -> dict[str, Any]:
         "train": train.model_dump(mode="json", exclude=unused),
         "methods": [use.as_json() for use in study.methods(arm)],
         **({"learner": {**learner.identity(), **_pairs(study, arm)}} if learner else {}),
-        "seed": None,
     }
     if tokenizer is not None and uses_model:
         settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
@@ -377,9 +377,3 @@ def _ordered(study: Study, plan_hash: str) -> Iterable[tuple[int, str, int]]:
         random.Random(plan_hash).shuffle(runs)
         return runs
     return [(block, arm, seed) for block, seed in seeds for arm in (arms if block % 2 == 0 else reversed(arms))]
-
-
-def hash_of(value: Any) -> str:
-    """Of plain data, in 16 digits."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fairtune.study.added_arms import missing_controls, with_controls
 from fairtune.study.audit import arm_settings
 from fairtune.study.inputs import find_inputs
-from fairtune.study.plan import Plan, all_plugins, hash_of, plan_runs, run_settings
+from fairtune.study.plan import Plan, all_plugins, plan_runs, run_settings
+from fairtune.study.run_spec import hash_of
 from fairtune.study.schema import Study
 from fairtune.study.trials import Trial, count_trials, find_trials, trial_study
 
@@ -22,8 +23,8 @@ def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
     """The plan of trials: a study of its own, whose runs are scored on validation alone."""
     inputs = find_inputs(trial_study(study, trials))
     alone: dict[str, str | None] = dict.fromkeys(inputs.study.arms)
-    settings = {key: {**found, "trial": True} for key, found in run_settings(inputs).items()}
-    plan_hash = hash_of({"trials": [[arm, seed, found] for (arm, seed), found in settings.items()]})
+    settings = run_settings(inputs, trial=True)
+    plan_hash = hash_of({"trials": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()]})
     return Plan(
         inputs.study,
         inputs.task,

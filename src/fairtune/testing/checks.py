@@ -92,17 +92,17 @@ def check_state(toy: ToyStudy, methods: list[Any], units: int = 6) -> None:
     Args:
         units: steps and evaluations before the state is saved.
     """
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
 
     job = _new(toy, "state", methods)
     job.run.begin(job.plan)
     log = EventLog(job.run.events)
     try:
-        run = prepare_run(job, "cpu", log, lambda: None).run
+        run = prepare_run(job.spec, job.run, "cpu", log, lambda: None).run
         for _ in range(units):
             run.advance()
         run.save()
-        again = prepare_run(job, "cpu", log, lambda: None).run
+        again = prepare_run(job.spec, job.run, "cpu", log, lambda: None).run
         assert again.progress.unit == run.progress.unit, "the state was not taken up"
         for before, now in zip(run.methods, again.methods, strict=True):
             name, saved, found = type(before).__name__, before.state_dict(), now.state_dict()

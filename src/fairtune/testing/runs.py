@@ -104,7 +104,7 @@ def perform_here(job: Job, check_stop: Callable[[], None] = lambda: None) -> dic
     """A run in this process. Returns its result."""
     from fairtune.execution.run import perform_run
 
-    return perform_run(job, "cpu", check_stop, lambda _: None)
+    return perform_run(job.spec, job.run, "cpu", check_stop, lambda _: None)
 
 
 def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = None) -> int:

@@ -165,6 +165,12 @@ class Classification:
         loss = torch.nn.functional.cross_entropy(torch.from_numpy(scores).double(), torch.from_numpy(data.labels))
         return Evaluation({"scores": scores}, {"loss": float(loss), **classification_metrics(data.labels, scores)})
 
+    def describe_head(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def save_head(self, *_: Any) -> None:
+        """The head is part of the model."""
+
     def predictions(self, split: str, found: Evaluation) -> Predictions:
         data = self.data[split]
         return Predictions(data.ids, data.labels, found.arrays["scores"])

@@ -160,8 +160,9 @@ class Contrastive(Classification):
         data = self.data[split]
         with scoring(model, methods):
             head, known = self._fitted(model, device, check_stop)
-            same = split == "validation" and known is not None
-            vectors = known if same else self._vectors(model, split, device, check_stop)
+            vectors = known if split == "validation" else None
+            if vectors is None:
+                vectors = self._vectors(model, split, device, check_stop)
         scores = head.scores(vectors)
         loss = -float(scores[np.arange(len(data)), data.labels].mean(dtype=np.float64))
         return Evaluation({"scores": scores}, {"loss": loss, **classification_metrics(data.labels, scores)})
@@ -183,7 +184,7 @@ class Contrastive(Classification):
         encoder = cast(PooledEncoder, model).encoder
         return compute_features(encoder, self.data[split], str(device), check_stop)
 
-    def describe(self, model: nn.Module, device: torch.device, check_stop: CheckStop) -> dict[str, Any]:
+    def describe_head(self, model: nn.Module, device: torch.device, check_stop: CheckStop) -> dict[str, Any]:
         """What cards and reports say of the head for the weights as they are."""
         with scoring(model, ()):
             head, _ = self._fitted(model, device, check_stop)

@@ -114,6 +114,12 @@ class LanguageModelling:
             waiting.append(span)
         yield waiting
 
+    def describe_head(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def save_head(self, *_: Any) -> None:
+        """The head is part of the model."""
+
     def predictions(self, split: str, found: Evaluation) -> TextScores:
         text = self.text["test" if split == "final" else split]
         tokens, size, words = _sizes(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -81,6 +82,16 @@ class Objective(Protocol):
 
         Args:
             check_stop: called before each batch, so that a long evaluation can be stopped.
+        """
+
+    def describe_head(self, model: nn.Module, device: torch.device, check_stop: Callable[[], None]) -> dict[str, Any]:
+        """What cards and reports say of a head that is fitted apart from the model; empty where there is none."""
+
+    def save_head(self, model: nn.Module, device: torch.device, folder: Path, known: Mapping[str, Any]) -> None:
+        """Keep such a head beside the model.
+
+        Args:
+            known: what else its reader should know.
         """
 
     def predictions(self, split: str, found: Evaluation) -> Predictions | TextScores:

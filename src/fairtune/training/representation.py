@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from fairtune.ledger.records import EVENT as RECORD
 from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.classification import Classification, quick_batches, to_device
 from fairtune.training.loop import TrainingRun
@@ -20,6 +21,20 @@ MOST = 1_000
 """Examples of the test split that are kept."""
 Answer = tuple[nn.Module, Tensor, Tensor]
 """A module, what it was given, and what it gave."""
+
+
+def keep_representation(run: TrainingRun) -> None:
+    """Record what the scored weights make of test examples, for the report to draw; a run is finished without it too."""
+    now = run.progress
+    try:
+        found = representation(run)
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+        run.warn(f"no representation was kept ({type(error).__name__}: {error})")
+        return
+    if found is not None:
+        step = now.step if now.best_step is None else now.best_step
+        run.keep(NAME, step, found)
+        run.log.write(RECORD, now.unit, name=NAME, step=step, epoch=now.epoch, examples=len(found["rows"]))
 
 
 def representation(run: TrainingRun) -> dict[str, npt.NDArray[Any]] | None:

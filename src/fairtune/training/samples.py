@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ SEED = 20261116
 """The draws of a continuation are the same for all arms, so that a difference in text is one of the models."""
 
 
-def continuations(run: TrainingRun, tokenizer: Any, prompts: list[str] | None) -> list[dict[str, str]]:
+def continuations(run: TrainingRun, tokenizer: Any, prompts: Sequence[str] | None) -> list[dict[str, str]]:
     """Let the model go on with each prompt, or with the beginnings of some validation texts.
 
     Returns:

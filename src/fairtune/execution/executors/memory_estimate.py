@@ -12,7 +12,6 @@ from fairtune.core.errors import FairtuneError
 from fairtune.execution.job import Job
 from fairtune.models.folder_safety import CONFIG, read_settings, weight_files
 from fairtune.models.presets import preset_config
-from fairtune.models.sources import ModelSource
 from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import Train
 
@@ -38,7 +37,7 @@ SIZES = {
 def estimate_memory(job: Job) -> int:
     """Bytes of a run's worker on a CPU, every batch being as long as it may be; libraries alone where the model is not known."""
     try:
-        source = ModelSource(**job.model).fetched()
+        source = job.spec.model.fetched()
         config = preset_config(source.preset) if source.preset else read_settings(source.name, source.fetch() / CONFIG)
         sizes = _sizes(config, source.vocabulary)
         weights = _weights(source.fetch()) if source.preset is None else _weights_of(sizes)

@@ -57,7 +57,7 @@ def perform_job(job: Job, device: str, check_stop: CheckStop, report: Report) ->
                 if (done := run_state(job.run, job.plan["key"])).status == FINISHED:
                     return done.result
                 try:
-                    return perform_run(job, device, check, report_some)
+                    return perform_run(job.spec, job.run, device, check, report_some)
                 except LeaseLost:
                     continue  # to wait for whoever has it now
 

@@ -195,7 +195,7 @@ def _workers(device: str, execution: Execution, jobs: Sequence[Job]) -> int:
 
 def _fitting(jobs: Sequence[Job]) -> int:
     """How many runs fit into memory side by side, if all are like the largest of them."""
-    different = {(job.model["identity"], str(job.plan["settings"]["train"])): job for job in jobs}
+    different = {(job.spec.model.identity, str(job.plan["settings"]["train"])): job for job in jobs}
     return available_memory() // max(estimate_memory(job) for job in different.values())
 
 

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +75,11 @@ def time_arms(
 
 def make_jobs(plan: Plan, arms: Sequence[str], scratch: Path) -> dict[str, Job]:
     """The first run of each arm, and the reference's once more, in folders that are thrown away."""
-    first = {arm: next(run for run in plan.runs if run.arm == arm) for arm in arms}
+    unsaved = {"checkpoint_every": "24h", "save_model": False}
+    first = {arm: next(run for run in plan.runs if run.arm == arm).model_copy(update=unsaved) for arm in arms}
     jobs = {arm: make_job(plan, run, scratch / "arms") for arm, run in first.items()}
     jobs[AGAIN] = make_job(plan, first[plan.study.compare.to], scratch / "again")
-    return {name: replace(job, checkpoint_every="24h", save_model=False) for name, job in jobs.items()}
+    return jobs
 
 
 def _begin_record(plan: Plan, device: str, threads: int) -> Record:

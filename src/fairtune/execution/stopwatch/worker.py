@@ -119,14 +119,14 @@ class TimedArm:
 
 def prepare_arms(jobs: Mapping[str, Job], device: str) -> list[TimedArm]:
     """Every arm as its first run would be at step 0."""
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
 
     arms = []
     for name, job in jobs.items():
         job.run.path.mkdir(parents=True)
         try:
-            ready = prepare_run(job, device, EventLog(job.run.events), lambda: None)
+            ready = prepare_run(job.spec, job.run, device, EventLog(job.run.events), lambda: None)
         except (FairtuneError, RunFailure) as error:
             raise RunFailure(f"arm {job.plan['arm']} cannot be timed: {error}") from None
         ready.run.clock.splits = ready.run.device.type == "cpu"

@@ -1,0 +1,113 @@
+"""A run, fully specified: made once by the plan, written as the run's `plan.json`, checked once by the worker that performs it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from fairtune.core.plugins import Plugin
+from fairtune.models.sources import ModelSource
+from fairtune.models.tokenizers import TokenizerSource
+from fairtune.settings.learners import is_simple
+from fairtune.settings.sections import Train
+
+
+class Frozen(BaseModel):
+    """Data that never changes. Fields that were not set are left out of its JSON, and so out of hashes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Identity(Frozen):
+    """Which model or tokenizer it is, wherever its files are."""
+
+    name: str
+    identity: str
+
+
+class PlannedTask(Frozen):
+    """Which data a run trains on, and the metric that selects its checkpoint."""
+
+    name: str
+    fingerprint: str
+    metric: str
+    kind: str | None = None
+
+
+class RunSettings(Frozen):
+    """Everything that decides the result of a run, and nothing else.
+
+    Args:
+        methods: as a study file lists them, with every setting stated.
+        sample: the seed that draws the training examples, where each seed has its own.
+        trial: whether it tries settings, and is scored on validation alone.
+    """
+
+    protocol: int
+    task: PlannedTask
+    model: Identity | None = None
+    tokenizer: Identity | None = None
+    train: Train
+    methods: tuple[dict[str, dict[str, Any]], ...] = ()
+    learner: dict[str, Any] | None = None
+    plugins: tuple[dict[str, Any], ...] = ()
+    sample: int | None = None
+    trial: bool = False
+    seed: int
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is fitted at once, without optimizer steps."""
+        return is_simple({"learner": (self.learner or {}).get("name")})
+
+
+class RunSpec(Frozen):
+    """One run of a plan, with all that performing it takes besides its folder.
+
+    Args:
+        plan: hash of the plan.
+        position: its place in the order, from 0.
+        block: the seed's place; runs of one block are compared with each other.
+        key: hash of the settings; a finished run with the same key is not run again.
+        data: what decides the task's data, as `load_task` takes it.
+        model: where the model comes from.
+        tokenizer: None is the checkpoint's own.
+        prompts: texts that a language model continues when it is trained; None takes beginnings of validation texts.
+        attention: layouts that the user registered, for the worker to know them too.
+        plugins: what the worker loads first.
+    """
+
+    plan: str
+    study: str
+    position: int
+    block: int
+    arm: str
+    seed: int
+    settings: RunSettings
+    key: str
+    signature: str
+    steps: int
+    data: dict[str, Any]
+    model: ModelSource
+    tokenizer: TokenizerSource | None = None
+    prompts: tuple[str, ...] | None = None
+    attention: dict[str, dict[str, Any]] = {}
+    plugins: tuple[Plugin, ...] = ()
+    checkpoint_every: int | str
+    save_model: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}/seed-{self.seed}"
+
+
+def hash_of(value: Any) -> str:
+    """Of plain data, in 16 digits."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
