@@ -52,7 +52,7 @@ PARTS = ("speed", "loss", "memory")
 def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     """The product's own run, ready to be advanced, and its events; every peer takes weights and batches from it."""
     from fairtune.execution.job import make_job
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
     from fairtune.study.plan import make_plan
     from fairtune.study.study_file import load_study
@@ -74,7 +74,7 @@ def prepared(blocks: int, scratch: Path) -> tuple[Any, Path]:
     plan = make_plan(load_study(study))
     job = make_job(plan, plan.runs[0], scratch)
     job.run.path.mkdir(parents=True)
-    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run, job.run.events
+    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run, job.run.events
 
 
 class Fairtune:

@@ -51,7 +51,7 @@ class Steps:
 
     def __init__(self, folder: Path, model: str, methods: list[str], batch_size: int, words: int) -> None:
         from fairtune.execution.job import make_job
-        from fairtune.execution.run import prepare_run
+        from fairtune.execution.prepare import prepare_run
         from fairtune.ledger.events import EventLog
         from fairtune.study.plan import make_plan
         from fairtune.study.study_file import load_study
@@ -66,7 +66,7 @@ class Steps:
         plan = make_plan(load_study(study))
         job = make_job(plan, plan.runs[0], folder / "-".join(["runs", *methods]))
         job.run.path.mkdir(parents=True, exist_ok=True)
-        self.run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+        self.run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
         self.factor = plan.study.methods("arm")[0].config.step_factor if methods else 1.0
 
     def step(self) -> tuple[float, float]:

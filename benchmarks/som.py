@@ -38,7 +38,7 @@ SIDES, HEADS, RESAMPLES = 3, 400, 2000
 def ready(scratch: Path, steps: int, examples: int) -> Any:
     """A run of BP-SOM as a worker has it before its first step; nothing is pruned."""
     from fairtune.execution.job import make_job
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
     from fairtune.study.plan import make_plan
     from fairtune.study.study_file import load_study
@@ -56,7 +56,7 @@ def ready(scratch: Path, steps: int, examples: int) -> Any:
     plan = make_plan(load_study(study))
     job = make_job(plan, plan.runs[0], scratch)
     job.run.path.mkdir(parents=True)
-    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 class Steps:

@@ -29,7 +29,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
 from fairtune.execution.job import make_job
-from fairtune.execution.run import prepare_run
+from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
@@ -70,7 +70,7 @@ def training_run(steps: int) -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as scratch:
         job = make_job(plan, plan.runs[0], Path(scratch))
         job.run.path.mkdir(parents=True)
-        run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+        run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
         yield run
         run.log.close()
 

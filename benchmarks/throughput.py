@@ -65,7 +65,7 @@ class Fairtune:
 
     def prepare(self, seed: int) -> None:
         from fairtune.execution.job import make_job
-        from fairtune.execution.run import prepare_run
+        from fairtune.execution.prepare import prepare_run
         from fairtune.ledger.events import EventLog
 
         self.scratch = tempfile.TemporaryDirectory()

@@ -123,7 +123,7 @@ class InProcessExecutor:
 
         while self._waiting:
             job = self._waiting.popleft()
-            result = perform_run(job, self._device, lambda: None, lambda _: None)
+            result = perform_run(job.spec, job.run, self._device, lambda: None, lambda _: None)
             yield JobEvent(job, ENDED, {"result": result})
 
     def cancel_waiting(self) -> None:
@@ -140,7 +140,7 @@ def performing_here() -> Iterator[None]:
     execution/test_studies.py.
     """
     from fairtune.execution.executors.slots import find_devices
-    from fairtune.execution.run import load_task_once
+    from fairtune.execution.prepare import load_task_once
     from fairtune.execution.study_run import use_executor
 
     load_task_once.cache_clear()  # a task of the same name may have other data in another test

@@ -71,13 +71,13 @@ def test_a_run_is_left_as_it_was_and_the_worker_says_so(toy: ToyStudy, monkeypat
     job = toy.job("runs")
     monkeypatch.setattr(run_module, "prepare_run", break_down)
     with pytest.raises(DeviceLost, match="uncorrectable ECC error"):
-        perform_run(job, "cuda:0", lambda: None, lambda _: None)
+        perform_run(job.spec, job.run, "cuda:0", lambda: None, lambda _: None)
     assert run_state(job.run, job.plan["key"]).status == "interrupted"
     (warning,) = [event["text"] for event in all_events(job.run.events) if event["event"] == "warning"]
     assert (
         warning == 'its GPU failed: CUDA says "uncorrectable ECC error"; it goes on elsewhere from its last checkpoint'
     )
-    assert perform_run(job, "cpu", lambda: None, lambda _: None)["status"] == "failed", "on a CPU nobody believes that"
+    assert perform_run(job.spec, job.run, "cpu", lambda: None, lambda _: None)["status"] == "failed", "on a CPU nobody believes that"
 
 
 BREAKING = """

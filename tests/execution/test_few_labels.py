@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.execution.job import make_job
-from fairtune.execution.run import prepare_run
+from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
@@ -22,7 +22,7 @@ FEW = {"per_class": 5, "resample": "seed"}
 def sample_of(job: Any) -> tuple[str, ...]:
     job.run.path.mkdir(parents=True)
     log = EventLog(job.run.events)
-    objective = prepare_run(job, "cpu", log, lambda: None).run.objective
+    objective = prepare_run(job.spec, job.run, "cpu", log, lambda: None).run.objective
     log.close()
     assert isinstance(objective, Classification)
     assert objective.texts is not None

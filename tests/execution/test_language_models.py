@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from fairtune.analysis.ledger_runs import metrics_of
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.job import Job
-from fairtune.execution.run import prepare_run
+from fairtune.execution.prepare import prepare_run
 from fairtune.export.delta import export_delta, export_model
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions
@@ -76,7 +76,7 @@ def events(job: Job, kind: str) -> list[dict[str, Any]]:
 def ready(job: Job) -> Any:
     """The run of a job before its first step."""
     job.run.path.mkdir(parents=True, exist_ok=True)
-    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None)
+    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None)
 
 
 def test_the_result_is_what_its_documents_say(finished: Job) -> None:

@@ -90,11 +90,11 @@ def test_a_run_that_was_killed_is_done_again_to_the_same_bits(
             raise Stopped
 
     with pytest.raises(Stopped):
-        perform_run(job, "cpu", stop, lambda _: None)
+        perform_run(job.spec, job.run, "cpu", stop, lambda _: None)
     job.run.model.mkdir()
     (job.run.model / "left-by-the-killed.bin").write_text("x")
     told: list[dict[str, Any]] = []
-    assert perform_run(job, "cpu", lambda: None, told.append)["status"] == "finished"
+    assert perform_run(job.spec, job.run, "cpu", lambda: None, told.append)["status"] == "finished"
     kept = done.finished("linear-probe")[1].folder
     for name in ("predictions.parquet", "model/learner.safetensors"):
         assert (job.run.path / name).read_bytes() == (kept.path / name).read_bytes()

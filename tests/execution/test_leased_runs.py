@@ -47,7 +47,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
                 lease.confirm()
 
         with pytest.raises(LeaseLost):
-            perform_run(job, "cpu", check, report)
+            perform_run(job.spec, job.run, "cpu", check, report)
     assert everything(job.run) == seen["before"]
     (job.run.path / FOLDER / "2").write_bytes(
         leases._content(Holder("other", "another machine", 1, "1"), 1, ended=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairtune.execution import run
+from fairtune.execution import prepare as run
 from fairtune.ledger.events import counted_events
 from fairtune.training.device import make_accelerator
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401

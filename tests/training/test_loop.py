@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -18,8 +16,7 @@ from fairtune.ledger.records import read_records
 from fairtune.methods import registry
 from fairtune.methods.base import Method, Moment
 from fairtune.settings.sections import Train
-from fairtune.training.batch_parts import forward_backward
-from fairtune.training.optimizer import gradient_norm, parameter_groups, schedule, set_learning_rate, step_clipped
+from fairtune.training.optimizer import parameter_groups, schedule, set_learning_rate, step_clipped
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
@@ -98,24 +95,6 @@ def test_times_are_kept_apart(toy: ToyStudy) -> None:  # noqa: F811
     assert result["step_seconds"]["n"] == 26
 
 
-def test_gradients_of_split_batches_equal_those_of_the_whole(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.run import prepare_run
-    from fairtune.ledger.events import EventLog
-
-    job = toy.job("runs")
-    job.run.path.mkdir(parents=True)
-    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
-    run.model.eval()  # no dropout
-
-    def gradients(*groups: range) -> list[torch.Tensor]:
-        run.model.zero_grad()
-        forward_backward(run, [[run.objective.batch(np.array(g), run.device)] for g in groups])
-        return [p.grad.clone() for p in run.model.parameters() if p.grad is not None]
-
-    for whole, parts in zip(gradients(range(20)), gradients(range(3), range(3, 20)), strict=True):
-        torch.testing.assert_close(whole, parts, atol=1e-6, rtol=1e-4)
-
-
 def test_the_schedule_warms_up_and_ends_at_zero() -> None:
     linear = Train(warmup=0.1, schedule="linear")
     assert [schedule(linear, s, 100) for s in (0, 5, 10, 55, 100)] == pytest.approx([0, 0.5, 1, 0.5, 0])
@@ -142,7 +121,7 @@ def test_clipping_scales_only_what_is_too_long(fused: bool, largest: float | Non
         parameter = torch.nn.Parameter(torch.zeros(4))
         optimizer = torch.optim.AdamW([parameter], lr=0.1, eps=1.0, weight_decay=0.0, fused=fused)
         parameter.grad = gradient.clone()
-        norm = gradient_norm([parameter])
+        norm = torch.nn.utils.get_total_norm([parameter.grad])
         assert float(norm) == pytest.approx(float(gradient.norm()))
         step_clipped(optimizer, [parameter], norm, limit)
         assert not hasattr(optimizer, "grad_scale"), "the next step starts afresh"
@@ -151,12 +130,6 @@ def test_clipping_scales_only_what_is_too_long(fused: bool, largest: float | Non
     gradient = torch.tensor([3.0, 4.0, 0.0, 0.0])
     expected = stepped(gradient / 5 if largest == 1.0 else gradient, None)
     torch.testing.assert_close(stepped(gradient, largest), expected, atol=1e-6, rtol=1e-5)
-
-
-def test_a_norm_that_is_no_number_is_seen() -> None:
-    parameter = torch.nn.Parameter(torch.zeros(2))
-    parameter.grad = torch.tensor([math.nan, 0.0])
-    assert math.isnan(float(gradient_norm([parameter])))
 
 
 class SpyConfig(registry.MethodConfig):
@@ -282,7 +255,8 @@ def test_a_device_that_is_not_there_is_not_replaced_in_silence(toy: ToyStudy) ->
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    result = perform_run(toy.job("runs"), "cuda:0", lambda: None, lambda _: None)
+    job = toy.job("runs")
+    result = perform_run(job.spec, job.run, "cuda:0", lambda: None, lambda _: None)
     assert result["status"] == "failed"
     assert "no device cuda:0" in result["reason"]
 
@@ -299,13 +273,13 @@ def test_bf16_trains_on_a_cpu_and_fp16_is_refused(toy: ToyStudy) -> None:  # noq
 
 
 def test_runs_that_take_turns_in_one_process_end_with_the_bits_they_have_alone(toy: ToyStudy) -> None:  # noqa: F811
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
 
     def ready(name: str, methods: list[Any]) -> Any:
         job = toy.job(name, methods, steps=10)
         job.run.path.mkdir(parents=True)
-        return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+        return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
 
     def weights(run: Any) -> list[torch.Tensor]:
         return [p.detach().clone() for p in run.model.parameters()]

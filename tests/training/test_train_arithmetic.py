@@ -9,22 +9,17 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertForSequenceClassification
 
 from fairtune.core.errors import FairtuneError, ModelError, RunFailure
-from fairtune.execution.run import prepare_run
+from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.models.attention_kernels import use_kernel
-from fairtune.models.last_layer import narrow_last_layer
 from fairtune.settings.sections import Train
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
-from fairtune.training import compiled_layers
-from fairtune.training.batch_parts import forward_backward
-from fairtune.training.compiled_layers import bucket_lengths, compile_layers, pad_batch
-from fairtune.training.device import make_accelerator
-from fairtune.training.layer_checkpoints import checkpoint_layers
+from fairtune.training.device import apply_arithmetic, make_accelerator
+from fairtune.training.step import accumulate_gradients, make_batches
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 from tests.execution.made_texts import job_of as text_job
 from tests.execution.made_texts import make_model, study_of
@@ -34,7 +29,7 @@ MAP = {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 2, "alp
 
 def ready(job: Any) -> Any:
     job.run.path.mkdir(parents=True)
-    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+    run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
     torch.manual_seed(3)
     return run
 
@@ -42,7 +37,8 @@ def ready(job: Any) -> Any:
 def gradients(run: Any) -> dict[str, Tensor]:
     """Of two batches, with dropout; drawn alike whatever came before."""
     torch.manual_seed(5)
-    forward_backward(run, [run.micro_batches.batches([np.arange(start, start + 7)])[0] for start in (0, 7)])
+    chosen = [np.arange(start, start + 7) for start in (0, 7)]
+    accumulate_gradients(run, chosen, make_batches(run, chosen))
     found = {name: p.grad.clone() for name, p in run.model.named_parameters() if p.grad is not None}
     run.model.zero_grad()
     return found
@@ -86,7 +82,7 @@ def test_a_model_that_cannot_be_checkpointed_is_refused(toy: ToyStudy) -> None: 
     type(model).supports_gradient_checkpointing, before = False, type(model).supports_gradient_checkpointing
     try:
         with pytest.raises(ModelError, match="gradient_checkpointing: transformers does not offer it for Bert"):
-            checkpoint_layers(model)
+            apply_arithmetic(model, Train(gradient_checkpointing=True), torch.device("cpu"))
     finally:
         type(model).supports_gradient_checkpointing = before
 
@@ -107,75 +103,23 @@ def test_kernels_of_attention_agree_and_flash_says_what_it_needs(toy: ToyStudy) 
         load_study({**toy.source, "arms": {"baseline": {}, "arm": {"attention_kernel": "flash"}}})
 
 
-def test_few_lengths_are_padded_to_and_padding_changes_no_gradient(toy: ToyStudy) -> None:  # noqa: F811
-    assert bucket_lengths(128) == (16, 24, 32, 48, 64, 96, 128)
-    assert bucket_lengths(10) == (10,)
-    assert len(bucket_lengths(8192)) == 8
-    run = ready(toy.job("runs"))
-    run.model.eval()
-    plain = gradients(run)
-    run.micro_batches.lengths = (24, 32)
-    check_same(plain, gradients(run), 1e-6)
-    batch = run.micro_batches.batches([np.arange(5)])[0][0]
-    assert batch["input_ids"].shape == batch["attention_mask"].shape == (5, 24)
-    assert batch["labels"].shape == (5,)
-    assert pad_batch(batch, (8,)) is batch
+def test_layers_are_compiled_and_give_the_same_gradients(toy: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    compiled: list[str] = []
 
+    def eager(
+        module: torch.nn.Module, **options: Any
+    ) -> None:  # kernels of the real backend need a compiler, and minutes
+        compiled.append(type(module).__name__)
+        module._compiled_call_impl = torch.compile(module._call_impl, backend="eager", **options)
 
-def small_bert() -> tuple[BertForSequenceClassification, dict[str, Tensor]]:
-    """Two layers, of which the last is computed for one token and not compiled; and a batch with padding."""
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    torch.manual_seed(0)
-    model = BertForSequenceClassification(BertConfig(vocab_size=50, **sizes)).train()
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    narrow_last_layer(model)
-    mask = torch.ones(6, 24, dtype=torch.int64)
-    mask[:, 20:] = 0
-    batch = {"input_ids": torch.randint(1, 50, (6, 24)), "attention_mask": mask, "labels": torch.arange(6) % 2}
-    return model, batch
-
-
-def losses(model: Any, batch: dict[str, Tensor], *sizes: int) -> list[float]:
-    found = []
-    for size in sizes:
-        model.zero_grad()
-        loss = model(**{name: part[:size] for name, part in batch.items()}).loss
-        loss.backward()
-        found.append(loss.item())
-    return found
-
-
-def test_layers_are_compiled_once_for_a_length_and_not_for_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_layers, "BACKEND", "eager")  # kernels of the real one need a compiler, and minutes
-    torch._dynamo.reset()
-    counted = torch._dynamo.utils.counters["stats"]
-    counted.clear()
-    model, batch = small_bert()
-    names, expected = list(model.state_dict()), losses(model, batch, 6, 4, 3, 5)
-    compile_layers(model)
-    assert losses(model, batch, 6, 4, 3, 5) == pytest.approx(expected, abs=1e-6)
-    assert counted["unique_graphs"] == 1, "whatever the size of a batch"
-    model.eval()(**{name: part[:, :7] if part.ndim == 2 else part for name, part in batch.items()})
-    assert counted["unique_graphs"] == 1
-    assert list(model.state_dict()) == names
-
-
-def test_a_layer_that_cannot_be_compiled_fails_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> Any:
-        raise ValueError("no compiler here")
-
-    monkeypatch.setattr(compiled_layers, "BACKEND", broken)
-    torch._dynamo.reset()
-    model, batch = small_bert()
-    compile_layers(model)
-    with pytest.raises(
-        RunFailure, match=r"compile: torch cannot compile BertLayer \(no compiler here\); leave `compile` out"
-    ):
-        losses(model, batch, 6)
+    monkeypatch.setattr(torch.nn.Module, "compile", eager)
+    plain, faster = ready(toy.job("plain")), ready(toy.job("compiled", compile=True))
+    assert compiled == ["BertLayer"] * 2
+    for run in (plain, faster):
+        run.model.eval()
+    check_same(gradients(plain), gradients(faster), 1e-6)
     with pytest.raises(ModelError, match="compile: Linear has no layers that transformers marks as such"):
-        compile_layers(torch.nn.Linear(2, 2))
+        apply_arithmetic(torch.nn.Linear(2, 2), Train(compile=True), torch.device("cpu"))
 
 
 def test_a_plan_leaves_out_what_is_as_ever_and_the_audit_says_what_differs(toy: ToyStudy) -> None:  # noqa: F811

@@ -13,7 +13,6 @@ from typing import Any
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from fairtune.core.errors import RunFailure
 from fairtune.core.seeding import RandomState, derive, random_state, restore_random_state, seed_all
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.records import EVENT as RECORD
@@ -25,7 +24,7 @@ from fairtune.training.checkpoints import RunStates
 from fairtune.training.device import apply_arithmetic
 from fairtune.training.memory import count_states
 from fairtune.training.objectives import Evaluation, Objective
-from fairtune.training.optimizer import gradient_norm, make_optimizer, parameter_groups, set_learning_rate, step_clipped
+from fairtune.training.optimizer import apply_gradients, make_optimizer, parameter_groups, set_learning_rate
 from fairtune.training.progress import DONE, EVALUATE, SCORE, TRAIN, Clock, Progress
 from fairtune.training.step import accumulate_gradients, make_batches
 
@@ -122,11 +121,8 @@ class TrainingRun:
             rate = set_learning_rate(self.optimizer, self.train, now.step, self.total_steps)
             loss = accumulate_gradients(self, chosen, batches)
             with self.clock.part("optimizer"):
-                self.accelerator.unscale_gradients()
-                norm = gradient_norm(self._trainable)
-                self._require_finite(loss, norm)
-                step_clipped(self.optimizer, self._trainable, norm, self.train.clip)
-                self.optimizer.zero_grad(set_to_none=True)
+                where = f"at step {now.step + 1} of {self.total_steps}"
+                norm = apply_gradients(self.optimizer, self._trainable, self.accelerator, loss, self.train.clip, where)
         if now.step == 0 or now.largest_batch != largest:
             count_states(self)
         now.skipped_steps += not math.isfinite(norm)  # accelerate does not see a fused optimizer skip
@@ -136,7 +132,7 @@ class TrainingRun:
         real, padded = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
         now.tokens, now.padding, now.examples = now.tokens + real, now.padding + padded, now.examples + examples
         self.log.write(
-            "step", now.unit, step=now.step, epoch=now.epoch, loss=loss, lr=rate, grad_norm=float(norm),
+            "step", now.unit, step=now.step, epoch=now.epoch, loss=loss, lr=rate, grad_norm=norm,
             seconds=self.clock.last["step"], data_seconds=self.clock.last["data"],
             examples=examples, tokens=real, padding=padded,
         )  # fmt: skip
@@ -159,13 +155,6 @@ class TrainingRun:
         start = self.progress.step_in_epoch * k
         return self._order[1][start : start + k]
 
-    def _require_finite(self, loss: float, norm: Tensor) -> None:
-        at = f"at step {self.progress.step + 1} of {self.total_steps}"
-        if not math.isfinite(loss):
-            raise RunFailure(f"the loss is {loss} {at}; a lower lr or a longer warm-up may help")
-        if not math.isfinite(norm) and self.accelerator.scaler is None:
-            raise RunFailure(f"the gradient's norm is {float(norm)} {at}; a lower lr may help")
-
     def make_optimizer(self) -> None:
         """The optimizer over what is trainable now."""
         groups = parameter_groups(self.model, self.train, self.methods)
@@ -182,7 +171,7 @@ class TrainingRun:
             now.best_step, now.phase = now.step, SCORE
             self.states.save_best(self, Evaluation({}, {}))
             return
-        found = self._scored("validation", "validation")
+        found = self._scored("validation")
         now.evaluations += 1
         score = found.metrics[self.objective.metric]
         lower = METRICS[self.objective.metric].lower_is_better
@@ -206,18 +195,18 @@ class TrainingRun:
         """
         now, final = self.progress, self.objective.scores_final
         if final and now.best_step != now.step:
-            self.scores["final"] = self._scored("test", "test")
+            self.scores["final"] = self._scored("test")
             self._log_scores("final", self.scores["final"], now.step)
         self.scores["validation"] = self.states.restore_best(self)
         if "test" in self.objective.splits:
-            self.scores["test"] = self._scored("test", "test")
+            self.scores["test"] = self._scored("test")
             self._log_scores("test", self.scores["test"], now.best_step)
         if final:
             self.scores.setdefault("final", self.scores["test"])
         now.phase = DONE
 
-    def _scored(self, split: str, purpose: str) -> Evaluation:
-        with self.clock.measure(purpose):
+    def _scored(self, split: str) -> Evaluation:
+        with self.clock.measure(split):
             return self.objective.evaluate(self.model, split, self.device, self.methods, self.check_stop)
 
     def _log_scores(self, name: str, found: Evaluation, step: int | None, **more: Any) -> None:

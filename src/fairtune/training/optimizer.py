@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure
@@ -59,9 +60,31 @@ def schedule(train: Train, step: int, total: int) -> float:
     return max(0.0, 1.0 - done) if train.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
 
-def gradient_norm(parameters: Sequence[nn.Parameter]) -> Tensor:
-    """The norm of all gradients together."""
-    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+def apply_gradients(
+    optimizer: Any,
+    parameters: Sequence[nn.Parameter],
+    accelerator: Accelerator,
+    loss: float,
+    clip: float | None,
+    where: str,
+) -> float:
+    """Take an optimizer step with the gradients that are there, clipped, and drop them. Returns their norm before clipping.
+
+    Args:
+        where: the step, for messages.
+
+    Raises:
+        RunFailure: the loss or the gradients are not finite; a loss scaler skips such a step by itself.
+    """
+    accelerator.unscale_gradients()
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if not math.isfinite(loss):
+        raise RunFailure(f"the loss is {loss} {where}; a lower lr or a longer warm-up may help")
+    if not math.isfinite(norm) and accelerator.scaler is None:
+        raise RunFailure(f"the gradient's norm is {float(norm)} {where}; a lower lr may help")
+    step_clipped(optimizer, parameters, norm, clip)
+    optimizer.zero_grad(set_to_none=True)
+    return float(norm)
 
 
 def step_clipped(
