@@ -13,7 +13,7 @@ from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
-from fairtune.models.sources import ModelSource
+from fairtune.methods.registry import parse_method_use
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
@@ -42,7 +42,8 @@ def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = 
     record_plan(plan, runs / "toy")
     job = make_job(plan, plan.runs[0], runs)
     job.run.write_plan(job.plan)
-    start = build_start(job.plan["settings"], ModelSource(**job.model), LABELS)
+    uses = [parse_method_use(use) for use in job.spec.settings.methods]
+    start = build_start(job.spec.model, uses, job.spec.settings.seed, LABELS)
     generator = torch.Generator().manual_seed(5)
     for parameter in start.model.parameters():
         if parameter.requires_grad:

@@ -93,12 +93,12 @@ def test_the_kept_vectors_are_of_the_scored_weights_and_change_no_bit(
     logits = torch.from_numpy(states.astype(np.float32)) @ weights["classifier.weight"].T + weights["classifier.bias"]
     torch.testing.assert_close(logits, torch.from_numpy(scored.scores[rows]), atol=2e-3, rtol=1e-2)
 
-    from fairtune.execution import run
+    from fairtune.training import representation
 
     def broken(_: Any) -> None:
         raise RuntimeError("no head")
 
-    monkeypatch.setattr(run, "representation", broken)
+    monkeypatch.setattr(representation, "representation", broken)
     other = toy.job("without", evaluate=2, steps=4)
     perform_here(other)
     assert digests(other.run.path) == digests(job.run.path)

@@ -81,7 +81,7 @@ def test_a_saved_model_predicts_the_same_in_plain_transformers(wholes: Wholes, m
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
     from fairtune.tasks import load_task
 
-    texts = [text for (text,) in load_task(**job.task).splits["test"].texts]
+    texts = [text for (text,) in load_task(**job.spec.data).splits["test"].texts]
     with torch.inference_mode():
         logits = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits
     torch.testing.assert_close(logits, torch.from_numpy(stored.scores), atol=1e-5, rtol=1e-4)

@@ -158,7 +158,7 @@ def test_failed_trials_are_tried_again(
 ) -> None:
     source = planted(tiny_model, tiny_task)
     with performing_here(), monkeypatch.context() as patch:
-        patch.setattr("fairtune.execution.run.build_start", lambda *_: 1 / 0)
+        patch.setattr("fairtune.execution.prepare.build_start", lambda *_, **__: 1 / 0)
         with pytest.raises(FairtuneError, match="a run of every trial failed"):
             run_study(source, tmp_path, BRIEF, progress=False)
     with performing_here():

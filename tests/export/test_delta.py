@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairtune.models.last_layer import narrow_last_layer
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -21,7 +22,6 @@ from fairtune.export.delta import Exported
 from fairtune.export.tensors import named_tensors, same_bits
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import read_predictions
-from fairtune.models.last_layer import narrow_last_layer
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.models.transformers_files import own_memory

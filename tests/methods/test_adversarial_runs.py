@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairtune.training.batch_parts import forward_backward
 from torch import Tensor, nn
 
 from fairtune.execution.run import prepare_run
@@ -19,7 +20,6 @@ from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.registry import create_method, is_control, parse_method_use
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
-from fairtune.training.batch_parts import forward_backward
 from tests.execution.conftest import ToyStudy, toy  # noqa: F401 - a fixture
 from tests.execution.made_texts import job_of, make_model, study_of
 

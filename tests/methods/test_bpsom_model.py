@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers as hf
+from fairtune.training.fast_layers import FastDropout, use_fast_dropout, use_fast_gelu
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
@@ -23,7 +24,6 @@ from fairtune.models.init_card import frozen_fingerprint, make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.model_parts import base_model, head_modules, head_parameters
 from fairtune.models.sources import find_model
-from fairtune.training.fast_layers import FastDropout, use_fast_dropout, use_fast_gelu
 from tests.models import architectures
 
 SMALL = {"hidden": 12, "grid": 3}

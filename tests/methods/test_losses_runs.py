@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairtune.training.batch_parts import forward_backward
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
@@ -19,7 +20,6 @@ from fairtune.methods.registry import create_method, parse_method_use, registere
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import VOCABULARY, make_tokenizer
-from fairtune.training.batch_parts import forward_backward
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy, toy_source  # noqa: F401 - a fixture
 
 SHORT = {"steps": 4, "evaluate": 4, "eval_examples": 20}

@@ -202,7 +202,7 @@ def require_same_answers(model: Any, job: Any) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
     stored = read_predictions(job.run.predictions, "test")
-    split = load_task(**job.task).splits["test"]
+    split = load_task(**job.spec.data).splits["test"]
     texts = dict(zip(split.ids, split.texts, strict=True))
     with torch.inference_mode():
         batch = tokenizer([texts[i][0] for i in stored.ids], padding=True, return_tensors="pt")

@@ -6,10 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from fairtune.training.contrastive import draw_pairs
 
 from fairtune.core.errors import RunFailure
 from fairtune.settings.learners import count_pairs
+from fairtune.training.contrastive import draw_pairs
 
 LABELS = np.array([2, 0, 1, 0, 2, 0, 1, 2, 0, 0], dtype=np.int64)
 
