@@ -30,6 +30,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fairtune.execution.job import make_job
 from fairtune.execution.prepare import prepare_run
+from fairtune.execution.stopwatch.worker import go_on_training
 from fairtune.ledger.events import EventLog
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
@@ -83,7 +84,7 @@ def seconds_of_a_step(run: Any, steps: int) -> float:
 
 
 def advance(run: Any) -> None:
-    run.go_on_training()
+    go_on_training(run)
     run.advance()
 
 

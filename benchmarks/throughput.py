@@ -71,7 +71,7 @@ class Fairtune:
         self.scratch = tempfile.TemporaryDirectory()
         self.job = make_job(self.plan, self.plan.runs[seed], Path(self.scratch.name))
         self.job.run.path.mkdir(parents=True)
-        self.run = prepare_run(self.job, "cpu", EventLog(self.job.run.events), lambda: None).run
+        self.run = prepare_run(self.job.spec, self.job.run, "cpu", EventLog(self.job.run.events), lambda: None).run
 
     def train(self) -> None:
         from fairtune.training.progress import TRAIN

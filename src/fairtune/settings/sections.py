@@ -117,8 +117,7 @@ class Train(Section):
     )
     compile: bool = Field(
         False,
-        description="Whether the model's layers are compiled by torch for training; batches are then padded to a few lengths, so "
-        "that few kernels are made. The first steps take minutes.",
+        description="Whether the model's layers are compiled by torch. The first steps take minutes.",
     )
     deterministic: bool = Field(
         True,
