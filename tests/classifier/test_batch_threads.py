@@ -97,27 +97,3 @@ def test_a_batch_that_fails_ends_it_with_its_error() -> None:
     with pytest.raises(MemoryError, match="no more"):
         list(compute_batches(made_network("bert"), compute, batches))
     assert 2 in done
-
-
-@pytest.mark.usefixtures("threads")
-def test_twins_share_the_weights_and_leave_the_network_alone() -> None:
-    network, seen = made_network("bert").eval(), []
-    batches = [np.array([number]) for number in range(ENOUGH * THREADS)]
-
-    def compute(twin: Any, _: Any) -> torch.Tensor:
-        seen.append(twin)
-        return torch.zeros(1)
-
-    list(compute_batches(network, compute, batches))
-    assert all(twin is not network and type(twin).__name__ == type(network).__name__ for twin in seen)
-    mine = {name: p.data_ptr() for name, p in network.named_parameters()}
-    assert all({name: p.data_ptr() for name, p in twin.named_parameters()} == mine for twin in seen)
-
-
-@pytest.mark.usefixtures("threads")
-def test_a_network_with_a_hook_is_called_itself() -> None:
-    network, seen = made_network("bert"), []
-    network.bert.register_forward_hook(lambda *_: None)
-    batches = [np.array([number]) for number in range(ENOUGH * THREADS)]
-    list(compute_batches(network, lambda one, _: seen.append(one) or torch.zeros(1), batches))
-    assert all(one is network for one in seen)
