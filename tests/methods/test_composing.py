@@ -10,8 +10,9 @@ import pytest
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import registered
 from fairtune.study.study_file import load_study
-from fairtune.testing.checks import check_refused, check_together, covering_arms, fit, toy_use
+from fairtune.testing.checks import check_refused, check_together, fit, toy_use
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401
+from tests.methods.covering import covering_arms
 
 METHODS = {name: toy_use(name) for name in registered()}
 VARIANTS = {**METHODS, "fgm-table": {"fgm": {"target": "table"}}, "peft-anywhere": "peft"}

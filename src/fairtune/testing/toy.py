@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +67,8 @@ class TaskFiles:
 
     def as_study(self) -> dict[str, Any]:
         """The task as a study file gives it."""
-        return {
-            "name": "toy",
-            "train": str(self.train),
-            "validation": str(self.validation),
-            "test": str(self.test),
-            "text": "text",
-            "label": "label",
-        }
+        files = {split: str(file) for split, file in asdict(self).items()}
+        return {"name": "toy", **files, "text": "text", "label": "label"}
 
 
 def make_tiny_task(folder: Path) -> TaskFiles:
