@@ -104,11 +104,6 @@ def test_other_versions_are_named(made: MadeLedger, facts: dict[str, Any], words
     assert words in caution.seen
 
 
-def test_several_processes_per_run_are_another_kind(made: MadeLedger) -> None:
-    change(made, "oelm", 0, {"processes": 2})
-    assert "oelm on 2 devices per run for seed 0 and on one device per run for" in told(made)["unlike-hardware"].seen
-
-
 def test_old_records_and_other_devices() -> None:
     two = {"device": "cuda:1", "cpu": "a CPU", "load": {"gpus": [{"name": "A100"}, {"name": "V100"}]}}
     assert dict(hardware_of(two) or ())["card"] == "A100 or V100", "an old record does not say which"

@@ -134,15 +134,6 @@ def test_runs_of_different_numbers_of_threads_are_told_apart(tmp_path: Path) -> 
     assert "different numbers of threads (5 with 2, 1 with 1)" in str(caution)
 
 
-def test_runs_that_different_numbers_of_devices_shared_are_told_apart(tmp_path: Path) -> None:
-    made = make_study(tmp_path, {"baseline": ArmSpec([285, 289, 282]), "arm": ArmSpec([305, 335, 312], methods=FOCAL)})
-    assert "mixed-devices-per-run" not in [caution.code for caution in made.results().cautions]
-    file = made.folder("arm", 1).environment
-    write_sealed(file, {**read_sealed(file), "processes": 2, "sharding": "full"})
-    (caution,) = [caution for caution in made.results().cautions if caution.code == "mixed-devices-per-run"]
-    assert "different numbers of devices each (5 on 1, 1 on 2, divided)" in str(caution)
-
-
 def test_runs_for_which_memory_ran_out_are_told_apart_and_their_times_too(tmp_path: Path) -> None:
     made = make_study(tmp_path, {"baseline": ArmSpec([285, 289, 282]), "arm": ArmSpec([305, 335, 312], methods=FOCAL)})
     assert "cut-batches" not in [caution.code for caution in made.results().cautions]

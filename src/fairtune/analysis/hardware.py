@@ -41,8 +41,6 @@ def hardware_of(environment: Mapping[str, Any] | None) -> Facts | None:
     found = {"device": {"cuda": "GPU", "cpu": "CPU"}.get(device, device)}
     if device == "cuda":
         found["card"] = _card(environment)
-    processes = environment.get("processes")
-    found["devices per run"] = str(processes) if isinstance(processes, int) and processes > 1 else "1"
     found["processor"] = str(environment.get("cpu") or "unknown")
     if device == "cpu":
         found["instructions"] = str((environment.get("torch") or {}).get("cpu_capability") or "unknown")
@@ -162,14 +160,8 @@ def _words(kind: Mapping[str, str], names: Sequence[str]) -> str:
     """A kind by what tells it from the others: an NVIDIA A100; torch 2.12.0."""
     wanted = [name for name in names if name != "device" or "card" not in names]
     bare = ("device", "card", "processor", "instructions")
-    parts = [kind[name] if name in bare else _named(name, kind[name]) for name in wanted if name in kind]
+    parts = [kind[name] if name in bare else f"{name} {kind[name]}" for name in wanted if name in kind]
     return ", ".join(parts) or kind.get("device", "unknown")
-
-
-def _named(name: str, value: str) -> str:
-    if name != "devices per run":
-        return f"{name} {value}"
-    return "one device per run" if value == "1" else f"{value} devices per run"
 
 
 def _seeds_by_kind(seeds: Mapping[int, str], word: str) -> str:

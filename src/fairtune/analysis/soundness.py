@@ -27,7 +27,6 @@ from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_fi
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.few_labels import examples_used
-from fairtune.settings.learners import is_simple
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -69,7 +68,6 @@ def find_cautions(results: CheckedResults) -> tuple[Caution, ...]:
         *hardware.find_cautions(results, results.hardware),
         *_impossible_figures(results),
         *_threads(results),
-        *_processes(results),
         *cut_cautions(results),
         *_disturbed(results),
     ]
@@ -203,21 +201,6 @@ def _threads(results: CheckedResults) -> Iterator[Caution]:
         )  # fmt: skip
 
 
-def _processes(results: CheckedResults) -> Iterator[Caution]:
-    """Runs of one study that different numbers of devices shared."""
-    trained = [arm for arm in results.arms if not is_simple(results.plan["arms"][arm])]  # others take one process
-    captured = [found for arm in trained for run in results.finished(arm) if (found := run.environment)]
-    counts = Counter((found.get("processes", 1), found.get("sharding", "none")) for found in captured)
-    if len(counts) > 1:
-        kinds = [(number, devices, how) for (devices, how), number in counts.most_common()]
-        seen = ", ".join(f"{n} on {devices}{', divided' if how == 'full' else ''}" for n, devices, how in kinds)
-        yield Caution(
-            "note", "mixed-devices-per-run", f"runs were trained on different numbers of devices each ({seen})",
-            "dropout is drawn and sums are added up otherwise, and times do not compare",
-            "Give `execution: {devices_per_run: n}` the same n whenever the study is run",
-        )  # fmt: skip
-
-
 def _disturbed(results: CheckedResults) -> Iterator[Caution]:
     """Runs that had others on their device, or a device that was slowed down, by its samples."""
     found = [run.conditions for arm in results.arms for run in results.finished(arm) if run.conditions is not None]
@@ -227,7 +210,7 @@ def _disturbed(results: CheckedResults) -> Iterator[Caution]:
         yield Caution(
             "note", "shared-device", f"{_runs(len(shared))} shared the device with other work ({list_texts(shared)})",
             "times of such runs say little, though their scores are what they are",
-            "Compare times with `fairtune time`; on GPUs, `execution: {wait_for_free: true}` waits for one that nobody uses",
+            "Compare times with `fairtune time`, on a device that is otherwise idle",
         )  # fmt: skip
     if slowed:
         yield Caution(

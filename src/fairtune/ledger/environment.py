@@ -55,7 +55,7 @@ def capture_environment(device: str) -> dict[str, Any]:
     }
 
 
-LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "packages", "torch", "processes")
+LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "packages", "torch")
 """What is kept of the place where a run began, once it goes on in another."""
 
 

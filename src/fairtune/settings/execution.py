@@ -1,4 +1,4 @@
-"""The section `execution` of a study: where its runs happen, and on how many devices. Nothing here changes what is trained."""
+"""The section `execution` of a study: where its runs happen. Nothing here changes what is trained."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Ray(Section):
         None,
         ge=0,
         le=MOST_DEVICES,
-        description="GPUs of each run; null is `devices_per_run` on a cluster that has GPUs.",
+        description="GPUs of each run; null is one on a cluster that has GPUs.",
     )
 
 
@@ -156,23 +156,6 @@ class Execution(Section):
         le=MOST_THREADS,
         description="Threads of each worker on a CPU. More than 1 is for models so large that memory has no room for a run per "
         "core; it can change the last bits of a result.",
-    )
-    devices_per_run: Whole = Field(
-        1,
-        ge=1,
-        le=MOST_DEVICES,
-        description="Devices that share one run: each takes its part of every batch, the batch stays what it is. On a CPU, "
-        "processes. It can change the last bits of a result.",
-    )
-    sharding: Literal["none", "full"] = Field(
-        "none",
-        description="With several devices per run. none: each holds the whole model; full: weights, gradients and optimizer state "
-        "are divided among them, for models that do not fit on one.",
-    )
-    wait_for_free: bool = Field(
-        False,
-        strict=True,
-        description="Wait for a GPU on which nobody else works and that has enough free memory, instead of sharing one.",
     )
     checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
     save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")

@@ -38,7 +38,6 @@ from fairtune.study.problems import (
 from fairtune.study.removed_arms import require_controls, require_reference
 from fairtune.study.schema import Study
 from fairtune.study.search_space import tune_problems
-from fairtune.study.sharing_checks import sharing_problems
 from fairtune.study.source import StudySource, Written, read_source
 
 __all__ = ["StudySource", "check_file", "load_checked", "load_study", "take_changes"]
@@ -186,7 +185,6 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: Loo
             *metric_problems(study, origins),
             *model_problems(study, origins),
             *learner_problems(study, origins),
-            *sharing_problems(study, origins),
             *tune_problems(study, origins),
             *claim_problems(study, origins),
         ]
