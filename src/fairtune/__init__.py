@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from fairtune.api import load_suite_results, run_study, run_suite, time_study
     from fairtune.classifier.text_classifier import TextClassifier
     from fairtune.core.errors import FairtuneError
-    from fairtune.export.delta import export_delta
-    from fairtune.export.restoration import restore_delta
+    from fairtune.export import export_model
     from fairtune.methods.adversarial.backward import adversarial_backward
     from fairtune.methods.augment.method import augment_texts
     from fairtune.methods.bpsom.head import BPSOMHead
@@ -44,7 +43,7 @@ _HOMES = {
     "TextClassifier": "fairtune.classifier.text_classifier",
     "adversarial_backward": "fairtune.methods.adversarial.backward",
     "augment_texts": "fairtune.methods.augment.method",
-    "export_delta": "fairtune.export.delta",
+    "export_model": "fairtune.export",
     "layerwise_groups": "fairtune.methods.layerwise_lr.method",
     "load_results": "fairtune.report.study_results",
     "load_study": "fairtune.study.study_file",
@@ -53,7 +52,6 @@ _HOMES = {
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.card",
     "rdrop_loss": "fairtune.methods.rdrop.method",
     "register_attention": "fairtune.models.attention_layouts",
-    "restore_delta": "fairtune.export.restoration",
     "run_study": "fairtune.api",
     "load_suite_results": "fairtune.api",
     "run_suite": "fairtune.api",
@@ -74,7 +72,7 @@ __all__ = [
     "__version__",
     "adversarial_backward",
     "augment_texts",
-    "export_delta",
+    "export_model",
     "layerwise_groups",
     "load_results",
     "load_study",
@@ -84,7 +82,6 @@ __all__ = [
     "orthogonalize_qk",
     "rdrop_loss",
     "register_attention",
-    "restore_delta",
     "run_study",
     "run_suite",
     "time_study",

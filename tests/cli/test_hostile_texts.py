@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_study_is_reported_as_it_is(folder: Path) -> None:
     "words",
     [
         ["methods", ALL], ["tasks", ALL], ["inspect", NAME], ["inspect", NAME, "--method", ALL], ["status", "--runs", NAME],
-        ["report", NAME], ["som", NAME], ["export", NAME], ["restore", NAME, "--out", NAME], ["data", "card", ALL],
+        ["report", NAME], ["som", NAME], ["export", NAME, NAME], ["data", "card", ALL],
         ["data", "card", f"{{train: {NAME}.csv}}"], ["data", "lengths", NAME, "--model", NAME], ["predict", NAME, NAME],
         ["train", NAME, "-o", NAME], ["train", NAME, "-o", NAME, "--set", NAME], ["run", NAME], ["validate", f"--{NAME}"], [NAME],
         ["watch", NAME], ["watch", "--runs", NAME], ["dash", NAME], ["dash", "--host", NAME],

@@ -108,7 +108,7 @@ def test_a_flipped_bit_leaves_the_run_out_everywhere_by_name(place: Path, name: 
     assert states["baseline", 0]["status"] == "damaged"
     assert name in states["baseline", 0]["reason"]
     assert sorted(r["status"] for r in states.values()) == ["damaged", "finished", "finished", "finished"]
-    refused = call("export", "toy/baseline/seed-0", "--out", "out")
+    refused = call("export", "toy/baseline/seed-0", "out")
     assert refused.exit_code == 2
     assert name in refused.output
     assert not Path("out").exists()

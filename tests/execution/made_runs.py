@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fairtune.execution.job import make_job
-from fairtune.execution.start import build_start, plain_model
+from fairtune.execution.start import build_start, plain_model, save_adapter
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import close_run
@@ -48,13 +47,8 @@ def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = 
     for parameter in start.model.parameters():
         if parameter.requires_grad:
             parameter.data += 0.1 * torch.randn(parameter.shape, generator=generator)
+    save_adapter(start.model, start.methods, job.run.adapter)
     plain_model(start.model, start.methods).save_pretrained(job.run.model)
     load_tokenizer(model).save_pretrained(job.run.model)
     close_run(job.run, job.plan["key"], {"status": "finished", "signature": job.plan["signature"]})
     return job.run
-
-
-def change_recipe(delta: Path, **changes: Any) -> None:
-    """Write other values into a delta's recipe."""
-    recipe = json.loads((delta / "recipe.json").read_text())
-    (delta / "recipe.json").write_text(json.dumps({**recipe, **changes}))

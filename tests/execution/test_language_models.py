@@ -17,10 +17,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from fairtune.analysis.ledger_runs import metrics_of
-from fairtune.core.errors import LedgerError, Stopped
+from fairtune.core.errors import Stopped
 from fairtune.execution.job import Job
 from fairtune.execution.prepare import prepare_run
-from fairtune.export.delta import export_delta, export_model
+from fairtune.export import export_model
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.predictions import TextScores, read_predictions
 from fairtune.methods import registry
@@ -417,16 +417,14 @@ def test_a_model_as_narrow_as_its_blocks_writes_samples(tmp_path: Path) -> None:
 
 
 def test_an_exported_model_writes_on_in_plain_transformers(finished: Job, tmp_path: Path) -> None:
-    assert export_model(finished.run.path, tmp_path / "out") > 0
+    done = export_model(finished.run.path, tmp_path / "out")
+    assert "AutoModelForCausalLM" in done.loading[-1]
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
     ids = tokenizer("The owl", return_tensors="pt", return_token_type_ids=False)
     answer = model.generate(**ids, max_new_tokens=12, do_sample=False)
     assert tokenizer.decode(answer[0]).startswith("The owl")
     assert model.generation_config.eos_token_id == tokenizer.eos_token_id
-    with pytest.raises(LedgerError, match=r"tiny-gpt.* a delta is taken against a checkpoint .* without --delta"):
-        export_delta(finished.run.path, tmp_path / "delta")
-    assert not (tmp_path / "delta").exists()
 
 
 @pytest.mark.skipif(not MIRROR or not STORIES15M.is_dir(), reason="FAIRTUNE_MIRROR has no weights/stories15m")

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.analysis.results import load_results
-from fairtune.export.delta import export_delta
 from fairtune.testing.toy import VOCABULARY, TaskFiles, make_tiny_model, make_tiny_task, make_tokenizer
-from tests.execution.made_runs import make_run
 
 
 @cache
@@ -48,12 +46,6 @@ def classifier() -> Path:
 def task() -> TaskFiles:
     (place() / "task").mkdir()
     return make_tiny_task(place() / "task")
-
-
-@cache
-def delta() -> Path:
-    run = make_run(place() / "of-delta", model(), task(), [{"orthogonal_qk": {"init": "normal"}}])
-    return Path(export_delta(run.path, place() / "delta").out)
 
 
 @cache

@@ -1,9 +1,8 @@
-"""Study files and recipes with any damage: refused in words, or read; nothing else, and nothing slow."""
+"""Study files with any damage: refused in words, or read; nothing else, and nothing slow."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import yaml
 
 from fairtune.analysis.suite_registration import register_list
 from fairtune.core.files import read_sealed, write_sealed
-from fairtune.export.recipe import read_recipe
-from fairtune.export.restoration import restore_delta
 from fairtune.ledger.suites import read_suite_history, record_suite, suite_folder
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import check_file
@@ -23,7 +20,7 @@ from tests.fuzz.mutating import damaged as damaged_bytes
 from tests.fuzz.mutating import damaged_json
 from tests.fuzz.outcomes import Outcome, judge, put
 from tests.fuzz.registering import target
-from tests.study.damaged_studies import HOSTILE_JSON, damaged
+from tests.study.damaged_studies import damaged
 
 SHIPPED = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
 
@@ -94,18 +91,3 @@ def planned(seed: int, folder: Path) -> Outcome | None:
     before = yaml.safe_dump(_planned(), sort_keys=False)
     file = put(folder / "s.yaml", damaged(before, 1000 + seed))
     return judge(file.name, before.encode(), file.read_bytes(), lambda: make_plan(check_file(file)))
-
-
-@target("recipes", 100)
-def recipes(seed: int, folder: Path) -> Outcome | None:
-    shutil.copytree(made.delta(), folder / "delta")
-    file = folder / "delta" / "recipe.json"
-    before = file.read_text(encoding="utf-8")
-    file.write_bytes(damaged(before, seed, HOSTILE_JSON))
-
-    def use() -> None:
-        json.dumps(read_recipe(folder / "delta").model_dump(mode="json"), allow_nan=False)
-        if seed % 5 == 0:  # restoring takes longer than reading
-            restore_delta(folder / "delta", folder / "whole", str(made.model()))
-
-    return judge(file.name, before.encode(), file.read_bytes(), use)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairtune import export_delta, restore_delta
+from fairtune import export_model
 from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import MethodRecord, read_records
@@ -25,9 +25,9 @@ from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.som.schedules import radius_at, rate_at
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
+from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401 - a fixture
 from tests.execution.made_runs import make_run
-from tests.export.test_delta import same_files, tiny_gpt2  # noqa: F401 - a fixture
 
 SMALL: dict[str, Any] = {"hidden": 12, "grid": [4, 3], "reliability": 0.5}
 SHORT = {"epochs": 1, "examples": 96, "eval_examples": 20, "evaluate": "epoch"}
@@ -268,27 +268,28 @@ def test_the_course_of_the_map_follows_epochs_or_steps(tiny_model: Path) -> None
         assert head.loss_scale == 0.5
 
 
-def test_a_pruned_run_is_exported_as_a_delta_and_comes_back(
-    toy: ToyStudy,
-    tiny_model: Path,
-    tmp_path: Path,
-) -> None:
-    folder, records = run(toy, prune=5e-4, relabel=3)
-    assert records[-1].figures["units"] < 12
-    done = export_delta(folder.path, tmp_path / "delta", model=str(tiny_model))
-    restore_delta(done.out, tmp_path / "whole", str(tiny_model))
-    assert same_files(tmp_path / "whole", folder.model)
+@pytest.fixture(scope="module")
+def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import GPT2Config, GPT2Model
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-gpt2"
+    sizes = {"vocab_size": len(VOCABULARY), "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        GPT2Model(GPT2Config(**sizes, pad_token_id=0, bos_token_id=2, eos_token_id=3)).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
 
 
-def test_where_plain_transformers_has_no_such_head_a_delta_is_refused_and_the_model_is_whole(
+def test_where_plain_transformers_has_no_such_head_the_exported_model_loads_with_ours(
     tiny_gpt2: Path,
     tiny_task: Any,
     tmp_path: Path,
 ) -> None:
     folder = make_run(tmp_path / "runs", tiny_gpt2, tiny_task, [{"bpsom": SMALL}])
-    with pytest.raises(FairtuneError, match=r"no plain transformers model.*Export it without --delta"):
-        export_delta(folder.path, tmp_path / "delta", model=str(tiny_gpt2))
-    back = BPSOMForSequenceClassification.from_pretrained(folder.model)
+    loaded: dict[str, Any] = {}
+    exec("\n".join(export_model(folder.path, tmp_path / "out").loading), loaded)  # the lines that are shown to the user
+    back = loaded["model"]
     assert back.pooling == "last"
     assert back.config.id2label == {0: "neg", 1: "pos"}
 

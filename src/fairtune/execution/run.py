@@ -15,7 +15,7 @@ from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.failures import GONE, record_error
 from fairtune.execution.learner_run import fit
 from fairtune.execution.prepare import PreparedRun, Trained, prepare_run
-from fairtune.execution.start import plain_model
+from fairtune.execution.start import plain_model, save_adapter
 from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
@@ -124,7 +124,9 @@ def _train(spec: RunSpec, folder: RunFolder, ready: PreparedRun, log: EventLog, 
     result = _result(run, ready, folder)
 
     def save(place: Path) -> None:
-        plain_model(run.accelerator.unwrap_model(run.model), list(run.methods)).save_pretrained(place)
+        trained = run.accelerator.unwrap_model(run.model)
+        save_adapter(trained, run.methods, place / folder.adapter.name)
+        plain_model(trained, list(run.methods)).save_pretrained(place)
         tokenizer.save_pretrained(place)
         objective.save_head(
             run.model, run.device, place, {"signature": spec.signature, "max_length": run.train.longest}

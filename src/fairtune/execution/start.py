@@ -132,3 +132,19 @@ def plain_model(model: nn.Module, methods: list[Method]) -> Any:
     for method in reversed(methods):
         model = method.plain(model)
     return model
+
+
+def save_adapter(model: Any, methods: Sequence[Method], folder: Path) -> None:
+    """Save the adapters of a PEFT arm as PEFT does, before `plain_model` folds them in, with the config for their checkpoint.
+
+    Nothing is saved where the checkpoint and the adapters do not make the model: another method has prepared the weights too, or
+    they were drawn for a preset.
+    """
+    adapters = getattr(model, "peft_config", {}).get("default")
+    preparing = [method for method in methods if type(method).prepare is not Method.prepare]
+    if adapters is None or len(preparing) > 1 or not adapters.base_model_name_or_path:
+        return
+    network = model.get_base_model()
+    network.config.architectures = [type(network).__name__]
+    network.config.save_pretrained(folder)
+    model.save_pretrained(folder, save_embedding_layers=False)

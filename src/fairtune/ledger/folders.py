@@ -81,6 +81,11 @@ class RunFolder:
         return self.path / "model"
 
     @property
+    def adapter(self) -> Path:
+        """Of a PEFT arm: the library's adapter folder, for the checkpoint as it is; `model` has the adapters folded in."""
+        return self.model / "adapter"
+
+    @property
     def arm(self) -> str:
         return self.path.parent.name
 

@@ -26,26 +26,22 @@ def plain_copy(value: Any) -> Any:
     return _copied(value, 0, [0])
 
 
-def faults(value: Any, path: Path = (), strictly: bool = False) -> Iterator[tuple[Path, str]]:
-    """What in the data could not stand in a study file, and where: texts that no file can hold, endless numbers.
-
-    Args:
-        strictly: refuse every control character, as in a stranger's file; else only in what becomes a name.
-    """
+def faults(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """What in the data could not stand in a study file, and where: texts that no file can hold, endless numbers."""
     if isinstance(value, dict):
         for key, part in value.items():
-            place = (*path, shown(key) if fault(key) else key)
-            if reason := fault(key):
+            place = (*path, shown(key) if _fault(key) else key)
+            if reason := _fault(key):
                 yield place, f"the key {reason}"
-            yield from faults(part, place, strictly)
+            yield from faults(part, place)
     elif isinstance(value, list | tuple):
         for position, part in enumerate(value):
-            yield from faults(part, (*path, position), strictly)
-    elif reason := fault(value, strictly or path in NAMES):
+            yield from faults(part, (*path, position))
+    elif reason := _fault(value, path in NAMES):
         yield path, f"found {shown(value)}, which {reason}"
 
 
-def fault(value: Any, strictly: bool = True) -> str | None:
+def _fault(value: Any, strictly: bool = True) -> str | None:
     """Why a single value cannot stand in a file of settings; None if it can."""
     if isinstance(value, str):
         found = (_CODES if strictly else _UNWRITABLE).search(value)
