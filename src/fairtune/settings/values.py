@@ -77,22 +77,15 @@ def _warmup(value: float) -> float:
     return value
 
 
-def _evaluate(value: Any) -> Any:
-    if (isinstance(value, str) and value == "epoch") or _bounded(value, 1, MOST_STEPS):
-        return value
-    raise PydanticCustomError("evaluate", "neither an epoch nor a number of steps")
+def _word_or_whole(word: str, low: int, high: int) -> PlainValidator:
+    """One word, or a whole number between two bounds."""
 
+    def read(value: Any) -> Any:
+        if (isinstance(value, str) and value == word) or _bounded(value, low, high):
+            return value
+        raise PydanticCustomError("word_or_whole", "neither that word nor such a number")
 
-def _max_length(value: Any) -> Any:
-    if (isinstance(value, str) and value == AUTO) or _bounded(value, SHORTEST_INPUT, LONGEST_INPUT):
-        return value
-    raise PydanticCustomError("max_length", "neither a number of tokens nor auto")
-
-
-def _workers(value: Any) -> Any:
-    if (isinstance(value, str) and value == AUTO) or _bounded(value, 1, MOST_WORKERS):
-        return value
-    raise PydanticCustomError("workers", "neither a number of workers nor auto")
+    return PlainValidator(read)
 
 
 def _interval(value: Any) -> Any:
@@ -156,113 +149,81 @@ INTERVAL_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _DECIMAL = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _TIME = re.compile(rf"({_DECIMAL}) *(s|min|h)")
 _SHARE = re.compile(rf"({_DECIMAL}(?:[eE][-+]?[0-9]+)?) *%")
-SEEDS_SCHEMA = {
-    "anyOf": [
-        {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-        {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED},
-            "minItems": 1,
-            "maxItems": MOST_SEEDS,
-            "uniqueItems": True,
-        },
-    ]
+_PERCENT = r"^[0-9.]+([eE][-+]?[0-9]+)? ?%$"
+
+
+def _whole(low: int, high: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
+def _word(word: str) -> dict[str, Any]:
+    return {"enum": [word], "type": "string"}
+
+
+def _text(pattern: str, title: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": pattern, "title": title}
+
+
+def _positive(largest: float) -> dict[str, Any]:
+    return {"type": "number", "exclusiveMinimum": 0, "maximum": largest}
+
+
+def _any_of(*forms: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": list(forms)})
+
+
+_SEED_LIST = {
+    "type": "array",
+    "items": _whole(0, LARGEST_SEED),
+    "minItems": 1,
+    "maxItems": MOST_SEEDS,
+    "uniqueItems": True,
 }
+SEEDS_SCHEMA = {"anyOf": [_whole(1, MOST_SEEDS), _SEED_LIST]}
 """A number of seeds, or a list of different ones."""
 Seeds = Annotated[tuple[int, ...], PlainValidator(read_seeds), WithJsonSchema(SEEDS_SCHEMA)]
 Interval = Annotated[
     int | str,
     PlainValidator(_interval),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_STEPS},
-                {
-                    "type": "string",
-                    "pattern": r"^[0-9.]+ ?(s|min|h)$",
-                    "title": "a time such as 90s, 5min or 1h, of at most a year",
-                },
-            ]
-        }
-    ),
+    _any_of(_whole(1, MOST_STEPS), _text(r"^[0-9.]+ ?(s|min|h)$", "a time such as 90s, 5min or 1h, of at most a year")),
 ]
 Evaluate = Annotated[
     Literal["epoch"] | int,
-    PlainValidator(_evaluate),
-    WithJsonSchema(
-        {"anyOf": [{"enum": ["epoch"], "type": "string"}, {"type": "integer", "minimum": 1, "maximum": MOST_STEPS}]}
-    ),
+    _word_or_whole("epoch", 1, MOST_STEPS),
+    _any_of(_word("epoch"), _whole(1, MOST_STEPS)),
 ]
 MaxLength = Annotated[
     Literal["auto"] | int,
-    PlainValidator(_max_length),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": SHORTEST_INPUT, "maximum": LONGEST_INPUT},
-                {"enum": [AUTO], "type": "string"},
-            ]
-        }
-    ),
+    _word_or_whole(AUTO, SHORTEST_INPUT, LONGEST_INPUT),
+    _any_of(_whole(SHORTEST_INPUT, LONGEST_INPUT), _word(AUTO)),
 ]
 Workers = Annotated[
     Literal["auto"] | int,
-    PlainValidator(_workers),
-    WithJsonSchema(
-        {"anyOf": [{"enum": [AUTO], "type": "string"}, {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}]}
-    ),
+    _word_or_whole(AUTO, 1, MOST_WORKERS),
+    _any_of(_word(AUTO), _whole(1, MOST_WORKERS)),
 ]
 Margin = Annotated[
     float | str,
     PlainValidator(_margin),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_MARGIN},
-                {
-                    "type": "string",
-                    "pattern": r"^[0-9.]+([eE][-+]?[0-9]+)? ?%$",
-                    "title": f"a share such as 1.5%, of at most {LARGEST_SHARE}%",
-                },
-            ]
-        }
-    ),
+    _any_of(_positive(LARGEST_MARGIN), _text(_PERCENT, f"a share such as 1.5%, of at most {LARGEST_SHARE}%")),
 ]
 Precision = Annotated[
     float,
     PlainValidator(_precision),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_PRECISION},
-                {
-                    "type": "string",
-                    "pattern": r"^[0-9.]+([eE][-+]?[0-9]+)? ?%$",
-                    "title": f"a share such as 1%, of at most {100 * LARGEST_PRECISION:g}%",
-                },
-            ]
-        }
+    _any_of(
+        _positive(LARGEST_PRECISION), _text(_PERCENT, f"a share such as 1%, of at most {100 * LARGEST_PRECISION:g}%")
     ),
 ]
-_DEVICE_SCHEMA = {"type": "string", "pattern": f"^({DEVICE})$", "title": "a device (auto, cpu, mps, cuda or cuda:1)"}
+_DEVICE_SCHEMA = _text(f"^({DEVICE})$", "a device (auto, cpu, mps, cuda or cuda:1)")
+_DEVICE_LIST = {
+    "type": "array",
+    "items": _DEVICE_SCHEMA,
+    "minItems": 1,
+    "maxItems": MOST_DEVICES,
+    "title": f"a list of at most {MOST_DEVICES} devices",
+}
 Devices = Annotated[
-    tuple[str, ...],
-    PlainValidator(_devices),
-    PlainSerializer(list),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                _DEVICE_SCHEMA,
-                {
-                    "type": "array",
-                    "items": _DEVICE_SCHEMA,
-                    "minItems": 1,
-                    "maxItems": MOST_DEVICES,
-                    "title": f"a list of at most {MOST_DEVICES} devices",
-                },
-            ]
-        }
-    ),
+    tuple[str, ...], PlainValidator(_devices), PlainSerializer(list), _any_of(_DEVICE_SCHEMA, _DEVICE_LIST)
 ]
 Column = Annotated[str, Field(max_length=LONGEST_TEXT)]
 """The name of a column, or a label: whatever stands in the user's data."""
@@ -321,19 +282,9 @@ def _tokens(value: Any) -> int:
 Tokens = Annotated[
     int,
     PlainValidator(_tokens),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS},
-                {
-                    "type": "string",
-                    "pattern": r"^[0-9]+(\.[0-9]+)? ?[kKmMbB]$",
-                    "title": "a count such as 300k, 100M or 2.5B, of at most 1000000B",
-                },
-            ]
-        }
+    _any_of(
+        _whole(1, MOST_TOKENS),
+        _text(r"^[0-9]+(\.[0-9]+)? ?[kKmMbB]$", "a count such as 300k, 100M or 2.5B, of at most 1000000B"),
     ),
 ]
-
-
 LANGUAGE_MODEL = "language_model"
