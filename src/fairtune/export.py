@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,6 @@ from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import find_folder
 
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
-AUTO_CLASSES = {"ForCausalLM": "AutoModelForCausalLM", "LMHeadModel": "AutoModelForCausalLM"}
-"""What loads a model, by how the name of its class ends; the others are classifiers."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def export_model(run: str | Path, out: str | Path, runs: str | Path = "runs") ->
             else:
                 shutil.copytree(folder.model, aside, dirs_exist_ok=True)
     except OSError as error:
-        if isinstance(error, FileExistsError | NotADirectoryError) or error.errno == errno.ENOTEMPTY:
+        if os.path.lexists(place):
             raise LedgerError(f"{place} exists already and was left as it is; choose a new or empty folder.") from None
         raise LedgerError(f"{place} cannot be written ({error.strerror or error}); choose another folder.") from None
     size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
@@ -107,16 +105,12 @@ def _loading(folder: Path) -> list[str]:
     config, adapter, place = read_json(folder / CONFIG) or {}, read_json(folder / ADAPTER_CONFIG), repr(str(folder))
     built = str((config.get("architectures") or [""])[0])
     if (folder / "learner.json").is_file():
-        return [
-            "from pathlib import Path",
-            "from fairtune.learners.registry import load_learner",
-            f"learner, facts = load_learner(Path({place}))",
-        ]
+        imports = ["from pathlib import Path", "from fairtune.learners.registry import load_learner"]
+        return [*imports, f"learner, facts = load_learner(Path({place}))"]
     if built.startswith("BPSOM"):
         return [f"from fairtune.methods.bpsom.model import {built}", f"model = {built}.from_pretrained({place})"]
-    auto = next(
-        (name for end, name in AUTO_CLASSES.items() if built.endswith(end)), "AutoModelForSequenceClassification"
-    )
+    writes = built.endswith(("ForCausalLM", "LMHeadModel"))
+    auto = "AutoModelForCausalLM" if writes else "AutoModelForSequenceClassification"
     if adapter is None:
         return [f"from transformers import {auto}", f"model = {auto}.from_pretrained({place})"]
     revision = f", revision={adapter['revision']!r}" if adapter.get("revision") else ""

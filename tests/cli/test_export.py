@@ -178,7 +178,7 @@ def test_a_place_that_is_taken_stays_as_it_is() -> None:
     answer = json.loads(CliRunner().invoke(app, ["export", NAME, "there", "--json"]).stdout)
     assert "there exists already" in answer["error"]
     assert "there/mine exists already" in refused("export", NAME, "there/mine")
-    assert "there/mine/below" in refused("export", NAME, "there/mine/below")
+    assert "there/mine/below cannot be written" in refused("export", NAME, "there/mine/below")
     assert Path("there/mine").read_text() == "mine"
 
 
