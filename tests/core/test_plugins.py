@@ -40,9 +40,9 @@ def test_a_module_beside_the_study_adds_a_method_and_is_named_in_the_plan(study:
     plain, mine = plan.runs
     (plugin,) = plan.plugins
     assert (plugin.module, plugin.file) == ("mine", str(study.parent / "mine.py"))
-    assert mine.settings["plugins"] == [{"module": "mine", "sha256": plugin.sha256}]
+    assert mine.settings.as_json()["plugins"] == [{"module": "mine", "sha256": plugin.sha256}]
     assert f"|plugin:mine@{plugin.sha256[:8]}|" in mine.signature
-    assert "plugins" not in plain.settings, "an arm that does not use it is the same run as without it"
+    assert "plugins" not in plain.settings.as_json(), "an arm that does not use it is the same run as without it"
     assert "plugin" not in plain.signature
     assert plan.as_json()["plugins"] == [plugin.as_json()]
     assert not (study.parent / "__pycache__").exists()
@@ -58,8 +58,8 @@ def test_a_changed_plugin_is_another_run(study: Path) -> None:
 
 def test_without_plugins_nothing_of_a_plan_mentions_them(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> None:
     job = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path).job("runs", ["focal"])
-    assert job.plugins == []
-    assert "plugin" not in json.dumps(job.plan)
+    assert not job.spec.plugins
+    assert "plugin" not in json.dumps(job.spec.settings.as_json())
 
 
 def test_another_file_of_the_same_name_replaces_the_former(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_file_may_not_hide_a_module_that_is_in_use(study: Path) -> None:
 
 
 def test_a_worker_refuses_a_file_that_changed_or_is_gone(study: Path) -> None:
-    planned = [plugin.as_json() for plugin in make_plan(load_study(study)).plugins]
+    planned = make_plan(load_study(study)).plugins
     take_plugins(planned)
     (study.parent / "mine.py").write_text(ADDS.format(name="nothing") + "# changed\n")
     with pytest.raises(

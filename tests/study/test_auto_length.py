@@ -49,7 +49,7 @@ def plan(source: dict[str, Any], *overrides: str) -> Plan:
 
 
 def lengths(made: Plan) -> dict[str, Any]:
-    return {run.arm: run.settings["train"]["max_length"] for run in made.runs}
+    return {run.arm: run.settings.as_json()["train"]["max_length"] for run in made.runs}
 
 
 def test_the_plan_holds_the_number_and_tells_why(source: dict[str, Any], auto: int) -> None:

@@ -36,26 +36,26 @@ def plan(source: dict[str, Any], *overrides: str) -> Plan:
 
 def test_each_seed_has_its_own_sample_and_all_arms_share_it(source: dict[str, Any]) -> None:
     made = plan(source)
-    assert {run.name: run.settings["sample"] for run in made.runs} == {
+    assert {run.name: run.settings.as_json()["sample"] for run in made.runs} == {
         "baseline/seed-3": 3,
         "focal/seed-3": 3,
         "focal/seed-5": 5,
         "baseline/seed-5": 5,
     }
-    assert all(run.settings["train"]["examples"] == FEW for run in made.runs)
+    assert all(run.settings.as_json()["train"]["examples"] == FEW for run in made.runs)
     assert {run.steps for run in made.runs} == {8}, "16 examples in fours, twice"
 
 
 def test_the_copy_of_the_reference_draws_other_numbers_and_the_same_sample(source: dict[str, Any]) -> None:
     made = plan(source, "aa=true")
-    copies = [run.settings for run in made.runs if run.arm == "baseline-again"]
+    copies = [run.settings.as_json() for run in made.runs if run.arm == "baseline-again"]
     assert sorted(run["sample"] for run in copies) == [3, 5]
     assert not {run["seed"] for run in copies} & {3, 5}
 
 
 @pytest.mark.parametrize("examples", ["100", "null", "{per_class: 8}"])
 def test_without_resampling_no_run_has_a_sample_of_its_own(source: dict[str, Any], examples: str) -> None:
-    assert all("sample" not in run.settings for run in plan(source, f"train.examples={examples}").runs)
+    assert all("sample" not in run.settings.as_json() for run in plan(source, f"train.examples={examples}").runs)
 
 
 @pytest.mark.parametrize(

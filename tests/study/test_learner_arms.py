@@ -85,15 +85,15 @@ def test_a_learners_runs_have_what_decides_them_and_nothing_else(toy: Any) -> No
     arms = {"baseline": {}, **{name: {} for name in SIMPLE}, "few": {"learner": "tfidf", "examples": 50}}
     runs = {run.arm: run for run in toy(arms).runs if run.seed == 0}
     for arm in (*SIMPLE, "few"):
-        settings = runs[arm].settings
+        settings = runs[arm].settings.as_json()
         learner = LEARNERS[settings["learner"]["name"]]
         assert set(settings["train"]) == set(learner.settings or ())
         assert ("model" in settings) == learner.encoder
         assert settings["methods"] == []
         assert runs[arm].steps == 0
         assert f"|learner:{learner.name}.1|" in f"{runs[arm].signature}|"
-    assert "learner" not in runs["baseline"].settings
-    assert runs["few"].settings["train"]["examples"] == 50
+    assert "learner" not in runs["baseline"].settings.as_json()
+    assert runs["few"].settings.as_json()["train"]["examples"] == 50
 
 
 def test_learners_change_no_other_arms_runs(toy: Any) -> None:

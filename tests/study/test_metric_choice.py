@@ -40,7 +40,7 @@ def test_without_a_choice_the_plan_is_what_it_was() -> None:
 def test_a_metric_is_part_of_its_runs_since_it_selects_checkpoints() -> None:
     usual, other = plan_of(), plan_of(metric="roc_auc")
     assert other.task.metric == "roc_auc"
-    assert other.runs[0].settings["task"]["metric"] == "roc_auc"
+    assert other.runs[0].settings.as_json()["task"]["metric"] == "roc_auc"
     assert {run.key for run in usual.runs}.isdisjoint(run.key for run in other.runs)
 
 

@@ -14,7 +14,7 @@ from fairtune.core.out_of_memory import is_out_of_memory, score_each
 from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.training import classification
-from fairtune.training.step import Pass, accumulate_gradients, make_batches
+from fairtune.training.step import BatchPass, accumulate_gradients, make_batches
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
 ARMS: list[list[Any]] = [
@@ -29,15 +29,15 @@ MESSAGE = "CUDA out of memory. Tried to allocate 2.00 GiB."
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that lets backward passes run out of memory with more rows than it is told."""
-    plain = Pass.backward
+    plain = BatchPass.backward
 
     def limit(rows: int) -> None:
-        def backward(self: Pass, loss: Any) -> None:
+        def backward(self: BatchPass, loss: Any) -> None:
             if len(self.batch["labels"]) > rows:
                 raise torch.OutOfMemoryError(MESSAGE)
             plain(self, loss)
 
-        monkeypatch.setattr(Pass, "backward", backward)
+        monkeypatch.setattr(BatchPass, "backward", backward)
 
     return limit
 
@@ -141,7 +141,7 @@ def test_other_errors_stay_what_they_are(toy: ToyStudy, monkeypatch: pytest.Monk
     def broken(*_: Any) -> None:
         raise RuntimeError("shapes do not match")
 
-    monkeypatch.setattr(Pass, "backward", broken)
+    monkeypatch.setattr(BatchPass, "backward", broken)
     assert "shapes do not match" in perform_here(toy.job("runs", steps=2))["reason"]
 
 

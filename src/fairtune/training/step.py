@@ -31,7 +31,7 @@ EVENT = "micro_batch"
 
 
 @dataclass(frozen=True)
-class Pass:
+class BatchPass:
     """One batch on its way through the model; what `around_backward` is given.
 
     Args:
@@ -135,7 +135,7 @@ def _pass_all(run: TrainingRun, batches: Sequence[Batch]) -> float:
         share = len(batch["labels"]) / examples
         for method in run.methods:
             batch = method.inputs(batch)
-        total += Pass(run, batch, share).forward_backward() * share
+        total += BatchPass(run, batch, share).forward_backward() * share
     return float(total)
 
 
