@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ class Ledger:
 
     def finish_run(self, plan: Plan, run: Any, accuracy: float, ids: str = "test") -> None:
         folder = run_folder(self.runs, "s", run.arm, run.seed)
-        folder.write_plan({"plan": plan.hash, "study": "s", **asdict(run)})
+        folder.write_plan({"plan": plan.hash, "study": "s", **run.as_json()})
         generator = np.random.default_rng([run.seed, list(ARMS).index(run.arm)])
         right = generator.permutation(len(LABELS)) < round((accuracy + 0.01 * run.seed) * len(LABELS))
         scores = np.eye(2, dtype=np.float32)[np.where(right, LABELS, 1 - LABELS)]
