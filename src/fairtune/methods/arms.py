@@ -12,12 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from fairtune.core.plugins import note
 from fairtune.methods.config import MethodUse
-from fairtune.methods.registry import (
-    clashes,
-    conflicts,
-    parse_method_use,
-    registered,
-)
+from fairtune.methods.registry import conflicts, parse_method_use, registered
 from fairtune.settings.learners import LEARNERS
 from fairtune.settings.values import ArmName
 
@@ -44,11 +39,7 @@ class NamedArm:
             found = tuple(parse_method_use(method) for method in self.methods)
         except (ValidationError, PydanticCustomError) as error:
             raise ValueError(f"named arm {self.name!r}: its methods cannot be read: {error}") from error
-        for position, earlier, claim in conflicts(found):
-            raise ValueError(
-                f"named arm {self.name!r}: {found[position].name!r} and {earlier!r} both change the {claim}"
-            )
-        for position, reason in clashes(found):
+        for position, reason in conflicts(found):
             raise ValueError(f"named arm {self.name!r}, {found[position].name!r}: {reason}")
         return found
 

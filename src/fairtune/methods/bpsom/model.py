@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -54,19 +53,11 @@ class BPSOMForSequenceClassification(nn.Module):
         self.config, self.base_model_prefix, self.pooling = config, prefix, pooling
 
     @classmethod
-    def of(
-        cls,
-        model: PreTrainedModel,
-        *,
-        hidden: int = 128,
-        grid: int | Sequence[int] | None = 20,
-        alpha: float = 0.25,
-        reliability: float = 0.95,
-        topology: Literal["rectangular", "hexagonal"] = "rectangular",
-        update: Literal["batch", "sequential"] = "batch",
-        seed: int = 0,
-    ) -> BPSOMForSequenceClassification:
+    def of(cls, model: PreTrainedModel, **head_settings: Any) -> BPSOMForSequenceClassification:
         """Take over the base model of a transformers classifier; its own head, and a pooler, are left behind.
+
+        Args:
+            head_settings: of `BPSOMHead`.
 
         Raises:
             ModelError: it does not tell classes apart, or not by the state of one token.
@@ -90,10 +81,7 @@ class BPSOMForSequenceClassification(nn.Module):
             )
         pooling: Pooling = "last" if isinstance(model, LastTokenClassifier) or not sees_ahead(model) else "first"
         drop_pooler(base)
-        head = BPSOMHead(
-            _width(base), config.num_labels, hidden=hidden, grid=grid, alpha=alpha, reliability=reliability, topology=topology,
-            update=update, seed=seed,
-        )  # fmt: skip
+        head = BPSOMHead(_width(base), config.num_labels, **head_settings)
         return cls(base, head.to(next(base.parameters()).device), config, prefix, pooling).train(model.training)
 
     def forward(
@@ -136,7 +124,29 @@ class BPSOMForSequenceClassification(nn.Module):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write config.json and model.safetensors, for `from_pretrained` of this class; the map is in it."""
-        _save(self, Path(folder))
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        head, som, config = self.bpsom, self.bpsom.som, self.config
+        grid = None if som is None else [som.grid.columns, som.grid.rows]
+        map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
+        write_json(
+            folder / CONFIG,
+            {
+                "model_type": MODEL_TYPE,
+                "architectures": [type(self).__name__],
+                "fairtune": __version__,
+                "id2label": {str(number): label for number, label in config.id2label.items()},
+                "label2id": config.label2id,
+                "base_model_prefix": self.base_model_prefix,
+                "pooling": self.pooling,
+                "head": {
+                    "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
+                    "alpha": head.alpha, "reliability": head.reliability, **map_settings,
+                },
+                "base": json.loads(config.to_json_string(use_diff=False)),
+            },
+        )  # fmt: skip
+        save_model(self, str(folder / WEIGHTS))
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> BPSOMForSequenceClassification:
@@ -145,7 +155,18 @@ class BPSOMForSequenceClassification(nn.Module):
         Raises:
             ModelError: the folder has no such model, or a damaged one.
         """
-        return _load(Path(folder))
+        folder, what = Path(folder), str(folder)
+        check_folder(what, folder)
+        written = read_settings(what, folder / CONFIG)
+        if written.get("model_type") != MODEL_TYPE:
+            raise ModelError(
+                f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
+                "transformers."
+            )
+        with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
+            model = _empty(written, folder / WEIGHTS, what)
+            load_model(model, str(folder / WEIGHTS))
+        return model.eval()
 
 
 def drop_pooler(base: nn.Module) -> None:
@@ -176,63 +197,6 @@ def active_head(model: nn.Module) -> BPSOMHead:
     if len(found) != 1:
         raise ModelError(f"bpsom: {type(model).__name__} has {len(found)} heads of BP-SOM that are in use, not one.")
     return found[0]
-
-
-def classes_of(model: nn.Module) -> list[str]:
-    """Names of the labels, in the order of the outputs."""
-    names = cast(Any, model).config.id2label
-    return [str(names[number]) for number in sorted(names)]
-
-
-@torch.no_grad()
-def same_answers(one: nn.Module, other: nn.Module) -> bool:
-    """Whether two classifiers of the same base give the same logits, to rounding, on a made text."""
-    embeddings: Any = cast(Any, base_model(one)).get_input_embeddings()
-    rows, device = int(embeddings.weight.shape[0]), embeddings.weight.device
-    ids = (torch.arange(12, device=device).reshape(2, 6) * 7 + rows // 3) % rows
-    mask = torch.ones_like(ids)
-    first, second = (model(input_ids=ids, attention_mask=mask).logits.float() for model in (one, other))
-    return torch.allclose(first, second, atol=1e-4, rtol=1e-3)
-
-
-def _save(model: BPSOMForSequenceClassification, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    head, som, config = model.bpsom, model.bpsom.som, model.config
-    grid = None if som is None else [som.grid.columns, som.grid.rows]
-    map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
-    write_json(
-        folder / CONFIG,
-        {
-            "model_type": MODEL_TYPE,
-            "architectures": [type(model).__name__],
-            "fairtune": __version__,
-            "id2label": {str(number): label for number, label in config.id2label.items()},
-            "label2id": config.label2id,
-            "base_model_prefix": model.base_model_prefix,
-            "pooling": model.pooling,
-            "head": {
-                "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
-                "alpha": head.alpha, "reliability": head.reliability, **map_settings,
-            },
-            "base": json.loads(config.to_json_string(use_diff=False)),
-        },
-    )  # fmt: skip
-    save_model(model, str(folder / WEIGHTS))
-
-
-def _load(folder: Path) -> BPSOMForSequenceClassification:
-    what = str(folder)
-    check_folder(what, folder)
-    written = read_settings(what, folder / CONFIG)
-    if written.get("model_type") != MODEL_TYPE:
-        raise ModelError(
-            f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
-            "transformers."
-        )
-    with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
-        model = _empty(written, folder / WEIGHTS, what)
-        load_model(model, str(folder / WEIGHTS))
-    return model.eval()
 
 
 def _empty(written: dict[str, Any], weights: Path, what: str) -> BPSOMForSequenceClassification:
