@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fairtune.core.errors import FairtuneError, ModelError
-from fairtune.methods.adversarial.backward import adversarial_backward
-from fairtune.methods.adversarial.method import Ball, directions
+from fairtune.methods.adversarial.perturbation import adversarial_backward
+from fairtune.methods.adversarial.perturbation import Ball, directions
 from tests.methods.attacked import ALL, by_hand, lengths, padded, recorded
 from tests.models.architectures import build
 

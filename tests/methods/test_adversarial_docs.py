@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairtune.methods.adversarial.backward import adversarial_backward
+from fairtune.methods.adversarial.perturbation import adversarial_backward
 from fairtune.methods.registry import parse_method_use
 from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairtune.methods.adversarial.backward import adversarial_backward
+from fairtune.methods.adversarial.perturbation import adversarial_backward
 from fairtune.models.model_parts import token_embeddings
 from tests.methods.attacked import ALL, OUTPUT, by_hand, gradients, lengths, padded, recorded
 from tests.models.architectures import build, inputs

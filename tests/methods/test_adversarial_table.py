@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.adversarial import FGMConfig
-from fairtune.methods.adversarial.backward import adversarial_backward
-from fairtune.methods.adversarial.method import Ascent
+from fairtune.methods.adversarial.perturbation import adversarial_backward
+from fairtune.methods.adversarial.perturbation import Ascent
 from tests.methods.attacked import gradients, padded
 from tests.models.architectures import build, inputs
 

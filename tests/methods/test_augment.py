@@ -15,7 +15,7 @@ import pytest
 
 from fairtune.core.errors import DataError, FairtuneError
 from fairtune.methods.augment import AugmentConfig
-from fairtune.methods.augment.method import Augment, Augmenter, augment_texts, changed, misspelt
+from fairtune.methods.augment import Augment, Augmenter, augment_texts, changed, misspelt
 from fairtune.methods.base import TrainingData
 from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.study.problems import StudyError

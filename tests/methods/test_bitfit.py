@@ -12,7 +12,7 @@ from transformers import AutoModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, Ll
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.bitfit import BitFitConfig
-from fairtune.methods.bitfit.method import BitFit, is_bias
+from fairtune.methods.bitfit import BitFit, is_bias
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.init_card import make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier

@@ -19,7 +19,7 @@ from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import MethodRecord, read_records
 from fairtune.methods.arms import named_arms
 from fairtune.methods.bpsom import BPSOMConfig
-from fairtune.methods.bpsom.method import BPSOM
+from fairtune.methods.bpsom import BPSOM
 from fairtune.methods.bpsom.model import BPSOMForSequenceClassification, active_head
 from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.som.schedules import radius_at, rate_at

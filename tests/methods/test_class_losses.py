@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.base import TrainingData
 from fairtune.methods.label_smoothing import LabelSmoothingConfig
-from fairtune.methods.label_smoothing.method import LabelSmoothing
+from fairtune.methods.label_smoothing import LabelSmoothing
 from fairtune.methods.weighted_ce import WeightedCEConfig
-from fairtune.methods.weighted_ce.method import WeightedCE, weighted_cross_entropy
+from fairtune.methods.weighted_ce import WeightedCE, weighted_cross_entropy
 
 LOGITS = torch.tensor([[0.0, math.log(3)], [math.log(9), 0.0], [0.0, 0.0]], dtype=torch.float64)
 LABELS = torch.tensor([1, 1, 0])  # p = .75, .1 and .5

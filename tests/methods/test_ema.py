@@ -20,7 +20,7 @@ from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.bpsom.pruning import prune
 from fairtune.methods.ema import EMAConfig
-from fairtune.methods.ema.method import EMA, AveragedWeights
+from fairtune.methods.ema import EMA, AveragedWeights
 from fairtune.methods.registry import is_control, parse_method_use
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study

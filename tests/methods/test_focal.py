@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.base import TrainingData
 from fairtune.methods.focal import FocalConfig
-from fairtune.methods.focal.method import Focal, FocalLoss, focal_losses
+from fairtune.methods.focal import Focal, FocalLoss, focal_losses
 
 GAMMAS = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0]
 

@@ -15,7 +15,7 @@ from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.ledger.records import read_records
 from fairtune.methods.arms import named_arms
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig
-from fairtune.methods.layerwise_lr.method import LayerwiseLR, describe_rates, layerwise_groups
+from fairtune.methods.layerwise_lr import LayerwiseLR, describe_rates, layerwise_groups
 from fairtune.methods.registry import create_method, is_control, parse_method_use
 from fairtune.settings.sections import Train
 from fairtune.study.problems import StudyError

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
 
-from fairtune.methods.focal.method import FocalLoss
+from fairtune.methods.focal import FocalLoss
 from fairtune.methods.losses import trainer_loss
 from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml

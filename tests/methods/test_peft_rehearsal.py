@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fairtune.methods.peft import checks
-from fairtune.methods.peft.checks import library_config
-from fairtune.methods.peft.library import library_adapter_types, library_folder
-from fairtune.methods.peft.rehearsal import is_taken
+from fairtune.methods.peft import library_config
+from fairtune.methods.peft import library_adapter_types, library_folder
+from fairtune.methods.peft import is_taken
 
 peft = pytest.importorskip("peft")
 PEFT = library_folder()
@@ -57,7 +57,7 @@ def test_it_leaves_the_settings_as_they_are() -> None:
 
 def test_it_imports_nothing_of_the_library() -> None:
     code = (
-        "import sys; from fairtune.methods.peft.checks import checked\n"
+        "import sys; from fairtune.methods.peft import checked\n"
         "print(checked('lora', {'r': 4}), checked('dora', {}), checked('vera', {'r': 64}))\n"
         "print([m for m in ('torch', 'transformers', 'peft', 'huggingface_hub') if m in sys.modules])"
     )

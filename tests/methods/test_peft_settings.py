@@ -14,8 +14,8 @@ from pydantic import ConfigDict, TypeAdapter
 from fairtune.core.errors import ModelError
 from fairtune.methods.peft import PeftConfig
 from fairtune.methods.peft import checks as checking
-from fairtune.methods.peft.checks import LARGEST, UNFIT_ADAPTER_TYPES
-from fairtune.methods.peft.library import (
+from fairtune.methods.peft import LARGEST, UNFIT_ADAPTER_TYPES
+from fairtune.methods.peft import (
     INFRASTRUCTURE,
     UNKNOWN,
     library_adapter_types,

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div
 
 from fairtune.core.errors import DataError, RunFailure
-from fairtune.methods.focal.method import FocalLoss
+from fairtune.methods.focal import FocalLoss
 from fairtune.methods.rdrop import RDropConfig
-from fairtune.methods.rdrop.method import LOOKS, RDrop, divergence, passes_differ, rdrop_loss, twice
+from fairtune.methods.rdrop import LOOKS, RDrop, divergence, passes_differ, rdrop_loss, twice
 
 
 def drawn(rows: int = 4, classes: int = 3) -> tuple[Tensor, Tensor]:

@@ -249,7 +249,7 @@ def test_adapters_are_bounded_in_every_field(settings: dict[str, Any], words: st
 
 
 def test_every_default_of_every_method_is_within_its_limits() -> None:
-    arms = {name: {"methods": [{name: found.config().model_dump(mode="json")}]} for name, found in registered().items()}
+    arms = {name: {"methods": [{name: found.config_class().model_dump(mode="json")}]} for name, found in registered().items()}
     load_study({**BASE, "train": Train().model_dump(mode="json"), "arms": {"baseline": {}, **arms}})
 
 
