@@ -33,6 +33,7 @@ class RogueConfig(MethodConfig):
 class Rogue(Method):
     """Does to a model what a test asks, and declares what the test lets it."""
 
+    name, config_class = "rogue", RogueConfig
     act: Callable[[nn.Module], None]
     declares: Sequence[Declared] = ()
 
@@ -49,7 +50,7 @@ class Rogue(Method):
 def rogue(monkeypatch: pytest.MonkeyPatch) -> type[Rogue]:
     registry.registered()
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    register("rogue", RogueConfig, f"{__name__}:Rogue")
+    register(Rogue)
     monkeypatch.setattr(Rogue, "declares", ())
     monkeypatch.setattr(Rogue, "act", staticmethod(lambda _: None), raising=False)
     return Rogue
