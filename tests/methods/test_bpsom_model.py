@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import transformers as hf
-from fairtune.training.fast_layers import FastDropout, use_fast_dropout, use_fast_gelu
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError

@@ -16,7 +16,7 @@ from fairtune.execution.start import Start, build_start
 from fairtune.methods import registry
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.registry import register
+from fairtune.methods.registry import parse_method_use, register
 from fairtune.models.declarations import Declared
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401
@@ -57,7 +57,7 @@ def rogue(monkeypatch: pytest.MonkeyPatch) -> type[Rogue]:
 
 
 def start(folder: Path, *methods: Any, labels: tuple[str, ...] = ("a", "b")) -> Start:
-    return build_start({"seed": 0, "methods": list(methods)}, find_model(str(folder)), labels)
+    return build_start(find_model(str(folder)), [parse_method_use(method) for method in methods], 0, labels)
 
 
 def nudge(name: str) -> Callable[[nn.Module], None]:

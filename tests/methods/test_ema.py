@@ -126,11 +126,11 @@ def test_a_step_that_was_skipped_does_not_count() -> None:
 
 
 def ready(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Any:
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
 
     job = toy.job(name, methods, **{**SHORT, **train})
     job.run.path.mkdir(parents=True, exist_ok=True)
-    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 def test_training_never_sees_the_averages_and_all_that_is_scored_does(toy: ToyStudy) -> None:

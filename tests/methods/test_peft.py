@@ -202,12 +202,12 @@ def require_same_answers(model: Any, job: Any) -> None:
 
 
 def test_adalora_is_left_with_the_ranks_it_was_given(toy: ToyStudy) -> None:
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
 
     job = toy.job("runs", [{"peft": {"type": "adalora", **ADALORA}}], evaluate=8)
     job.run.path.mkdir(parents=True)
-    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+    run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
     while run.progress.step < 8:
         run.advance()
     ranks = [int((p != 0).sum()) for name, p in run.model.named_parameters() if "lora_E" in name]
