@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import DataError, FairtuneError
-from fairtune.methods.augment import Augment, AugmentConfig, Augmenter, augment_texts, changed, misspelt
+from fairtune.methods.augment import Augment, AugmentConfig, augment_texts, changed, misspelt
 from fairtune.methods.base import TrainingData
 from fairtune.methods.registry import parse_method_use
 from tests.documented import examples
@@ -173,9 +173,9 @@ def test_of_a_pair_each_text_is_changed_by_itself() -> None:
 
 
 def test_a_function_is_asked_once_for_each_text_and_words_stay_unless_asked_for() -> None:
-    augmenter = Augmenter(AugmentConfig.model_validate({"function": shout, "share": 0.5}), seed=4)
+    method = Augment(AugmentConfig.model_validate({"function": shout, "share": 0.5}), seed=4)
     rows = [("one two",), ("one two",), ("three four",), ("five six",), ("seven eight",), ("nine ten",)]
-    epochs = [augmenter.texts(rows, epoch) for epoch in range(12)]
+    epochs = [method.texts(rows, epoch) for epoch in range(12)]
     assert all(new in (old, (old[0].upper(),)) for found in epochs for old, new in zip(rows, found, strict=True))
     texts = [text for call in asked for text in call]
     assert sorted(texts) == sorted({text for (text,) in rows}), "once each, however often it is needed"

@@ -198,51 +198,58 @@ def misspelt(word: str, draws: random.Random) -> str:
 Row = TypeVar("Row", str, tuple[str, ...])
 
 
-class Augmenter:
+@register
+class Augment(Method):
     """Changes training texts, and keeps what a function answered.
 
     Attributes:
         answers: of the function, by text.
     """
 
+    name, config_class = "augment", AugmentConfig
+    excludes = frozenset({"training texts"})
+    kinds = ("classify",)
+    config: AugmentConfig
+
     def __init__(self, config: AugmentConfig, seed: int = 0) -> None:
-        self.config, self.seed = config, seed
+        super().__init__(config, seed)
         self.answers: dict[str, str] = {}
         self._function: Function | None = None
 
-    def find(self) -> None:
-        """Import the function, if there is one."""
-        if self.config.function is not None and self._function is None:
+    def begin(self, data: TrainingData) -> None:  # noqa: ARG002
+        """What is wrong with a function is reported before the first step."""
+        if self.config.function is not None and not self.config.idle:
             self._function = find_function(self.config.function)
 
-    def texts(self, rows: Sequence[tuple[str, ...]], epoch: int) -> list[tuple[str, ...]]:
+    def texts(self, texts: Sequence[Texts], epoch: int) -> Sequence[Texts]:
         """The rows of an epoch; of a pair each text is changed by itself."""
         c = self.config
         if c.idle:
-            return list(rows)
+            return list(texts)
+        draws = [random.Random(f"{self.seed}.{epoch}.{number}") for number in range(len(texts))]
+        chosen = [draw.random() < c.share for draw in draws]
         if c.function is not None:
-            self._ask(
-                c.function, [text for number, row in enumerate(rows) if self._drawing(epoch, number) for text in row]
-            )
+            self._ask(c.function, [text for row, asked in zip(texts, chosen, strict=True) if asked for text in row])
         result = []
-        for number, row in enumerate(rows):
-            draws = self._drawing(epoch, number)
-            if draws is not None:
-                asked = [self.answers.get(text, text) for text in row]
-                row = tuple(changed(text, draws, c.delete, c.swap, c.typo) for text in asked)
+        for row, draw, changes in zip(texts, draws, chosen, strict=True):
+            if changes:
+                known = [self.answers.get(text, text) for text in row]
+                row = tuple(changed(text, draw, c.delete, c.swap, c.typo) for text in known)
             result.append(row)
         return result
-
-    def _drawing(self, epoch: int, row: int) -> random.Random | None:
-        """What a row's changes are drawn from; None if it stays as it is in this epoch."""
-        draws = random.Random(f"{self.seed}.{epoch}.{row}")
-        return draws if draws.random() < self.config.share else None
 
     def _ask(self, name: str, texts: Sequence[str]) -> None:
         function = self._function = self._function or find_function(name)
         new = [text for text in dict.fromkeys(texts) if text not in self.answers]
         if new:
             self.answers.update(zip(new, ask(function, name, new), strict=True))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the function answered: it may be slow, and need not answer the same again."""
+        return {"answers": self.answers} if self.config.function else {}
+
+    def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:  # noqa: ARG002
+        self.answers.update(state.get("answers", {}))
 
 
 def augment_texts(texts: Sequence[Row], epoch: int = 0, seed: int = 0, **settings: Any) -> list[Row]:
@@ -259,31 +266,5 @@ def augment_texts(texts: Sequence[Row], epoch: int = 0, seed: int = 0, **setting
     for number, row in enumerate(rows):
         if not isinstance(row, tuple) or not all(isinstance(text, str) for text in row):
             raise DataError(f"augment_texts: entry {number} is {row!r}; each must be a text, or a tuple of texts.")
-    found = Augmenter(config, seed).texts(rows, epoch)
+    found = Augment(config, seed).texts(rows, epoch)
     return [new[0] if isinstance(old, str) else new for old, new in zip(texts, found, strict=True)]
-
-
-@register
-class Augment(Method):
-    name, config_class = "augment", AugmentConfig
-    excludes = frozenset({"training texts"})
-    kinds = ("classify",)
-    config: AugmentConfig
-
-    def __init__(self, config: AugmentConfig, seed: int = 0) -> None:
-        super().__init__(config, seed)
-        self._augmenter = Augmenter(config, seed)
-
-    def begin(self, data: TrainingData) -> None:  # noqa: ARG002
-        if not self.config.idle:
-            self._augmenter.find()  # what is wrong with a function is reported before the first step
-
-    def texts(self, texts: Sequence[Texts], epoch: int) -> Sequence[Texts]:
-        return self._augmenter.texts(texts, epoch)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the function answered: it may be slow, and need not answer the same again."""
-        return {"answers": self._augmenter.answers} if self.config.function else {}
-
-    def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:  # noqa: ARG002
-        self._augmenter.answers.update(state.get("answers", {}))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairtune.core.errors import ModelError, shown
@@ -120,35 +119,45 @@ def adapter_types() -> Mapping[str, type[Any]]:
 
 
 @cache
-def _fields(name: str) -> Mapping[str, tuple[Any, str]]:
-    """The fields of an adapter type that a study can give: what each may hold, and its help."""
+def _fields(name: str) -> Mapping[str, AdapterField]:
+    """The fields of an adapter type that a study can give."""
     config = adapter_types()[name]
     hints, found = get_type_hints(config), {}
     for field in dataclasses.fields(config):
         if field.init and field.name not in INFRASTRUCTURE:
+            hint = hints[field.name]
             help = field.metadata.get("help", "")
-            text = " ".join(map(str, help)) if isinstance(help, tuple) else str(help)  # by a comma too many
-            kind = _study_type(hints[field.name])
-            found[field.name] = (kind | None if field.default is None else kind, " ".join(text.split()))
+            text = " ".join(help) if isinstance(help, tuple) else help  # by a comma too many
+            found[field.name] = AdapterField(
+                TypeAdapter(hint | None if field.default is None else hint),
+                tuple(re.findall(r"'(\w+_)\[[^']*\]'", str(hint))),
+                " ".join(text.split()),
+            )
     return found
 
 
-def _study_type(hint: Any) -> Any:
-    """What a study file can hold of an annotation: sets and tuples are lists there, and classes of the library anything."""
-    origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not ...]
-    if origin is Literal:  # `name_[something]` stands for every word that starts with `name_`
-        exact = tuple(word for word in parts if "[" not in str(word))
-        begun = [f"^{word.partition('[')[0]}[A-Za-z0-9]{{1,3}}$" for word in parts if word not in exact]
-        return reduce(or_, [Literal[exact], *(Annotated[str, StringConstraints(pattern=pattern)] for pattern in begun)])
-    inner = [_study_type(part) for part in parts]
-    if origin in (Union, UnionType):
-        return Any if Any in inner else reduce(or_, inner)
-    if origin in (list, set, tuple):
-        return list[reduce(or_, inner)]  # type: ignore[misc]
-    if origin is dict:
-        return dict[inner[0], inner[1]]  # type: ignore[valid-type]
-    plain = {dict: dict[str, Any], **dict.fromkeys((list, set, tuple), list[Any])}
-    return hint if hint in (bool, int, float, str, NoneType) else plain.get(hint, Any)
+@dataclasses.dataclass(frozen=True)
+class AdapterField:
+    """What a field of the library's config takes.
+
+    Args:
+        beginnings: of words that end in something of the user's, which the library's annotation has as `name_[something]`.
+    """
+
+    type: TypeAdapter[Any]
+    beginnings: tuple[str, ...]
+    help: str
+
+    def read(self, value: Any) -> Any:
+        """The value, a whole number as the fraction that the field holds.
+
+        Raises:
+            ValueError: it is of another type.
+        """
+        if isinstance(value, str) and any(re.fullmatch(rf"{word}\w{{1,3}}", value) for word in self.beginnings):
+            return value
+        found = self.type.validate_json(json.dumps(value, allow_nan=False), strict=True)  # lists may be sets or tuples
+        return found if isinstance(found, float) else value
 
 
 def _checked(name: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,19 +178,17 @@ def _checked(name: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     taken: dict[str, Any] = {}
     problems: dict[str, tuple[Any, PydanticCustomError | str]] = {}
     for field, value in settings.items():
+        reason = _UNFIT_VALUES.get((field, str(value))) or _UNFIT_FIELDS.get(field)
         if field not in allowed:
             problems[field] = (value, _unknown(f"field of {known[name].__name__}", field, allowed))
-            continue
-        kind, help = allowed[field]
-        adapter = _adapter(kind)
-        try:
-            taken[field] = adapter.validate_python(value)
-        except ValidationError:
-            fragment = {**adapter.json_schema(), "description": help}
-            problems[field] = (value, PydanticCustomError("field", "not a value of this field", {"fragment": fragment}))
-        reason = _UNFIT_VALUES.get((field, value)) if isinstance(value, str) else None
-        if reason := reason or (None if value is None or value is False else _UNFIT_FIELDS.get(field)):
+        elif reason and value is not None and value is not False:
             problems[field] = (value, f"a study cannot use {shown(value)} here: {reason}")
+        else:
+            try:
+                taken[field] = allowed[field].read(value)
+            except (TypeError, ValueError):
+                fragment = {**allowed[field].type.json_schema(), "description": allowed[field].help}
+                problems[field] = (value, PydanticCustomError("field", "another type", {"fragment": fragment}))
     if problems:
         raise _refusal(problems)
     try:
@@ -198,11 +205,6 @@ def library_config(name: str, settings: Mapping[str, Any]) -> Any:
     import peft
 
     return peft.get_peft_config({"peft_type": name.upper(), **copy.deepcopy(dict(settings))})
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
 def _unknown(what: str, name: Any, allowed: Any) -> PydanticCustomError:

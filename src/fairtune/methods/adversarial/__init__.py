@@ -132,9 +132,7 @@ class Adversarial(Method):
         return groups
 
 
-@register
-class FGM(Adversarial):
-    name, config_class = "fgm", FGMConfig
+class Ascent(Adversarial):
     config: AscentConfig
 
     def __init__(self, config: AscentConfig, seed: int = 0) -> None:
@@ -157,7 +155,12 @@ class FGM(Adversarial):
 
 
 @register
-class PGD(FGM):
+class FGM(Ascent):
+    name, config_class = "fgm", FGMConfig
+
+
+@register
+class PGD(Ascent):
     name, config_class = "pgd", PGDConfig
     toy: ClassVar = {"steps": 2}
 

@@ -5,7 +5,7 @@ A perturbation is put on the vectors that the token embeddings give, or on their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -181,29 +181,25 @@ class Table:
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[], Tensor]]:
-        weight, own = self.weight, list[Tensor]()
+        weight, own = self.weight, list[Tensor | None]()
         before, weight.grad = weight.grad, None  # of batches that came before in the same step
-
-        def gradient() -> Tensor:
-            if not own:
-                raise ModelError(NOT_LOOKED_UP)
-            return own[0][None]
-
         try:
-            yield gradient
+            yield lambda: self._own(own)
         finally:
-            if weight.grad is not None:
-                own.append(weight.grad)
+            own.append(weight.grad)
             if before is not None:
-                weight.grad = before + own[0] if own else before
+                weight.grad = before if weight.grad is None else before + weight.grad
 
     def gradient(self, delta: Tensor | None) -> Tensor:
         with nullcontext() if delta is None else self.moved(delta):
             loss = self.step.forward()
-            (gradient,) = torch.autograd.grad(loss * self.step.scale, self.weight, allow_unused=True)
-        if gradient is None:
+            found = torch.autograd.grad(loss * self.step.scale, self.weight, allow_unused=True)
+        return self._own(found)
+
+    def _own(self, found: Sequence[Tensor | None]) -> Tensor:
+        if found[0] is None:
             raise ModelError(NOT_LOOKED_UP)
-        return gradient[None]
+        return found[0][None]
 
     @contextmanager
     def moved(self, delta: Tensor) -> Iterator[None]:

@@ -25,7 +25,6 @@ from fairtune.models.transformers_files import (
     explain_failure,
     make_config,
     require_plausible,
-    tensor_shapes,
 )
 
 Pooling = Literal["first", "last"]
@@ -85,20 +84,10 @@ class BPSOMForSequenceClassification(nn.Module):
         return cls(base, head.to(next(base.parameters()).device), config, prefix, pooling).train(model.training)
 
     def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        **more: Any,
+        self, input_ids: Tensor | None = None, labels: Tensor | None = None, **inputs: Any
     ) -> SequenceClassifierOutput:
-        more |= {
-            "input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids,
-            "position_ids": position_ids, "inputs_embeds": inputs_embeds, "return_dict": True,
-        }  # fmt: skip
-        given = {name: value for name, value in more.items() if value is not None}
+        inputs |= {"input_ids": input_ids, "return_dict": True}
+        given = {name: value for name, value in inputs.items() if value is not None}
         if self.pooling == "last":
             outputs: Any = LastTokenClassifier.forward(cast(Any, self), **given)
             pooled: Tensor = outputs.logits
@@ -203,21 +192,8 @@ def _empty(written: dict[str, Any], weights: Path, what: str) -> BPSOMForSequenc
     values, settings = dict(written["base"]), dict(written["head"])
     config = make_config(values.pop("model_type"), values, what)
     require_plausible(draw_empty(AutoModel, config, f"{what}: nothing can be built by its {CONFIG}"), [weights], what)
-    _require_own_head(settings, tensor_shapes([weights], what), what)
     with torch.random.fork_rng(devices=[]):
         base = draw_network(AutoModel, config, what)
     drop_pooler(base)
     head = BPSOMHead(settings.pop("features"), settings.pop("classes"), **settings)
     return BPSOMForSequenceClassification(base, head, config, written["base_model_prefix"], written["pooling"])
-
-
-def _require_own_head(settings: dict[str, Any], shapes: dict[str, tuple[int, ...]], what: str) -> None:
-    """Refuse a head of other sizes than the weights have, before there is memory taken for it."""
-    hidden, features, classes, grid = (settings[name] for name in ("hidden", "features", "classes", "grid"))
-    expected = {"bpsom.hidden.weight": (hidden, features), "bpsom.out.weight": (classes, hidden)}
-    if grid is not None:
-        columns, rows = grid
-        expected["bpsom.som.prototypes"] = (columns * rows, hidden)
-    for name, shape in expected.items():
-        if shapes.get(name) != shape:
-            raise ModelError(f"{what} is damaged: its {CONFIG} describes another head than {WEIGHTS} has ({name}).")

@@ -26,8 +26,9 @@ def folded(model: BPSOMForSequenceClassification) -> PreTrainedModel | None:
 
     It is tried on a text, since only that shows which activation a class applies. The base model moves into what is returned.
     """
-    plain = _without_weights(model)
-    if plain is None:
+    try:
+        plain = draw_empty(AutoModelForSequenceClassification, model.config, "bpsom: its head cannot be folded away")
+    except Unloadable:  # transformers has no such class
         return None
     base, prefix = base_model(model), model.base_model_prefix
     pooler = getattr(getattr(plain, prefix, None), "pooler", None)
@@ -50,14 +51,6 @@ def folded(model: BPSOMForSequenceClassification) -> PreTrainedModel | None:
     if isinstance(pooler, nn.Module):
         base._modules["pooler"] = had
     return None
-
-
-def _without_weights(model: BPSOMForSequenceClassification) -> PreTrainedModel | None:
-    """An empty model of transformers' own class; None where it has no such class."""
-    try:
-        return draw_empty(AutoModelForSequenceClassification, model.config, "bpsom: its head cannot be folded away")
-    except Unloadable:
-        return None
 
 
 def _tanh_layers(plain: nn.Module, prefix: str, head: BPSOMHead) -> tuple[nn.Linear, nn.Linear] | None:
