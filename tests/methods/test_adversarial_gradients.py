@@ -85,9 +85,7 @@ def test_padding_changes_no_gradient(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("settings", OUTPUT, ids=str)
-@pytest.mark.parametrize(
-    "name", ["gpt2", "gpt2-classifier", "llama", "t5", "bart", "deberta-v3", "albert", "modernbert"]
-)
+@pytest.mark.parametrize("name", ["gpt2-classifier", "t5", "deberta-v3"])
 def test_other_architectures_learn_from_perturbed_tokens_too(name: str, settings: dict[str, Any]) -> None:
     model = build(name)
     batch = inputs(model, 6) | {"labels": inputs(model, 6)["input_ids"]}
@@ -170,28 +168,6 @@ def test_it_is_the_gradient_of_this_batch_not_of_those_before_it() -> None:
     torch.testing.assert_close(tables_seen(model, other)[1], alone)
     for name, gradient in gradients(model).items():
         torch.testing.assert_close(gradient, first[name] + last[name], atol=1e-6, rtol=1e-4, msg=name)
-
-
-def test_a_language_model_whose_head_is_the_table_is_moved_with_it_under_autocast_too() -> None:
-    model = build("gpt2")
-    batch = inputs(model, 6) | {"labels": inputs(model, 6)["input_ids"]}
-    assert model.lm_head.weight is model.get_input_embeddings().weight
-
-    def forward() -> Tensor:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss: Tensor = model(**batch).loss
-        return loss
-
-    found = []
-    for clean in (False, True):  # found within the pass that learns, or before it
-        adversarial_backward(model, batch, forward=forward, target="table", clean=clean, epsilon=5.0)
-        found.append(gradients(model))
-        if clean:
-            forward().backward()  # type: ignore[no-untyped-call]
-            plain = gradients(model)
-    for name, gradient in found[0].items():
-        torch.testing.assert_close(gradient, found[1][name] - plain[name], atol=2e-2, rtol=2e-2, msg=name)
-    assert not torch.allclose(found[0]["transformer.wte.weight"], plain["transformer.wte.weight"], atol=2e-2)
 
 
 def test_a_frozen_table_is_refused_before_the_first_step() -> None:

@@ -16,12 +16,10 @@ from fairtune.core.errors import DataError, FairtuneError
 from fairtune.methods.augment import Augment, AugmentConfig, augment_texts, changed, misspelt
 from fairtune.methods.base import TrainingData
 from fairtune.methods.registry import parse_method_use
-from tests.documented import examples
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
 SHORT: dict[str, Any] = {"steps": 8, "examples": 64, "eval_examples": 20, "evaluate": "epoch"}
 LONG = " ".join(f"word{number}" for number in range(2000))
-PYTHON, STUDIES = examples("augment.md", "python"), examples("augment.md", "yaml")
 
 
 # -- functions that tests give by name ---------------------------------------------------------------------------------
@@ -93,12 +91,6 @@ def test_never_are_all_words_left_out() -> None:
         assert changed("one two three", random.Random(number), 1.0, 0, 0) in ("one", "two", "three")
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t ", "word", " word  "])
-def test_a_text_without_words_to_spare_stays(text: str) -> None:
-    for number in range(20):
-        assert changed(text, random.Random(number), 0.9, 0.9, 0) == text
-
-
 def test_the_spacing_of_words_that_stay_is_kept() -> None:
     text = "  One  of\tthese\n lines,   maybe.  "
     assert changed(text, random.Random(0), 0, 0, 0) == text
@@ -150,23 +142,6 @@ def test_golden_texts() -> None:
         "uick the brown jumps fox the oveer lazy dog",
         "the quick brown fox over the dog",
     ]
-
-
-def test_the_share_of_examples_that_are_changed() -> None:
-    many = TEXTS * 50
-    new = augment_texts(many, share=0.25, delete=0.5)
-    assert sum(a != b for a, b in zip(many, new, strict=True)) == pytest.approx(500, rel=0.15)
-    again = augment_texts(many, share=0.25, delete=0.5, epoch=1)
-    both = sum(a != o and b != o for a, b, o in zip(new, again, many, strict=True))
-    assert both == pytest.approx(125, rel=0.35), "drawn again in each epoch"
-    assert augment_texts(many, share=0.0) == many
-
-
-def test_of_a_pair_each_text_is_changed_by_itself() -> None:
-    left, right = " ".join(["left"] * 30), " ".join(["right"] * 30)
-    for a, b in augment_texts([(left, right)] * 20, delete=0.3):
-        assert set(a.split()) == {"left"}
-        assert set(b.split()) == {"right"}
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------

@@ -137,17 +137,6 @@ def test_where_plain_transformers_has_no_such_head_the_model_saves_and_loads_its
         hf.AutoModelForSequenceClassification.from_pretrained(tmp_path)  # loudly, not with another head
 
 
-def test_a_head_that_is_too_wide_for_plain_transformers_is_saved_whole() -> None:
-    network = architectures.build("bert").eval()
-    model = BPSOMForSequenceClassification.of(network, hidden=40, grid=3)
-    assert folded(model) is None
-    prune(model.bpsom, torch.arange(40) < 32, torch.full((40,), 0.5))
-    expected = answer(model)
-    plain = folded(model)
-    assert plain is not None
-    torch.testing.assert_close(answer(plain), expected, atol=2e-6, rtol=1e-5)
-
-
 def test_a_folder_that_is_none_of_ours_or_damaged_is_reported(tmp_path: Path, tiny_model: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read"):
         BPSOMForSequenceClassification.from_pretrained(tmp_path / "nowhere")

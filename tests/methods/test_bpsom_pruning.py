@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
-from fairtune.methods.bpsom.pruning import prune, resize, units_to_keep
+from fairtune.methods.bpsom.pruning import prune, units_to_keep
 
 FEATURES, UNITS, CLASSES, ROWS = 6, 8, 3, 40
 KEEP = torch.tensor([True, False, True, True, False, True, False, True])
@@ -104,20 +104,6 @@ def test_the_optimizer_goes_on_with_what_is_left(kind: str) -> None:
     assert not torch.equal(head.hidden.weight, before)
     assert all(torch.equal(a, b) for a, b in zip(head.parameters(), other.parameters(), strict=True))
     assert held.grad_fn is not None
-
-
-def test_a_head_takes_a_state_of_another_size_up_and_down() -> None:
-    x, y = examples()
-    small = made_head()
-    found = small.label([(x, y)])
-    prune(small, KEEP, found.mean)
-    large = made_head()
-    for source in (small, made_head(), small):
-        resize(large, source.units)
-        large.load_state_dict(source.state_dict())
-        assert torch.equal(large.eval()(x), source.eval()(x))
-    optimizer = torch.optim.AdamW(large.parameters())
-    train(large, optimizer)
 
 
 @pytest.mark.parametrize(

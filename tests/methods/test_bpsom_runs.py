@@ -95,16 +95,6 @@ def test_what_is_recorded_after_each_epoch(toy: ToyStudy) -> None:
     assert 0 < records[1].figures["use"] <= 1
 
 
-def test_the_observer_learns_as_without_a_map_and_counts_what_it_would_have_used(toy: ToyStudy) -> None:
-    folder, records = run(toy, "watched", alpha=0.0, prune=None, relabel=2)
-    assert records[1].figures["use"] > 0
-    other, _ = run(toy, "other-map", alpha=0.0, prune=None, grid=2, som_lr=[0.9, 0.9])
-    for name in ("model/model.safetensors", "predictions.parquet"):
-        assert (folder.path / name).read_bytes() == (other.path / name).read_bytes(), "the map leaves no trace"
-    acts, _ = run(toy, "acts", prune=None, relabel=2)
-    assert (folder.path / "predictions.parquet").read_bytes() != (acts.path / "predictions.parquet").read_bytes()
-
-
 def test_when_every_unit_is_still_one_is_kept_and_the_reader_is_told(toy: ToyStudy) -> None:
     folder, records = run(toy, prune=0.49, relabel=3)
     assert [record.figures["units"] for record in records] == [1, 1]

@@ -16,13 +16,11 @@ from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Moment
 from fairtune.methods.bpsom.model import active_head
 from fairtune.methods.ema import EMA, AveragedWeights, EMAConfig
-from tests.documented import examples
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 from tests.models.architectures import build
 
 SHORT: dict[str, Any] = {"steps": 8, "examples": 64, "eval_examples": 20, "evaluate": 4}
 PRUNING: dict[str, Any] = {"bpsom": {"hidden": 16, "grid": [4, 3], "reliability": 0.5, "relabel": 3, "prune": 5e-4}}
-PYTHON, STUDIES = examples("ema.md", "python"), examples("ema.md", "yaml")
 
 
 def made() -> nn.Linear:

@@ -121,17 +121,6 @@ def test_the_method_weighs_classes_as_its_settings_say(alpha: Any, weights: list
     torch.testing.assert_close(found, FocalLoss(2, weights)(logits, labels))
 
 
-def test_what_the_task_must_have_is_asked_of_it() -> None:
-    assert FocalConfig().data_problem(100, ["a"] * 7) is None
-    assert FocalConfig(alpha=0.25).data_problem(100, ["no", "yes"]) is None
-    message = FocalConfig(alpha=0.25).data_problem(100, ["a", "b", "c"])
-    assert message == (
-        "alpha is the number 0.25, the weight of the second of two classes, but the task has 3 classes; give a list of weights, "
-        "a mapping by label, or balanced."
-    )
-    assert "alpha has 2 numbers" in (FocalConfig(alpha=(1, 2)).data_problem(100, ["a", "b", "c"]) or "")
-
-
 class Outputs:
     def __init__(self, logits: Tensor) -> None:
         self.logits = logits

@@ -17,13 +17,11 @@ from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.settings.sections import Train
 from fairtune.study.yaml_tree import parse_yaml
 from fairtune.training.optimizer import parameter_groups
-from tests.documented import examples
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 from tests.models.architectures import BUILDERS, build
 
 SHORT: dict[str, Any] = {"steps": 4, "examples": 96, "eval_examples": 20, "evaluate": "epoch"}
 PUBLISHED = {"decay": 0.95, "head_multiplier": 10.0}
-PYTHON, STUDIES = examples("layerwise_lr.md", "python"), examples("layerwise_lr.md", "yaml")
 
 
 def rates(model: nn.Module, groups: list[dict[str, Any]]) -> dict[str, float]:
@@ -67,15 +65,6 @@ def test_what_is_tied_is_of_the_embeddings_and_what_is_not_is_of_the_head() -> N
     tied, own = build("gpt2"), build("gpt-neox")
     assert "head" not in {group["name"] for group in layerwise_groups(tied, 1.0)}
     assert rates(own, layerwise_groups(own, 1.0, head_multiplier=3.0))["lm_head.weight"] == 3.0
-
-
-def test_groups_of_another_method_keep_what_they_say() -> None:
-    model = build("bert")
-    slow = {"params": list(model.bert.embeddings.parameters()), "lr": 0.5, "weight_decay": 0.0, "betas": (0.5, 0.5)}
-    rest = {"params": [p for n, p in model.named_parameters() if "embeddings" not in n], "lr": 1.0, "weight_decay": 0.1}
-    groups = LayerwiseLR(LayerwiseLRConfig(decay=0.5)).param_groups([slow, rest], model)
-    (found,) = [group for group in groups if "betas" in group]
-    assert (found["lr"], len(found["params"])) == (0.125, 5)
 
 
 # -- patterns ----------------------------------------------------------------------------------------------------------
@@ -135,20 +124,6 @@ def test_the_published_arm_has_its_rates_in_every_architecture_whatever_the_runs
     assert found[0] == found[1]
     assert set(found[0].values()) <= {2e-5, 3e-5, 5e-5}
     assert found[0] == rates(model, layerwise_groups(model, 1.0, groups=PARTS))
-
-
-def test_parts_and_patterns_mix_as_long_as_each_parameter_is_in_one_group() -> None:
-    model = build("bert")
-    mixed = [
-        {"part": "embeddings", "lr": 1e-5},
-        {"match": "encoder|pooler", "scale": 2},
-        {"match": "^classifier", "lr": 5e-5},
-    ]
-    assert set(rates(model, layerwise_groups(model, 1.0, groups=mixed)).values()) == {1e-5, 2, 5e-5}
-    with pytest.raises(ModelError, match="more than one group"):
-        layerwise_groups(model, 1.0, groups=[*PARTS, {"match": "pooler", "lr": 1e-5}])
-    with pytest.raises(ModelError, match="add embeddings, upper, head"):
-        layerwise_groups(model, 1.0, groups=[{"part": "lower", "lr": 1e-5}])
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

@@ -93,14 +93,6 @@ def test_every_head_of_every_layer_is_orthonormal_within_its_own_row_space(load:
         assert worst < 1e-5, "the old rows lie in the space of the new"
 
 
-def test_orthonormal_heads_are_left_as_they_are() -> None:
-    generator = torch.Generator().manual_seed(1)
-    heads = [torch.linalg.qr(torch.randn(32, 8, generator=generator, dtype=torch.float64))[0].T for _ in range(4)]
-    weight = torch.cat(heads).float()
-    assert torch.allclose(orthogonal_heads(weight, 4), weight, atol=1e-6)
-    assert torch.allclose(orthogonal_heads(-weight, 4), -weight, atol=1e-6), "signs are kept, not only directions"
-
-
 def test_weights_that_cannot_be_orthogonal_are_reported() -> None:
     with pytest.raises(ModelError, match=r"layer\.query: 8 rows cannot be orthonormal in 4 dimensions"):
         orthogonal_heads(torch.randn(16, 4), 2, "layer.query")
@@ -114,16 +106,6 @@ def qk_weights(network: nn.Module) -> Tensor:
     return torch.cat([projection.weight().flatten() for projection in projections(network)])
 
 
-@pytest.mark.parametrize(("settings", "std"), [({}, 0.02), ({"std": 0.1}, 0.1)])
-def test_normal_weights_have_the_standard_deviation_asked_for(
-    load: Any, settings: dict[str, float], std: float
-) -> None:
-    weights = qk_weights(method(init="normal", **settings).prepare(load().network))
-    assert float(weights.std()) == pytest.approx(std, rel=0.05)
-    assert abs(float(weights.mean())) < std * 0.06
-    assert len(weights.unique()) > 0.99 * len(weights), "no layer repeats another's draws"
-
-
 def test_normal_weights_depend_on_the_seed_alone(load: Any) -> None:
     def draw(seed: int, noise: int) -> Tensor:
         network = load().network
@@ -132,11 +114,6 @@ def test_normal_weights_depend_on_the_seed_alone(load: Any) -> None:
 
     assert torch.equal(draw(1, 10), draw(1, 20)), "not on what was drawn before"
     assert not torch.equal(draw(1, 10), draw(2, 10))
-
-
-def test_keep_without_freeze_is_the_baseline(load: Any) -> None:
-    loaded = load()
-    make_init_card(method(init="keep", freeze=False).prepare(loaded.network), loaded).require_untouched()
 
 
 @pytest.mark.parametrize("init", ["global", "global_random"])
@@ -202,15 +179,6 @@ def test_feed_forward_weights_are_orthogonal_and_frozen_and_their_biases_train(l
             torch.testing.assert_close(gram, torch.eye(len(gram)).double(), atol=1e-5, rtol=0)
     others = {n for n, p in network.named_parameters() if not p.requires_grad} - set(weights)
     assert not others, "queries and keys are not touched"
-
-
-def test_feed_forward_and_attention_together(load: Any) -> None:
-    network = method(ffn="orthogonal", layers=[1]).prepare(load().network)
-    frozen = {n.partition("layer.")[2] for n, p in network.named_parameters() if not p.requires_grad}
-    assert frozen == {
-        "1.intermediate.dense.weight", "1.output.dense.weight",
-        *(f"1.attention.self.{part}.{kind}" for part in ("query", "key") for kind in ("weight", "bias")),
-    }  # fmt: skip
 
 
 def test_a_model_without_such_layers_is_reported() -> None:

@@ -15,7 +15,6 @@ from fairtune.core.errors import ModelError, Stopped
 from fairtune.ledger.predictions import read_predictions
 from fairtune.methods.base import Method
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.init_card import make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.parameters import checkpoint_name
 from fairtune.models.sources import find_model
@@ -98,20 +97,6 @@ def test_adapters_and_the_head_train_and_nothing_else_moves(load: Any, adapter_t
         known = checkpoint_name(name)
         if known in loaded.from_checkpoint:
             assert torch.equal(tensor, checkpoint[str(known)]), name
-
-
-@each_type
-def test_the_card_has_the_checkpoint_the_adapters_and_the_head_apart(load: Any, adapter_type: str) -> None:
-    loaded = load()
-    untouched = make_init_card(loaded.network, loaded)
-    model = adapter_method(adapter_type).prepare(loaded.network)
-    card = make_init_card(model, loaded)
-    assert (card.same, card.changed, card.unverified) == (untouched.same, (), ())
-    assert {"classifier.weight", "classifier.bias"} < set(card.new)
-    assert len(set(card.new)) == len(card.new)
-    assert set(card.frozen) >= set(loaded.from_checkpoint), "frozen tensors go by the checkpoint's names"
-    assert card.parameters.trainable == ADAPTER_TYPES[adapter_type][1] + HEAD
-    assert json.loads(json.dumps(card.as_json()))["changed"] == []
 
 
 @each_type
@@ -232,21 +217,6 @@ def frozen_qk(network: nn.Module, **settings: Any) -> nn.Module:
     return create_method(parse_method_use({"orthogonal_qk": settings}), 0).prepare(network)
 
 
-def test_frozen_queries_and_keys_stay_frozen_beside_adapters_on_the_rest(load: Any) -> None:
-    loaded = load()
-    targets = ["value", "attention.output.dense"]
-    model = method(target_modules=targets, bias="all").prepare(frozen_qk(loaded.network))
-    before = bits(model)
-    train(model)
-    moved = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
-    assert not any(".query." in name or ".key." in name for name in moved)
-    adapted = {name.partition(".lora_B")[0] for name in moved if ".lora_B" in name}
-    assert len(adapted) == 2 * 2
-    assert all(name.endswith(tuple(targets)) for name in adapted)
-    card = make_init_card(model, loaded)
-    assert {c.name.split(".")[-2] for c in card.changed if not c.trainable} == {"query", "key"}
-
-
 def test_an_adapter_that_would_thaw_what_is_frozen_is_refused(load: Any) -> None:
     with pytest.raises(ModelError, match=r"attention\.self\.query is frozen by a method before peft.*`target_modules`"):
         method().prepare(frozen_qk(load().network))
@@ -295,7 +265,3 @@ def test_what_does_not_fit_the_model_is_reported(load: Any, settings: dict[str, 
 )
 def test_tensors_are_known_by_the_names_that_the_checkpoint_has(name: str, known: str | None) -> None:
     assert checkpoint_name(name) == known
-
-
-def test_prompts_before_a_base_model_called_model_do_not_hide_it() -> None:
-    assert checkpoint_name("base_model.model.norm.weight", {"model.norm.weight"}) == "model.norm.weight"
