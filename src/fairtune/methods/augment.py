@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
-from fairtune.core.errors import DataError
+from fairtune.core.errors import DataError, shown
 from fairtune.methods.base import Method, TrainingData
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
@@ -103,16 +103,16 @@ def find_function(name: str) -> Function:
     module, _, attribute = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
     except ModuleNotFoundError as error:
         where = "Python looks in the folder where fairtune was started and on PYTHONPATH"
         raise DataError(f"augment: function '{name}': there is no module '{error.name}'; {where}.") from None
+    except AttributeError:
+        script = f" What a script defines is known to its own process only: {HINT}." if module == "__main__" else ""
+        raise DataError(f"augment: function '{name}': {module} has no '{attribute}'.{script}") from None
     except Exception as error:
         raise DataError(f"augment: function '{name}': importing {module} raised {_in_a_line(error)}") from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            script = f" What a script defines is known to its own process only: {HINT}." if module == "__main__" else ""
-            raise DataError(f"augment: function '{name}': {module} has no '{attribute}'.{script}")
-        found = getattr(found, part)
     if not callable(found):
         raise DataError(f"augment: function '{name}' is a {type(found).__name__}, which cannot be called.")
     return found  # type: ignore[no-any-return]
@@ -124,26 +124,19 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
     Raises:
         DataError: it failed, or did not return as many texts.
     """
+    what = f"augment: function '{name}', given {len(texts):,} texts,"
     try:
         answers: Any = function(list(texts))
     except Exception as error:
-        raise DataError(
-            f"augment: function '{name}', given {len(texts):,} texts, raised {_in_a_line(error)}"
-        ) from error
+        raise DataError(f"{what} raised {_in_a_line(error)}") from error
     if isinstance(answers, str | bytes | Mapping) or not isinstance(answers, Iterable):
-        returned = "None" if answers is None else f"a {type(answers).__name__}"
-        raise DataError(f"augment: function '{name}' returned {returned}; it must return a list of texts.")
+        raise DataError(f"{what} returned {shown(answers)}; it must return a list of texts.")
     listed = list(answers)
     if len(listed) != len(texts):
-        raise DataError(
-            f"augment: function '{name}' returned {len(listed):,} texts for {len(texts):,}; it must return one for each."
-        )
-    for text, answer in zip(texts, listed, strict=True):
-        if not isinstance(answer, str):
-            raise DataError(
-                f"augment: function '{name}' returned {answer!r} for the text {text[:60]!r}; it must return a text for each."
-            )
-    return [str(answer) for answer in listed]
+        raise DataError(f"{what} returned {len(listed):,}; it must return one for each.")
+    if other := [answer for answer in listed if not isinstance(answer, str)]:
+        raise DataError(f"{what} returned {shown(other[0])} for one of them; it must return a text for each.")
+    return listed
 
 
 def _in_a_line(error: Exception) -> str:

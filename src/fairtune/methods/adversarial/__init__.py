@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fairtune.methods.base import Method, ParamGroup, Step
+from fairtune.methods.base import Method, Step
 from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number, Whole
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 Length = Annotated[Number, Field(ge=0, le=1e6)]
 Passes = Annotated[Whole, Field(ge=1, le=1000)]
@@ -117,36 +117,14 @@ class FreeLBConfig(AdversarialConfig):
         return 1.0 if self.idle else float(self.steps + self.clean)
 
 
-class Adversarial(Method):
-    """A subclass says by `around_backward` how a batch is learned from."""
-
-    config: AdversarialConfig
+class Ascent(Method):
     excludes = frozenset({"perturbation of the embeddings"})
-
-    def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:
-        """Refuse, now that all methods have prepared it, a model that has no token embeddings."""
-        from fairtune.models.model_parts import token_embeddings
-
-        if not self.config.idle:
-            token_embeddings(model)
-        return groups
-
-
-class Ascent(Adversarial):
     config: AscentConfig
 
     def __init__(self, config: AscentConfig, seed: int = 0) -> None:
         super().__init__(config, seed)
         if config.target == "table" and not config.idle:  # moved once for all examples of a batch
             self.needs = frozenset({"whole_batch"})
-
-    def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:
-        from fairtune.methods.adversarial.perturbation import table_of
-        from fairtune.models.model_parts import token_embeddings
-
-        if self.config.target == "table" and not self.config.idle:
-            table_of(token_embeddings(model))  # refuses frozen ones
-        return super().param_groups(groups, model)
 
     def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
         from fairtune.methods.adversarial.perturbation import learn_after_ascent
@@ -166,8 +144,9 @@ class PGD(Ascent):
 
 
 @register
-class FreeLB(Adversarial):
+class FreeLB(Method):
     name, config_class = "freelb", FreeLBConfig
+    excludes = frozenset({"perturbation of the embeddings"})
     toy: ClassVar = {"steps": 2}
     config: FreeLBConfig
 
