@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -162,23 +161,12 @@ SHOWN = 3
 """How many names a message gives."""
 
 
-@dataclass(frozen=True)
-class RatePlace:
-    """Trainable parameters that share a rate.
-
-    Args:
-        name: where they lie, or the pattern that they match.
-        scale: multiplies the run's learning rate, unless `lr` says theirs.
-    """
+class RatePlace(NamedTuple):
+    """Trainable parameters that share a rate, and where they lie, or the pattern that they match."""
 
     name: str
-    parameters: tuple[nn.Parameter, ...]
-    scale: float = 1.0
-    lr: float | None = None
-
-    def rate(self, lr: float) -> float:
-        """Their learning rate in a run with this one."""
-        return lr * self.scale if self.lr is None else self.lr
+    parameters: Sequence[nn.Parameter]
+    group: RateGroup
 
 
 def layerwise_groups(model: nn.Module, lr: float, *, weight_decay: float = 0.01, **settings: Any) -> list[ParamGroup]:
@@ -224,7 +212,7 @@ def with_rates(groups: Sequence[ParamGroup], places: Sequence[RatePlace]) -> lis
         for group in groups:
             chosen = [p for p in group["params"] if id(p) in inside]
             if chosen:
-                cut.append({**group, "params": chosen, "lr": place.rate(group["lr"]), "name": place.name})
+                cut.append({**group, "params": chosen, "lr": place.group.rate(group["lr"]), "name": place.name})
     return cut
 
 
@@ -235,7 +223,9 @@ def _by_depth(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
     scales[depths.head] = config.head_multiplier
     trainable = [p for p in model.parameters() if p.requires_grad]
     return [
-        RatePlace(depths.name(depth), tuple(p for p in trainable if depths.of[id(p)] == depth), scale)
+        RatePlace(
+            depths.name(depth), [p for p in trainable if depths.of[id(p)] == depth], RateGroup(match="", scale=scale)
+        )
         for depth, scale in scales.items()
     ]
 
@@ -272,12 +262,7 @@ def _by_group(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
                 f"{_some(list(known))}."
             )
     return [
-        RatePlace(
-            group.place,
-            tuple(known[name] for name, found in trained.items() if group in found),
-            1.0 if group.scale is None else group.scale,
-            group.lr,
-        )
+        RatePlace(group.place, [known[name] for name, found in trained.items() if group in found], group)
         for group in groups
     ]
 
@@ -330,7 +315,7 @@ class LayerwiseLR(Method):
 
         if moment.step != 1 or self.config.idle:
             return
-        rates = [place.rate(self._lr) for place in self._places]
+        rates = [place.group.rate(self._lr) for place in self._places]
         counts = [sum(p.numel() for p in place.parameters) for place in self._places]
         arrays = {"lr": torch.tensor(rates, dtype=torch.float64), "parameters": torch.tensor(counts)}
         moment.record("layerwise_lr", arrays, places=[place.name for place in self._places], rates=rates)
