@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -339,23 +338,6 @@ class Peft(Method):
                 getattr(allocator, average)[name] = value
                 allocator.ipt[name] = value.new_zeros(value.shape)
         self._tuner.peft_config[self._tuner.trainable_adapter_name].rank_pattern = state["rank_pattern"]
-
-
-def save_adapter(model: nn.Module, methods: Sequence[Method], folder: Path) -> None:
-    """Save a model's adapters as the library does, while they are not yet folded in, with the config that its checkpoint needs.
-
-    Nothing is saved where the checkpoint and the adapters do not make the model: another method has prepared the weights, or
-    they were drawn for a preset.
-    """
-    config: Any = getattr(model, "peft_config", {}).get("default")
-    prepared = any(type(m).prepare is not Method.prepare for m in methods if not isinstance(m, Peft))
-    if config is None or prepared or not config.base_model_name_or_path:
-        return
-    wrapped: Any = model
-    network = wrapped.get_base_model()
-    network.config.architectures = [type(network).__name__]
-    network.config.save_pretrained(folder)
-    wrapped.save_pretrained(folder, save_embedding_layers=False)
 
 
 def _keep_frozen(model: nn.Module, frozen: set[str]) -> None:

@@ -179,10 +179,7 @@ class SOM(nn.Module):
             winners: of these examples on the map as it is, if they are known. The sequential way does not use them: there
                 an example's winner depends on the examples before it.
         """
-        if radius < 0 or radius != int(radius):
-            raise ModelError(f"radius: {radius} is not a number of steps; give a whole number of at least 0")
-        if not 0 <= rate <= 1:
-            raise ModelError(f"rate: {rate} is outside 0 to 1; beyond 1 a cell would overshoot its example")
+        _check_step(radius, rate)
         rows = self.checked(x)
         if self.mode == "sequential":
             return move_one_by_one(self.prototypes, self.steps.cpu().numpy(), rows, radius, rate)
@@ -222,6 +219,8 @@ class SOM(nn.Module):
             )
         if labels is not None and bool((labels == labels[0]).all()):
             raise DataError(f"map: all examples are of class {int(labels[0])}; labels need at least two classes")
+        for end in (0, 1):
+            _check_step(radius[end], rate[end])
         if epochs < 1 or batch_size < 1:
             raise ModelError(f"fit: epochs {epochs} and batch_size {batch_size} must be at least 1")
         if start not in STARTS:
@@ -306,3 +305,10 @@ class SOM(nn.Module):
 def _check_width(features: int) -> None:
     if features < 1:
         raise ModelError(f"features: {features} is not a width; give a whole number of at least 1")
+
+
+def _check_step(radius: int, rate: float) -> None:
+    if radius < 0 or radius != int(radius):
+        raise ModelError(f"radius: {radius} is not a number of steps; give a whole number of at least 0")
+    if not 0 <= rate <= 1:
+        raise ModelError(f"rate: {rate} is outside 0 to 1; beyond 1 a cell would overshoot its example")
