@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticCustomError
 
 from fairtune.methods import arms, registry
-from fairtune.methods.arms import family_of, named_arms, register_arm, register_family
+from fairtune.methods.arms import family_of, named_arms, register_arm
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
@@ -55,7 +55,6 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     named_arms()
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(arms, "_arms", dict(arms._arms))
-    monkeypatch.setattr(arms, "_families", set(arms._families))
     yield
     fragments._schema.cache_clear()
 
@@ -193,7 +192,3 @@ def test_methods_that_cannot_be_read_are_reported_when_arms_are_first_asked_for(
 def test_a_family_is_the_beginning_of_names_that_promise_methods() -> None:
     assert family_of("oelm") == family_of("oelm2") == family_of("OELM-x") == "oelm"
     assert family_of("baseline") is None
-    register_family("lora")
-    assert family_of("lora-r8") == "lora"
-    with pytest.raises(ValueError, match="in lower case"):
-        register_family("LoRA")

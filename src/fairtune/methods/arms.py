@@ -44,8 +44,9 @@ class NamedArm:
         return found
 
 
+FAMILIES = ("bpsom", "oelm")
+"""An arm whose name begins so is expected to have methods; one without is a slip."""
 _arms: dict[str, NamedArm] = {}
-_families: set[str] = set()
 
 
 def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
@@ -68,13 +69,6 @@ def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
     _arms[name] = NamedArm(name, help.strip(), tuple(methods))
 
 
-def register_family(beginning: str) -> None:
-    """Say that an arm whose name begins so is expected to have methods, so that one without is a slip."""
-    if not beginning or beginning != beginning.lower():
-        raise ValueError(f"family {beginning!r}: give the beginning of a name, in lower case")
-    _families.add(beginning)
-
-
 def named_arms() -> dict[str, NamedArm]:
     """All named arms by name, each of them readable."""
     registered()
@@ -84,9 +78,8 @@ def named_arms() -> dict[str, NamedArm]:
 
 
 def family_of(name: str) -> str | None:
-    """The registered beginning that this name has, or None."""
-    registered()
-    return next((family for family in sorted(_families) if name.lower().startswith(family)), None)
+    """The family that this name promises, or None."""
+    return next((family for family in FAMILIES if name.lower().startswith(family)), None)
 
 
 register_arm("baseline", "The untouched checkpoint, everything trains: what every method is compared to.", [])

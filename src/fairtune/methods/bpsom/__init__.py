@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from fairtune.core.errors import DataError, ModelError, RunFailure
-from fairtune.methods.arms import register_arm, register_family
+from fairtune.methods.arms import register_arm
 from fairtune.methods.base import Method, Moment, ParamGroup, Step
 from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.methods.registry import register
@@ -227,7 +227,6 @@ def _failing_at(step: int) -> Iterator[None]:
         raise RunFailure(f"bpsom, at step {step}: {error}") from None
 
 
-register_family("bpsom")
 register_arm(
     "bpsom",
     "BP-SOM as published: a map on a sigmoid layer pulls activations of a class together, and prunes; the method on trial.",

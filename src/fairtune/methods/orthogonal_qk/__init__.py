@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fairtune.methods.arms import register_arm, register_family
+from fairtune.methods.arms import register_arm
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
@@ -122,7 +122,6 @@ def _register(name: str, settings: dict[str, Any], frozen: str, trainable: str) 
     register_arm(f"{name}-trainable", trainable, [{"orthogonal_qk": {**settings, "freeze": False}}])
 
 
-register_family("oelm")
 _register(
     "freeze-pretrained",
     {"init": "keep"},
