@@ -114,8 +114,7 @@ def orthogonalise() -> None:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
-    from fairtune.methods.orthogonal_qk.method import OrthogonalQK
+    from fairtune.methods.orthogonal_qk import OrthogonalQK, OrthogonalQKConfig
 
     torch.manual_seed(0)
     network = BertForSequenceClassification(BertConfig())

@@ -13,10 +13,9 @@ from fairtune.methods.registry import register
 class Config(MethodConfig):
     """A method that does nothing."""
 
+@register
 class Nothing(Method):
-    pass
-
-register("{name}", Config, __name__ + ":Nothing")
+    name, config_class = "{name}", Config
 '''
 
 

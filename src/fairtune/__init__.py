@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from fairtune.classifier.text_classifier import TextClassifier
     from fairtune.core.errors import FairtuneError
     from fairtune.export import export_model
-    from fairtune.methods.adversarial.backward import adversarial_backward
-    from fairtune.methods.augment.method import augment_texts
+    from fairtune.methods.adversarial.perturbation import adversarial_backward
+    from fairtune.methods.augment import augment_texts
     from fairtune.methods.bpsom.head import BPSOMHead
-    from fairtune.methods.ema.method import EMA
-    from fairtune.methods.focal.method import FocalLoss
-    from fairtune.methods.layerwise_lr.method import layerwise_groups
+    from fairtune.methods.ema import EMA
+    from fairtune.methods.focal import FocalLoss
+    from fairtune.methods.layerwise_lr import layerwise_groups
     from fairtune.methods.orthogonal_qk.card import OrthogonalCard, orthogonalize_qk
-    from fairtune.methods.orthogonal_qk.method import orthogonalize_heads_
-    from fairtune.methods.rdrop.method import rdrop_loss
-    from fairtune.methods.weighted_ce.method import weighted_cross_entropy
+    from fairtune.methods.orthogonal_qk.weights import orthogonalize_heads_
+    from fairtune.methods.rdrop import rdrop_loss
+    from fairtune.methods.weighted_ce import weighted_cross_entropy
     from fairtune.models.attention_layouts import register_attention
     from fairtune.report.study_results import StudyResults, load_results
     from fairtune.som.som import SOM
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BPSOMHead": "fairtune.methods.bpsom.head",
-    "EMA": "fairtune.methods.ema.method",
+    "EMA": "fairtune.methods.ema",
     "FairtuneError": "fairtune.core.errors",
-    "FocalLoss": "fairtune.methods.focal.method",
+    "FocalLoss": "fairtune.methods.focal",
     "OrthogonalCard": "fairtune.methods.orthogonal_qk.card",
     "Results": "fairtune.analysis.results",
     "SOM": "fairtune.som.som",
     "Study": "fairtune.study.schema",
     "StudyResults": "fairtune.report.study_results",
     "TextClassifier": "fairtune.classifier.text_classifier",
-    "adversarial_backward": "fairtune.methods.adversarial.backward",
-    "augment_texts": "fairtune.methods.augment.method",
+    "adversarial_backward": "fairtune.methods.adversarial.perturbation",
+    "augment_texts": "fairtune.methods.augment",
     "export_model": "fairtune.export",
-    "layerwise_groups": "fairtune.methods.layerwise_lr.method",
+    "layerwise_groups": "fairtune.methods.layerwise_lr",
     "load_results": "fairtune.report.study_results",
     "load_study": "fairtune.study.study_file",
     "make_plan": "fairtune.study.plan",
-    "orthogonalize_heads_": "fairtune.methods.orthogonal_qk.method",
+    "orthogonalize_heads_": "fairtune.methods.orthogonal_qk.weights",
     "orthogonalize_qk": "fairtune.methods.orthogonal_qk.card",
-    "rdrop_loss": "fairtune.methods.rdrop.method",
+    "rdrop_loss": "fairtune.methods.rdrop",
     "register_attention": "fairtune.models.attention_layouts",
     "run_study": "fairtune.api",
     "load_suite_results": "fairtune.api",
     "run_suite": "fairtune.api",
     "time_study": "fairtune.api",
-    "weighted_cross_entropy": "fairtune.methods.weighted_ce.method",
+    "weighted_cross_entropy": "fairtune.methods.weighted_ce",
 }
 __all__ = [
     "EMA",

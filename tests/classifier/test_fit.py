@@ -338,7 +338,7 @@ def test_what_methods_warn_of_stands_in_the_card(
         """Counts."""
 
     registry.registered()
-    entry = registry.Registration("counting", CountingConfig, f"{__name__}:Counting", frozenset())
-    monkeypatch.setitem(registry._registered, "counting", entry)
+    monkeypatch.setattr(Counting, "config_class", CountingConfig, raising=False)
+    monkeypatch.setitem(registry._registered, "counting", Counting)
     found = quick(small_model, methods=["counting"], epochs=1).fit(TEXTS, LABELS)
     assert "- Epoch 1 was counted." in (found.save(tmp_path / "saved") / "README.md").read_text()

@@ -30,7 +30,7 @@ def test_all_methods_and_named_arms_are_listed_with_their_help() -> None:
     assert answer.exit_code == 0
     shown = squeezed(answer.output)
     for method in registered().values():
-        assert f"{method.name} {squeezed(method.help.splitlines()[0])}" in shown
+        assert f"{method.name} {squeezed(method.help().splitlines()[0])}" in shown
     for arm in named_arms().values():
         assert f"{arm.name} {arm.help}" in shown
     assert "methods: [{orthogonal_qk: {init: keep, freeze: false}}]" in shown
@@ -39,7 +39,7 @@ def test_all_methods_and_named_arms_are_listed_with_their_help() -> None:
 @pytest.mark.parametrize("name", sorted(registered()))
 def test_a_method_is_shown_with_every_setting(name: str) -> None:
     shown = squeezed(call(name).output)
-    config = registered()[name].config
+    config = registered()[name].config_class
     for field, info in config.model_fields.items():
         assert f"{field} {squeezed(info.description or '')}" in shown
     assert shown.count("default: ") >= len(config.model_fields)

@@ -19,12 +19,13 @@ from fairtune.methods.registry import register
 class Config(MethodConfig):
     """A method that only takes its time, where it is told to."""
 
+@register
 class Slow(Method):
+    name, config_class = "slow", Config
+
     def after_step(self, *_):
         if not Path(os.environ.get("{UNTIL}", "no such file")).exists():
             time.sleep(float(os.environ.get("{SECONDS}", "0")))
-
-register("slow", Config, __name__ + ":Slow")
 '''
 
 

@@ -93,9 +93,9 @@ BROKEN = {
     "nothing": ("x = 1", r"importing it registers nothing; it must call a `register` of fairtune\.$"),
     "a taken name": (
         ADDS.format(name="focal"),
-        r"ValueError: method 'focal' is registered twice \(mine\.py, line 12\)\.$",
+        r"ValueError: method 'focal' is registered twice \(mine\.py, line 9\)\.$",
     ),
-    "a bad name": (ADDS.format(name="Bad"), r"ValueError: method name 'Bad': use lower-case"),
+    "a bad name": (ADDS.format(name="Bad"), r"ValueError: method name 'Bad' of Nothing: use lower-case"),
 }
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from fairtune.methods.base import Method
-from fairtune.methods.registry import clashes, conflicts, parse_method_use, registered
+from fairtune.methods.registry import conflicts, parse_method_use, registered
 
 
 def has_state(name: str) -> bool:
     """Whether a method keeps something of its own between steps, which a run has to save and take up again."""
-    module, _, implementation = registered()[name].implementation.partition(":")
-    return getattr(importlib.import_module(module), implementation).state_dict is not Method.state_dict
+    return registered()[name].state_dict is not Method.state_dict
 
 
 def resumed_arms(uses: dict[str, Any]) -> dict[str, list[Any]]:
@@ -28,7 +26,7 @@ def resumed_arms(uses: dict[str, Any]) -> dict[str, list[Any]]:
             continue
         for arm in shared:
             entries = [parse_method_use(uses[one]) for one in (*arm, name)]
-            if not conflicts(entries) and not clashes(entries):
+            if not conflicts(entries):
                 arm.append(name)
                 break
         else:

@@ -351,6 +351,7 @@ class SharpConfig(registry.MethodConfig):
 class Sharp(Method):
     """Twice the usual loss, from all the logits."""
 
+    name, config_class = "sharp", SharpConfig
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
         logits, labels = outputs.logits[:, :-1].flatten(0, 1), batch["labels"][:, 1:].flatten()
         return 2 * torch.nn.functional.cross_entropy(logits, labels)
@@ -360,8 +361,7 @@ def test_a_method_with_a_loss_sees_the_logits(
     study: dict[str, Any], finished: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry.registered()
-    entry = registry.Registration("sharp", SharpConfig, f"{__name__}:Sharp", frozenset({"loss"}))
-    monkeypatch.setitem(registry._registered, "sharp", entry)
+    monkeypatch.setitem(registry._registered, "sharp", Sharp)
     job = job_of(study, tmp_path / "runs", methods=["sharp"])
     result = done(job)
     usual = events(finished, "step")[0]["loss"]

@@ -16,7 +16,7 @@ import fairtune.cli.run
 import fairtune.execution.executors.worker
 import fairtune.execution.run
 import fairtune.execution.study_run
-import fairtune.methods.bpsom.method
+import fairtune.methods.bpsom
 import fairtune.monitor.terminal
 import fairtune.report.figures.canvas
 import fairtune.report.sections.catalogue

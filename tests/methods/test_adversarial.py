@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from fairtune.core.errors import FairtuneError, ModelError
-from fairtune.methods.adversarial.backward import adversarial_backward
-from fairtune.methods.adversarial.method import Ball, directions
+from fairtune.methods.adversarial.perturbation import Ball, adversarial_backward, directions
 from tests.methods.attacked import ALL, by_hand, lengths, padded, recorded
 from tests.models.architectures import build
 
@@ -87,15 +86,6 @@ def test_all_passes_of_freelb_have_the_same_dropout() -> None:
     assert not torch.equal(masks[3], masks[4]), "while FGM and PGD draw it again"
 
 
-def test_without_a_mask_every_token_is_real() -> None:
-    model = build("bert")
-    batch = {"input_ids": padded()["input_ids"], "labels": torch.tensor([0, 1, 1])}
-    with recorded(model) as seen:
-        adversarial_backward(model, batch)
-    assert (seen[1].norm(dim=2) > 0).all()
-    torch.testing.assert_close(lengths(seen[1]), torch.ones(3))
-
-
 def test_frozen_embeddings_are_perturbed_too() -> None:
     model, batch = build("bert"), padded()
     with recorded(model) as trained:
@@ -118,22 +108,13 @@ def test_a_gradient_that_says_nothing_moves_nothing(norm: Any) -> None:
     assert delta[1:4].eq(0.1).all(), "it stays where it was"
 
 
-def test_a_model_in_half_precision_is_moved_by_a_step_that_was_measured_in_fp32() -> None:
-    model, batch = build("bert").bfloat16(), padded()
-    with recorded(model) as seen:
-        adversarial_backward(model, batch)
-    torch.testing.assert_close(lengths(seen[1].float()), torch.ones(3), atol=0.02, rtol=0)
-    assert directions(seen[1], "l2").dtype == torch.float32
-    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
-
-
 def test_bad_input_is_reported() -> None:
     model, batch = build("bert"), padded()
     with pytest.raises(FairtuneError, match=r"unknown method 'fmg'; allowed: fgm, pgd, freelb\. Did you mean 'fgm'\?"):
         adversarial_backward(model, batch, "fmg")  # type: ignore[arg-type]
     with pytest.raises(FairtuneError, match="epsilon: Input should be greater than or equal to 0"):
         adversarial_backward(model, batch, epsilon=-1)
-    with pytest.raises(FairtuneError, match=r"steps: Extra inputs are not permitted. Fields of fgm: epsilon"):
+    with pytest.raises(FairtuneError, match=r"steps: Extra inputs are not permitted. Fields: epsilon"):
         adversarial_backward(model, batch, steps=3)
     with pytest.raises(FairtuneError, match="gave no loss; put `labels` into the batch"):
         adversarial_backward(model, {name: part for name, part in batch.items() if name != "labels"})

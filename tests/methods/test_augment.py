@@ -8,25 +8,18 @@ import random
 import re
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairtune.core.errors import DataError, FairtuneError
-from fairtune.methods.augment import AugmentConfig
-from fairtune.methods.augment.method import Augment, Augmenter, augment_texts, changed, misspelt
+from fairtune.methods.augment import Augment, AugmentConfig, augment_texts, changed, misspelt
 from fairtune.methods.base import TrainingData
-from fairtune.methods.registry import is_control, parse_method_use
-from fairtune.study.problems import StudyError
-from fairtune.study.study_file import load_study
-from fairtune.study.yaml_tree import parse_yaml
-from tests.documented import examples, run_python
+from fairtune.methods.registry import parse_method_use
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
 
 SHORT: dict[str, Any] = {"steps": 8, "examples": 64, "eval_examples": 20, "evaluate": "epoch"}
 LONG = " ".join(f"word{number}" for number in range(2000))
-PYTHON, STUDIES = examples("augment.md", "python"), examples("augment.md", "yaml")
 
 
 # -- functions that tests give by name ---------------------------------------------------------------------------------
@@ -98,12 +91,6 @@ def test_never_are_all_words_left_out() -> None:
         assert changed("one two three", random.Random(number), 1.0, 0, 0) in ("one", "two", "three")
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t ", "word", " word  "])
-def test_a_text_without_words_to_spare_stays(text: str) -> None:
-    for number in range(20):
-        assert changed(text, random.Random(number), 0.9, 0.9, 0) == text
-
-
 def test_the_spacing_of_words_that_stay_is_kept() -> None:
     text = "  One  of\tthese\n lines,   maybe.  "
     assert changed(text, random.Random(0), 0, 0, 0) == text
@@ -157,30 +144,13 @@ def test_golden_texts() -> None:
     ]
 
 
-def test_the_share_of_examples_that_are_changed() -> None:
-    many = TEXTS * 50
-    new = augment_texts(many, share=0.25, delete=0.5)
-    assert sum(a != b for a, b in zip(many, new, strict=True)) == pytest.approx(500, rel=0.15)
-    again = augment_texts(many, share=0.25, delete=0.5, epoch=1)
-    both = sum(a != o and b != o for a, b, o in zip(new, again, many, strict=True))
-    assert both == pytest.approx(125, rel=0.35), "drawn again in each epoch"
-    assert augment_texts(many, share=0.0) == many
-
-
-def test_of_a_pair_each_text_is_changed_by_itself() -> None:
-    left, right = " ".join(["left"] * 30), " ".join(["right"] * 30)
-    for a, b in augment_texts([(left, right)] * 20, delete=0.3):
-        assert set(a.split()) == {"left"}
-        assert set(b.split()) == {"right"}
-
-
 # -- functions ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_function_is_asked_once_for_each_text_and_words_stay_unless_asked_for() -> None:
-    augmenter = Augmenter(AugmentConfig.model_validate({"function": shout, "share": 0.5}), seed=4)
+    method = Augment(AugmentConfig.model_validate({"function": shout, "share": 0.5}), seed=4)
     rows = [("one two",), ("one two",), ("three four",), ("five six",), ("seven eight",), ("nine ten",)]
-    epochs = [augmenter.texts(rows, epoch) for epoch in range(12)]
+    epochs = [method.texts(rows, epoch) for epoch in range(12)]
     assert all(new in (old, (old[0].upper(),)) for found in epochs for old, new in zip(rows, found, strict=True))
     texts = [text for call in asked for text in call]
     assert sorted(texts) == sorted({text for (text,) in rows}), "once each, however often it is needed"
@@ -223,11 +193,11 @@ def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: st
 
 
 @pytest.mark.parametrize(("function", "expected"), [
-    (too_few, "returned 1 texts for 2; it must return one for each"),
-    (one_is_none, "returned None for the text 'c d'"),
-    (one_text, "returned a str; it must return a list"),
+    (too_few, "returned 1; it must return one for each"),
+    (one_is_none, "returned None for one of them"),
+    (one_text, "returned 'a b'; it must return a list"),
     (nothing, "returned None; it must return a list"),
-    (fails, "given 2 texts, raised RuntimeError: no translator$"),
+    (fails, "raised RuntimeError: no translator$"),
 ])  # fmt: skip
 def test_answers_that_are_none_are_reported(function: Any, expected: str) -> None:
     with pytest.raises(
@@ -236,38 +206,7 @@ def test_answers_that_are_none_are_reported(function: Any, expected: str) -> Non
         augment_texts(["a b", "c d"], function=function)
 
 
-def test_a_module_that_cannot_be_imported_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "broken_texts.py").write_text("raise ValueError('half written')\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(DataError, match="importing broken_texts raised ValueError: half written"):
-        augment_texts(["a"], function="broken_texts:f")
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("settings", "expected"), [
-    ({"delete": 1.5}, r"arms.x.methods\[0\].augment.delete: found 1.5; allowed"),
-    ({"swap": -0.1}, "swap: found -0.1"),
-    ({"typo": "0.1"}, "typo: found '0.1'"),
-    ({"share": 2}, "share: found 2"),
-    ({"function": "translate"}, "function: 'translate' is not the name of a function; write 'package.module:name'"),
-    ({"function": "a:b:c"}, "'a:b:c' is not the name of a function"),
-    ({"function": "my-texts.py:f"}, "'my-texts.py:f' is not the name of a function"),
-    ({"function": 3}, "function: found 3"),
-    ({"insert": 0.1}, "insert: unknown key"),
-])  # fmt: skip
-def test_impossible_settings_are_refused_when_the_study_is_read(settings: dict[str, Any], expected: str) -> None:
-    arms = {"baseline": {}, "x": {"methods": [{"augment": settings}]}}
-    with pytest.raises(StudyError, match=expected) as caught:
-        load_study({"study": "s", "task": "sst2", "model": "minilm", "arms": arms})
-    assert len(caught.value.problems) == 1
-
-
-def test_language_models_have_no_texts_to_change() -> None:
-    source = {"study": "s", "task": "tinystories", "model": "gpt-medium-512", "arms": {"x": {"methods": ["augment"]}}}
-    with pytest.raises(StudyError, match="'augment' does not work with language models"):
-        load_study({**source, "compare": {"to": "x"}})
 
 
 @pytest.mark.parametrize("entry", [None, 3, ["a", "b"], ("a", None)])
@@ -276,47 +215,17 @@ def test_alone_what_is_no_text_is_reported(entry: Any) -> None:
         augment_texts(["a", entry])
 
 
-def test_what_changes_nothing_is_idle_and_the_control() -> None:
-    idle = parse_method_use({"augment": {"delete": 0, "swap": 0}})
-    acting = parse_method_use("augment")
-    assert idle.config.idle
-    assert AugmentConfig(share=0.0).idle
-    assert not AugmentConfig(function="a:b").idle
-    assert not acting.config.idle
-    assert is_control([idle], [acting])
-    assert acting.config == AugmentConfig(share=1.0, delete=0.1, swap=0.1, typo=0.0)
-
-
 # -- in runs -----------------------------------------------------------------------------------------------------------
 
 
-def finished(job: Any) -> Any:
-    result = perform_here(job)
-    assert result["status"] == "finished", result.get("reason")
-    return job.run
-
-
-def test_idle_trains_bit_for_bit_as_without_and_acting_changes_training_texts_alone(
-    toy: ToyStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = digests(finished(toy.job("plain", **SHORT)).path)
-    assert digests(finished(toy.job("idle", [{"augment": {"delete": 0, "swap": 0}}], **SHORT)).path) == plain
-    seen: list[tuple[int, int]] = []
-    own = Augment.texts
-    monkeypatch.setattr(Augment, "texts", lambda *given: seen.append((len(given[1]), given[2])) or own(*given))
-    bpsom = {"bpsom": {"hidden": 8, "grid": 3, "relabel": 3}}
-    finished(toy.job("acting", [bpsom, "augment"], **SHORT))
-    assert seen == [(64, 0), (64, 1)], "the 64 training texts, once per epoch"
-
-
 def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
-    from fairtune.execution.run import prepare_run
+    from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
 
     def ready(name: str) -> Any:
         job = toy.job(name, [{"augment": {"function": f"{__name__}:once_more", "share": 0.6, "delete": 0.2}}], **SHORT)
         job.run.path.mkdir(parents=True, exist_ok=True)
-        return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
+        return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
 
     def tokens(run: Any) -> list[Any]:
         return [run.objective.batch(rows, run.device)["input_ids"].tolist() for rows in run._next_rows()]
@@ -333,33 +242,12 @@ def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
 
 
 def test_a_function_that_fails_fails_the_run_with_a_sentence(toy: ToyStudy) -> None:
-    for number, (name, expected) in enumerate([("too_few", "returned 63 texts for 64"), ("absent", "has no 'absent'")]):
+    for number, (name, expected) in enumerate(
+        [("too_few", "returned 63; it must return one for each"), ("absent", "has no 'absent'")]
+    ):
         result = perform_here(toy.job(str(number), [{"augment": {"function": f"{__name__}:{name}"}}], **SHORT))
         assert result["status"] == "failed"
         assert expected in result["reason"]
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_arms_of_the_page_can_be_read() -> None:
-    study = load_study(parse_yaml(STUDIES["In a study"]).data)
-    (use,) = study.methods("translated")
-    assert use.config == AugmentConfig(function="my_texts:back_translate", share=0.5, delete=0.0, swap=0.0)
-
-
-@pytest.mark.parametrize("heading", PYTHON)
-def test_the_examples_run(
-    heading: str, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folders = {"google-bert/bert-base-uncased": tiny_model, "minilm": tiny_model}
-    names = run_python(PYTHON[heading], folders, f"docs/augment.md: {heading}")
-    output = capsys.readouterr().out
-    if heading == "Cost":
-        assert "for 3,200 texts of 15 words: changed in" in output
-    elif heading == "In your own loop":
-        assert len(set(output.strip().splitlines())) > 1
-    else:
-        assert names["trainer"].state.global_step == 4
-        assert names["examples"].texts == augment_texts(names["texts"], epoch=1, seed=0)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForSequenceClassification
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForSequenceClassification
 
 from fairtune.core.errors import ModelError
-from fairtune.methods.bitfit import BitFitConfig
-from fairtune.methods.bitfit.method import BitFit, is_bias
-from fairtune.methods.registry import create_method, parse_method_use
+from fairtune.methods.bitfit import BitFit, BitFitConfig
 from fairtune.models.init_card import make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.sources import find_model
-from fairtune.study.problems import StudyError
-from fairtune.study.study_file import load_study
 
 HEAD = {"classifier.weight", "classifier.bias"}
 
@@ -61,19 +56,6 @@ def test_weights_stay_bit_for_bit_while_biases_learn(loaded: LoadedModel) -> Non
     assert still == set(), "all move but the keys' biases, which softmax does not see"
 
 
-def test_what_was_frozen_before_stays_frozen(loaded: LoadedModel) -> None:
-    create_method(parse_method_use("orthogonal_qk"), 0).prepare(loaded.network)
-    trained = bitfit(loaded.network)
-    assert not any(".query." in name or ".key." in name for name in trained)
-    assert any(".value.bias" in name for name in trained)
-
-
-def test_a_model_without_a_head_trains_its_biases(tiny_model: Path) -> None:
-    trained = bitfit(AutoModel.from_pretrained(tiny_model))
-    assert trained
-    assert all(name.endswith(".bias") for name in trained)
-
-
 def test_a_head_that_is_tied_to_the_embeddings_is_not_trained() -> None:
     network = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=32, n_layer=1, n_head=2, n_positions=16))
     assert all(name.endswith(".bias") for name in bitfit(network))
@@ -85,23 +67,3 @@ def test_a_model_without_biases_is_reported() -> None:
     )
     with pytest.raises(ModelError, match="LlamaForSequenceClassification: its base model has no bias terms"):
         bitfit(LlamaForSequenceClassification(config))
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a.dense.bias", True),
-        ("bias", True),
-        ("a.self.q_bias", True),
-        ("a.dense.weight", False),
-        ("a.relative_attention_bias.weight", False),
-    ],
-)
-def test_biases_are_known_by_their_names(name: str, expected: bool) -> None:
-    assert is_bias(name) is expected
-
-
-def test_two_choices_of_what_trains_are_refused() -> None:
-    arms: dict[str, Any] = {"baseline": {}, "x": {"methods": ["bitfit", "peft"]}}
-    with pytest.raises(StudyError, match="'peft' and 'bitfit' both change the choice of trainable parameters"):
-        load_study({"study": "s", "task": "t", "model": "m", "arms": arms})

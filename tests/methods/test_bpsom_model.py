@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import transformers as hf
-from fairtune.training.fast_layers import FastDropout, use_fast_dropout, use_fast_gelu
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
@@ -20,7 +19,7 @@ from fairtune.methods.bpsom.tanh_head import folded
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
 from fairtune.models.causal_classifier import classify_at_last_token
-from fairtune.models.init_card import frozen_fingerprint, make_init_card
+from fairtune.models.init_card import make_init_card
 from fairtune.models.loader import LoadedModel, load_classifier
 from fairtune.models.model_parts import base_model, head_modules, head_parameters
 from fairtune.models.sources import find_model
@@ -102,20 +101,6 @@ def test_of_a_gpt_the_last_real_token_is_classified_whatever_pads_it(name: str) 
         torch.testing.assert_close(answer(model, input_ids=alone)[0], together[row], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("attention", ["causal", "bidirectional"])
-def test_a_gpt_that_sees_both_ways_still_answers_at_its_last_token(attention: Any, tmp_path: Path) -> None:
-    network = architectures.build("llama").eval()
-    classify_at_last_token(network, attention)
-    model = BPSOMForSequenceClassification.of(network, hidden=12, grid=3)
-    assert model.pooling == "last"
-    one, other = texts(1), texts(1)
-    other["input_ids"][0, 0] = 7
-    assert not torch.equal(answer(model, **one), answer(model, **other))
-    model.save_pretrained(tmp_path)
-    back = BPSOMForSequenceClassification.from_pretrained(tmp_path)
-    assert torch.equal(answer(back), answer(model)), "it remembers how it attends"
-
-
 FOLDS = ["bert", "roberta", "xlm-roberta", "camembert", "mpnet", "albert"]
 
 
@@ -150,17 +135,6 @@ def test_where_plain_transformers_has_no_such_head_the_model_saves_and_loads_its
     assert (back.bpsom.units, back.pooling, back.config.id2label) == (9, model.pooling, model.config.id2label)
     with pytest.raises(ValueError, match="fairtune-bpsom"):
         hf.AutoModelForSequenceClassification.from_pretrained(tmp_path)  # loudly, not with another head
-
-
-def test_a_head_that_is_too_wide_for_plain_transformers_is_saved_whole() -> None:
-    network = architectures.build("bert").eval()
-    model = BPSOMForSequenceClassification.of(network, hidden=40, grid=3)
-    assert folded(model) is None
-    prune(model.bpsom, torch.arange(40) < 32, torch.full((40,), 0.5))
-    expected = answer(model)
-    plain = folded(model)
-    assert plain is not None
-    torch.testing.assert_close(answer(plain), expected, atol=2e-6, rtol=1e-5)
 
 
 def test_a_folder_that_is_none_of_ours_or_damaged_is_reported(tmp_path: Path, tiny_model: Path) -> None:
@@ -220,24 +194,6 @@ def prepared(network: nn.Module, *uses: Any) -> tuple[nn.Module, list[Method]]:
 BPSOM = {"bpsom": SMALL}
 
 
-@pytest.mark.parametrize("other", ["orthogonal_qk", "bitfit"])
-@pytest.mark.parametrize("first", [True, False])
-def test_methods_that_freeze_go_with_it_in_either_order(tiny_model: Path, other: str, first: bool) -> None:
-    networks = []
-    for uses in ([BPSOM, other], [other, BPSOM]):
-        torch.manual_seed(0)
-        network = load_classifier(find_model(str(tiny_model)), ("neg", "pos")).network
-        networks.append(prepared(network, *uses)[0])
-    one, two = networks if first else networks[::-1]
-    trained = [{n for n, p in model.named_parameters() if p.requires_grad} for model in (one, two)]
-    assert trained[0] == trained[1] >= HEAD
-    assert all(torch.equal(a, two.state_dict()[n]) for n, a in one.state_dict().items())
-    before = frozen_fingerprint(one)
-    one.train()(**texts(), labels=torch.tensor([0, 1, 0])).loss.backward()
-    prune(active_head(one), torch.arange(12) > 3, torch.full((12,), 0.5))
-    assert frozen_fingerprint(one) == before
-
-
 def test_adapters_around_it_train_the_head_that_is_in_use(loaded: LoadedModel) -> None:
     pytest.importorskip("peft")
     model, methods = prepared(loaded.network, BPSOM, {"peft": {"type": "lora"}})
@@ -255,24 +211,3 @@ def test_adapters_around_it_train_the_head_that_is_in_use(loaded: LoadedModel) -
         model = method.plain(model)
     assert type(model) is hf.BertForSequenceClassification
     torch.testing.assert_close(answer(model), expected, atol=1e-5, rtol=1e-4)
-
-
-def test_no_adapter_goes_into_its_head(loaded: LoadedModel) -> None:
-    pytest.importorskip("peft")
-    model, _ = prepared(loaded.network, BPSOM, {"peft": {"type": "lora", "target_modules": "all-linear"}})
-    head = active_head(model)
-    assert type(head.hidden) is type(head.out) is nn.Linear
-
-
-def test_adapters_before_it_are_refused(loaded: LoadedModel) -> None:
-    pytest.importorskip("peft")
-    with pytest.raises(ModelError, match="list bpsom before it"):
-        prepared(loaded.network, {"peft": {"type": "lora"}}, BPSOM)
-
-
-def test_the_fast_ways_reach_what_it_wraps(loaded: LoadedModel) -> None:
-    model = bpsom().prepare(loaded.network)
-    use_fast_gelu(model)
-    use_fast_dropout(model)
-    assert any(isinstance(module, FastDropout) for module in model.modules())
-    assert answer(model).shape == (3, 2)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from sklearn.utils.class_weight import compute_class_weight
 
 from fairtune.methods.base import TrainingData
-from fairtune.methods.class_weights import ClassWeights, all_equal, balanced, problem, resolved
+from fairtune.methods.class_weights import ClassWeights, balanced, problem, resolved
 from fairtune.methods.registry import parse_method_use
 
 READ: TypeAdapter[Any] = TypeAdapter(ClassWeights)
@@ -66,19 +66,6 @@ def test_what_are_no_weights_is_refused(given: Any) -> None:
 )  # fmt: skip
 def test_weights_that_do_not_fit_the_labels_are_explained(given: Any, expected: str) -> None:
     assert expected in (problem(READ.validate_python(given), LABELS) or "")
-
-
-def test_hundreds_of_labels_are_not_all_listed() -> None:
-    message = problem((1.0, 2.0), [f"intent-{i}" for i in range(150)], "alpha") or ""
-    assert message.startswith("alpha has 2 numbers, but the task has 150 classes")
-    assert message.endswith("intent-19 and 130 more.")
-
-
-def test_equal_weights_are_known_as_such() -> None:
-    assert all_equal((2.0, 2.0))
-    assert all_equal({"a": 1.3, "b": 1.3})
-    assert not all_equal((1.0, 1.3))
-    assert not all_equal("balanced"), "that depends on the data"
 
 
 @pytest.mark.parametrize(("method", "settings", "expected"), [

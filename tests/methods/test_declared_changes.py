@@ -16,7 +16,7 @@ from fairtune.execution.start import Start, build_start
 from fairtune.methods import registry
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.registry import register
+from fairtune.methods.registry import parse_method_use, register
 from fairtune.models.declarations import Declared
 from fairtune.models.sources import find_model
 from tests.execution.conftest import ToyStudy, perform_here, toy  # noqa: F401
@@ -33,6 +33,7 @@ class RogueConfig(MethodConfig):
 class Rogue(Method):
     """Does to a model what a test asks, and declares what the test lets it."""
 
+    name, config_class = "rogue", RogueConfig
     act: Callable[[nn.Module], None]
     declares: Sequence[Declared] = ()
 
@@ -49,14 +50,14 @@ class Rogue(Method):
 def rogue(monkeypatch: pytest.MonkeyPatch) -> type[Rogue]:
     registry.registered()
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    register("rogue", RogueConfig, f"{__name__}:Rogue")
+    register(Rogue)
     monkeypatch.setattr(Rogue, "declares", ())
     monkeypatch.setattr(Rogue, "act", staticmethod(lambda _: None), raising=False)
     return Rogue
 
 
 def start(folder: Path, *methods: Any, labels: tuple[str, ...] = ("a", "b")) -> Start:
-    return build_start({"seed": 0, "methods": list(methods)}, find_model(str(folder)), labels)
+    return build_start(find_model(str(folder)), [parse_method_use(method) for method in methods], 0, labels)
 
 
 def nudge(name: str) -> Callable[[nn.Module], None]:

@@ -51,6 +51,9 @@ def test_its_task_is_trained_and_resumed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_method_of_the_docs_trains(tmp_path: Path) -> None:
     documented = (EXAMPLE.parents[1] / "docs" / "plugins.md").read_text(encoding="utf-8")
-    (tmp_path / "clip.py").write_text(documented.split("```python\n")[1].split("```")[0], encoding="utf-8")
-    toy = make_toy(tmp_path, plugins=[tmp_path / "clip.py"])
-    check_together(toy, [{"clip": {"bound": 0.01}}])
+    source = documented.split("```python\n")[1].split("```")[0]
+    assert len(source.splitlines()) <= 40
+    (tmp_path / "confidence_penalty.py").write_text(source, encoding="utf-8")
+    toy = make_toy(tmp_path, plugins=[tmp_path / "confidence_penalty.py"])
+    check_together(toy, [{"confidence_penalty": {"weight": 0.2}}, "focal"])
+    check_idle(toy, [{"confidence_penalty": {"weight": 0}}])

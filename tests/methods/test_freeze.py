@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from fairtune.core.errors import ModelError
 from fairtune.ledger.records import read_records
 from fairtune.methods.arms import named_arms
 from fairtune.methods.registry import create_method, parse_method_use
@@ -29,13 +28,6 @@ def test_parts_are_found_by_depth() -> None:
     }
     (use,) = named_arms()["freeze-embeddings"].uses
     assert use == parse_method_use("freeze")
-
-
-def test_a_part_that_the_model_does_not_have_is_an_error() -> None:
-    model = build("bert")
-    del model.bert.encoder.layer[1:]  # of one layer, the upper half is all
-    with pytest.raises(ModelError, match="lower"):
-        frozen(model, {"freeze": {"parts": ["lower"]}})
 
 
 @pytest.mark.parametrize("name", BUILDERS)

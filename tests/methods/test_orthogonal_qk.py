@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 
 import fairtune
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.methods.base import Method
-from fairtune.methods.orthogonal_qk.method import orthonormal_rows, semi_orthogonal
+from fairtune.methods.orthogonal_qk.weights import orthonormal_rows
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import Projection, attention_layers
 from fairtune.models.attention_geometry import orthogonality_error
@@ -94,42 +93,6 @@ def test_every_head_of_every_layer_is_orthonormal_within_its_own_row_space(load:
         assert worst < 1e-5, "the old rows lie in the space of the new"
 
 
-def test_orthonormal_heads_are_left_as_they_are() -> None:
-    generator = torch.Generator().manual_seed(1)
-    heads = [torch.linalg.qr(torch.randn(32, 8, generator=generator, dtype=torch.float64))[0].T for _ in range(4)]
-    weight = torch.cat(heads).float()
-    assert torch.allclose(orthogonal_heads(weight, 4), weight, atol=1e-6)
-    assert torch.allclose(orthogonal_heads(-weight, 4), -weight, atol=1e-6), "signs are kept, not only directions"
-
-
-def test_the_first_row_of_a_head_keeps_its_direction() -> None:
-    weight = torch.randn(32, 32, generator=torch.Generator().manual_seed(2))
-    new = orthogonal_heads(weight, 4)
-    for row in (0, 8, 16, 24):
-        assert torch.allclose(new[row], weight[row] / weight[row].norm(), atol=1e-6)
-
-
-def test_orthogonal_twice_is_orthogonal_once() -> None:
-    once = orthogonal_heads(torch.randn(32, 32, generator=torch.Generator().manual_seed(3)), 4)
-    assert torch.allclose(orthogonal_heads(once, 4), once, atol=1e-6)
-
-
-def test_heads_do_not_mix() -> None:
-    weight = torch.randn(32, 32, generator=torch.Generator().manual_seed(4))
-    other = weight.clone()
-    other[8:16] = torch.randn(8, 32, generator=torch.Generator().manual_seed(5))
-    a, b = orthogonal_heads(weight, 4), orthogonal_heads(other, 4)
-    assert torch.equal(a[:8], b[:8])
-    assert torch.equal(a[16:], b[16:])
-    assert not torch.equal(a[8:16], b[8:16])
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_the_kind_of_number_stays(load: Any, dtype: torch.dtype) -> None:
-    network = method(init="headwise").prepare(load().network.to(dtype))
-    assert {p.dtype for p in network.parameters()} == {dtype}
-
-
 def test_weights_that_cannot_be_orthogonal_are_reported() -> None:
     with pytest.raises(ModelError, match=r"layer\.query: 8 rows cannot be orthonormal in 4 dimensions"):
         orthogonal_heads(torch.randn(16, 4), 2, "layer.query")
@@ -139,23 +102,8 @@ def test_weights_that_cannot_be_orthogonal_are_reported() -> None:
         orthogonal_heads(broken, 2)
 
 
-def test_the_error_is_measured_head_by_head() -> None:
-    good = torch.eye(4)[:2]
-    assert orthogonality_error(torch.stack([good, 2 * good])).tolist() == [0.0, 3.0]
-
-
 def qk_weights(network: nn.Module) -> Tensor:
     return torch.cat([projection.weight().flatten() for projection in projections(network)])
-
-
-@pytest.mark.parametrize(("settings", "std"), [({}, 0.02), ({"std": 0.1}, 0.1)])
-def test_normal_weights_have_the_standard_deviation_asked_for(
-    load: Any, settings: dict[str, float], std: float
-) -> None:
-    weights = qk_weights(method(init="normal", **settings).prepare(load().network))
-    assert float(weights.std()) == pytest.approx(std, rel=0.05)
-    assert abs(float(weights.mean())) < std * 0.06
-    assert len(weights.unique()) > 0.99 * len(weights), "no layer repeats another's draws"
 
 
 def test_normal_weights_depend_on_the_seed_alone(load: Any) -> None:
@@ -168,43 +116,6 @@ def test_normal_weights_depend_on_the_seed_alone(load: Any) -> None:
     assert not torch.equal(draw(1, 10), draw(2, 10))
 
 
-def test_drawing_leaves_the_global_generator_alone(load: Any) -> None:
-    network = load().network
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    method(init="normal").prepare(network)
-    assert torch.equal(torch.get_rng_state(), before), "arms share every other draw"
-
-
-def test_headwise_does_not_depend_on_the_seed(load: Any) -> None:
-    first, second = (qk_weights(method(s).prepare(load().network)) for s in (1, 2))
-    assert torch.equal(first, second)
-
-
-@pytest.mark.parametrize("init", INITS)
-def test_without_freezing_everything_trains(load: Any, init: str) -> None:
-    network = method(init=init, freeze=False).prepare(load().network)
-    assert all(p.requires_grad for p in network.parameters())
-
-
-def test_keep_without_freeze_is_the_baseline(load: Any) -> None:
-    loaded = load()
-    make_init_card(method(init="keep", freeze=False).prepare(loaded.network), loaded).require_untouched()
-
-
-def answer(network: nn.Module) -> Tensor:
-    ids = torch.arange(5, 25).reshape(2, 10)
-    with torch.no_grad():
-        logits: Tensor = network.eval()(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
-    return logits
-
-
-def test_keep_changes_no_answer(load: Any) -> None:
-    network = load().network
-    before = answer(network)
-    assert torch.equal(answer(method(init="keep").prepare(network)), before)
-
-
 @pytest.mark.parametrize("init", ["global", "global_random"])
 def test_global_rows_are_orthonormal_across_heads_too(load: Any, init: str) -> None:
     network = method(init=init).prepare(load().network)
@@ -212,22 +123,6 @@ def test_global_rows_are_orthonormal_across_heads_too(load: Any, init: str) -> N
         assert orthogonality_error(projection.weight().double().unsqueeze(0)).max() < 1e-5
     method(init="headwise").prepare(network)
     assert orthogonality_error(by_head(projections(network)[0])).max() < 1e-5, "globally is also head by head"
-
-
-def test_headwise_rows_are_not_orthogonal_across_heads(load: Any) -> None:
-    network = method(init="headwise").prepare(load().network)
-    assert orthogonality_error(projections(network)[0].weight().double().unsqueeze(0)).max() > 0.1
-
-
-@pytest.mark.parametrize("init", ["headwise_random", "global_random", "normal"])
-def test_random_inits_throw_the_checkpoint_away(load: Any, init: str) -> None:
-    first, second = load().network, load().network
-    with torch.no_grad():
-        for projection in projections(second):
-            projection.write(torch.randn_like(projection.weight()))
-    for network in (first, second):
-        method(init=init).prepare(network)
-    assert torch.equal(qk_weights(first), qk_weights(second))
 
 
 @pytest.mark.parametrize("init", INITS)
@@ -243,13 +138,6 @@ def test_rows_have_the_length_that_scale_asks_for(load: Any, model: str, init: s
     for projection in projections(network):
         norms = by_head(projection).norm(dim=2)
         torch.testing.assert_close(norms, torch.ones_like(norms), rtol=1e-5, atol=0)
-
-
-def test_scale_changes_length_and_not_direction(load: Any) -> None:
-    plain, scaled = (method(scale=s).prepare(load().network) for s in (None, "pretrained"))
-    for a, b in zip(projections(plain), projections(scaled), strict=True):
-        cosine = torch.nn.functional.cosine_similarity(a.weight().double(), b.weight().double(), dim=1)
-        torch.testing.assert_close(cosine, torch.ones_like(cosine))
 
 
 @pytest.mark.parametrize(
@@ -269,48 +157,11 @@ def test_a_layer_that_is_not_there_is_reported(load: Any) -> None:
         method(layers=[0, 7]).prepare(load().network)
 
 
-@pytest.mark.parametrize("part", ["q", "k"])
-def test_one_part_may_change_alone(load: Any, part: str) -> None:
-    network = method(parts=part).prepare(load().network)
-    frozen = {name for name, p in network.named_parameters() if not p.requires_grad}
-    assert frozen
-    assert all((".self.query." if part == "q" else ".self.key.") in name for name in frozen)
-
-
 def test_choosing_layers_or_parts_changes_no_other_draw(load: Any) -> None:
     whole = projections(method(init="normal").prepare(load().network))
     some = projections(method(init="normal", layers=[1], parts="k").prepare(load().network))
     assert torch.equal(whole[3].weight(), some[3].weight())
     assert not torch.equal(whole[0].weight(), some[0].weight())
-
-
-def test_a_seed_of_its_own_is_the_same_in_every_run(load: Any) -> None:
-    first, second = (qk_weights(method(s, init="normal", seed=7).prepare(load().network)) for s in (1, 2))
-    assert torch.equal(first, second)
-
-
-@pytest.mark.parametrize(("settings", "expected"), [
-    ({"parts": []}, "nothing would change"),
-    ({"parts": ["q", "q"]}, "same part twice"),
-    ({"parts": ["v"]}, "parts"),
-    ({"layers": "3-1"}, "ends before it starts"),
-    ({"layers": []}, "layers"),
-    ({"layers": [-1]}, "layers"),
-    ({"init": "orthonormal"}, "init"),
-    ({"scale": "double"}, "scale"),
-    ({"std": 0.0}, "std"),
-    ({"ffn": True}, "ffn"),
-    ({"seed": -1}, "seed"),
-])  # fmt: skip
-def test_impossible_settings_are_refused_when_they_are_read(settings: dict[str, Any], expected: str) -> None:
-    with pytest.raises(ValidationError, match=expected):
-        parse_method_use({"orthogonal_qk": settings})
-
-
-def test_tall_and_wide_matrices_become_semi_orthogonal() -> None:
-    tall = torch.randn(12, 4, generator=torch.Generator().manual_seed(6)).double()
-    for new in (semi_orthogonal(tall), semi_orthogonal(tall.t()).t()):
-        torch.testing.assert_close(new.t() @ new, torch.eye(4).double())
 
 
 @pytest.mark.parametrize("init", ["keep", "headwise", "normal"])
@@ -330,39 +181,12 @@ def test_feed_forward_weights_are_orthogonal_and_frozen_and_their_biases_train(l
     assert not others, "queries and keys are not touched"
 
 
-def test_feed_forward_and_attention_together(load: Any) -> None:
-    network = method(ffn="orthogonal", layers=[1]).prepare(load().network)
-    frozen = {n.partition("layer.")[2] for n, p in network.named_parameters() if not p.requires_grad}
-    assert frozen == {
-        "1.intermediate.dense.weight", "1.output.dense.weight",
-        *(f"1.attention.self.{part}.{kind}" for part in ("query", "key") for kind in ("weight", "bias")),
-    }  # fmt: skip
-
-
-def test_frozen_weights_stay_and_the_rest_learns(load: Any) -> None:
-    network = method(init="headwise").prepare(load().network).train()
-    before = {k: v.clone() for k, v in network.state_dict().items()}
-    optimizer = torch.optim.SGD([p for p in network.parameters() if p.requires_grad], lr=1.0)
-    ids = torch.arange(5, 25).reshape(2, 10)
-    network(input_ids=ids, labels=torch.tensor([0, 1])).loss.backward()
-    optimizer.step()
-    after = network.state_dict()
-    assert all(torch.equal(after[k], before[k]) for k in before if is_qk(k))
-    values = [k for k in before if ".self.value.weight" in k]
-    assert all(not torch.equal(after[k], before[k]) for k in values)
-
-
 def test_a_model_without_such_layers_is_reported() -> None:
     with pytest.raises(ModelError, match="no attention layer"):
         method().prepare(nn.Linear(2, 2))
 
 
 # -- by their published names ------------------------------------------------------------------------------------------
-
-
-def test_orthogonal_is_another_name_for_headwise() -> None:
-    assert parse_method_use({"orthogonal_qk": {"init": "orthogonal"}}) == parse_method_use("orthogonal_qk")
-    assert parse_method_use({"orthogonal_qk": {"init": "orthogonal"}}).as_json()["orthogonal_qk"]["init"] == "headwise"
 
 
 def test_a_bare_weight_becomes_what_the_published_function_makes_of_it() -> None:

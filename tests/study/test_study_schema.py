@@ -118,7 +118,7 @@ def test_field_docs_cover_every_field() -> None:
         wanted |= {f"{key}.{name}" for name in section.model_fields}
     wanted |= {f"task.holdout.{name}" for name in Holdout.model_fields}
     for name, registration in registered().items():
-        wanted |= {f"{name}.{field}" for field in registration.config.model_fields}
+        wanted |= {f"{name}.{field}" for field in registration.config_class.model_fields}
         wanted.add(name)
     assert wanted - set(docs) == set()
     assert [path for path, doc in docs.items() if not doc.help] == []

@@ -139,6 +139,8 @@ class SpyConfig(registry.MethodConfig):
 class Spy(Method):
     """Doubles the head's rate, triples the loss, learns twice from each batch, evaluates with a zeroed head."""
 
+    name, config_class = "spy", SpyConfig
+    excludes = frozenset({"loss"})
     calls: list[str]
 
     def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
@@ -193,9 +195,7 @@ class Spy(Method):
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.registered()
-    monkeypatch.setitem(
-        registry._registered, "spy", registry.Registration("spy", SpyConfig, f"{__name__}:Spy", frozenset({"loss"}))
-    )
+    monkeypatch.setitem(registry._registered, "spy", Spy)
 
 
 @pytest.mark.usefixtures("spy")
@@ -219,6 +219,7 @@ def test_every_hook_of_a_method_takes_part(toy: ToyStudy) -> None:  # noqa: F811
 class Scaled(Method):
     """Notes what each loss is multiplied by."""
 
+    name, config_class = "spy", SpyConfig
     seen: ClassVar[list[tuple[int, float, int]]] = []
 
     def around_backward(self, step: Any, proceed: Any) -> Any:
@@ -231,9 +232,7 @@ def test_the_scale_of_a_loss_is_its_share_of_the_optimizer_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     registry.registered()
-    monkeypatch.setitem(
-        registry._registered, "spy", registry.Registration("spy", SpyConfig, f"{__name__}:Scaled", frozenset())
-    )
+    monkeypatch.setitem(registry._registered, "spy", Scaled)
     job = toy.job("accumulated", methods=["spy"], accumulate=4, steps=4)
     assert perform_here(job)["status"] == "finished"
     assert sorted(n for _, _, n in Scaled.seen) == [8, *[16] * 12]

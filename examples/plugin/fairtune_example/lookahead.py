@@ -11,7 +11,7 @@ from fairtune.methods.base import Method, Moment, ParamGroup
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
 
-if TYPE_CHECKING:  # torch is imported by the hooks' callers; `fairtune validate` does without it
+if TYPE_CHECKING:  # a hook that needs torch imports it itself, so that `fairtune validate` does without it
     from torch import Tensor, nn
 
 
@@ -30,7 +30,10 @@ class LookaheadConfig(MethodConfig):
         return self.idle and isinstance(acting, LookaheadConfig) and not acting.idle
 
 
+@register
 class Lookahead(Method):
+    name, config_class = "lookahead", LookaheadConfig
+    excludes = frozenset({"weights after some steps"})
     config: LookaheadConfig
 
     def __init__(self, config: LookaheadConfig, seed: int = 0) -> None:
@@ -62,6 +65,3 @@ class Lookahead(Method):
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:  # noqa: ARG002
         self._slow = {name: value.clone() for name, value in state.items()}
-
-
-register("lookahead", LookaheadConfig, f"{__name__}:Lookahead", claims=["weights after some steps"])

@@ -23,7 +23,7 @@ from fairtune.classifier.training_data import Data
 from fairtune.core.errors import Stopped
 from fairtune.learners.base import LabelledInputs, Scores
 from fairtune.learners.encoder_features import compute_features, load_encoder
-from fairtune.learners.linear_probe import LinearProbe, fit_linear_probe
+from fairtune.learners.linear_probe import LinearProbe
 from fairtune.learners.logistic import LinearHead
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
@@ -60,7 +60,7 @@ def _fit(settings: Settings, data: Data, device: str, interrupt: Interrupt) -> F
     }
     held_out = features["validation"]
     classes = len(data.classes.values)
-    probe = fit_linear_probe(features["train"], held_out, classes, settings.metric, interrupt.check_stop)
+    probe = LinearProbe.fit(features["train"], held_out, classes, settings.metric, interrupt.check_stop)
     scores: Scores = probe.scores(held_out.inputs)
     calibration: Calibration | None = None
     if settings.calibrate:

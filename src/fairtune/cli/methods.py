@@ -17,7 +17,9 @@ from fairtune.cli.command import (
 )
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
-from fairtune.methods.registry import Registration, method_plugin, registered
+from fairtune.methods.base import Method
+from fairtune.methods.config import MethodConfig
+from fairtune.methods.registry import method_plugin, registered
 from fairtune.settings.learners import LEARNERS
 from fairtune.study.fields import method_docs
 
@@ -52,12 +54,12 @@ def methods(name: Name = None, as_json: AsJson = False) -> None:
             _show_arm(arm)
 
 
-def _method_facts(method: Registration) -> dict[str, Any]:
+def _method_facts(method: type[Method]) -> dict[str, Any]:
     fields = {
         doc.path: {"help": doc.help, "allowed": doc.allowed, "default": doc.default} for doc in method_docs(method.name)
     }
-    changes = sorted(method.claims)
-    facts = {"help": method.help, "changes": changes, "step_factor": method.step_factor, "fields": fields}
+    changes = sorted(method.excludes)
+    facts = {"help": method.help(), "changes": changes, "step_factor": _step_factor(method), "fields": fields}
     plugin = method_plugin(method.name)
     return facts | ({"plugin": plugin.as_json()} if plugin else {})
 
@@ -67,13 +69,13 @@ def _arm_facts(arm: NamedArm) -> dict[str, Any]:
     return {"help": arm.help, "methods": list(arm.methods), **learner, "yaml": snippet(arm)}
 
 
-def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
+def _show_all(methods: list[type[Method]], arms: list[NamedArm]) -> None:
     out = console()
     _heading("Methods", "in an arm: `methods: [NAME]`; `fairtune methods NAME` shows the settings")
     table = _table()
     for method in methods:
         facts = (f"{_cost(method)}{_origin(method)}", "dim")
-        table.add_row(Text(method.name), Text.assemble(method.help.splitlines()[0], facts))
+        table.add_row(Text(method.name), Text.assemble(method.help().splitlines()[0], facts))
     out.print(table)
     out.print()
     _heading("Named arms", "in a study: `arms: [NAME, NAME]`, `NAME: {lr: 1e-4}`, or `preset: NAME` in an arm")
@@ -94,11 +96,11 @@ def _show_all(methods: list[Registration], arms: list[NamedArm]) -> None:
     out.print(table)
 
 
-def _show_method(method: Registration, used_by: list[str]) -> None:
+def _show_method(method: type[Method], used_by: list[str]) -> None:
     out = console()
     _heading(method.name, "method")
-    out.print(Text(method.help))
-    changes = f"Changes the {' and the '.join(sorted(method.claims))}." if method.claims else ""
+    out.print(Text(method.help()))
+    changes = f"Changes the {' and the '.join(sorted(method.excludes))}." if method.excludes else ""
     out.print(Text(f"{changes}{_cost(method)}\n" if changes else ""))
     if origin := _origin(method).strip():
         out.print(Text(f"{origin}\n"))
@@ -112,13 +114,19 @@ def _show_method(method: Registration, used_by: list[str]) -> None:
         out.print(Text(f"\nNamed arms that use it: {one_of(used_by)}"))
 
 
-def _cost(method: Registration) -> str:
+def _cost(method: type[Method]) -> str:
     """What a step takes longer with the default settings; nothing where it goes no more often through the model."""
-    factor = method.step_factor
+    factor = _step_factor(method)
     return f" A step takes about {factor:.3g} times as long, counted in passes." if factor != 1 else ""
 
 
-def _origin(method: Registration) -> str:
+def _step_factor(method: type[Method]) -> float:
+    """With the default settings; they are not made for a method that does not change it, since PEFT's are slow to make."""
+    config = method.config_class
+    return 1.0 if config.step_factor is MethodConfig.step_factor else config().step_factor
+
+
+def _origin(method: type[Method]) -> str:
     """Where a method of a plug-in comes from."""
     plugin = method_plugin(method.name)
     return f" From the plug-in {plugin.origin}." if plugin else ""

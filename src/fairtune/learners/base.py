@@ -28,7 +28,7 @@ Inputs = Sequence[Texts] | Features
 
 @dataclass(frozen=True)
 class LabelledInputs:
-    """LabelledInputs of a split, with their classes."""
+    """The inputs of a split, with their classes."""
 
     inputs: Any
     labels: Labels
@@ -45,9 +45,6 @@ class TriedSetting:
     score: float
     loss: float
 
-    def as_json(self) -> dict[str, Any]:
-        return {**self.setting, "score": self.score, "loss": self.loss}
-
 
 @dataclass(frozen=True)
 class ChosenSetting:
@@ -62,11 +59,8 @@ class ChosenSetting:
     tried: tuple[TriedSetting, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {"chosen": dict(self.setting), "tried": [trial.as_json() for trial in self.tried]}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> ChosenSetting:
-        return cls(dict(found["chosen"]))
+        tried = [{**trial.setting, "score": trial.score, "loss": trial.loss} for trial in self.tried]
+        return {"chosen": dict(self.setting), "tried": tried}
 
 
 class FittedLearner(ABC):
@@ -82,6 +76,13 @@ class FittedLearner(ABC):
 
     def __init__(self, classes: int, choice: ChosenSetting, notes: tuple[str, ...] = ()) -> None:
         self.classes, self.choice, self.notes = classes, choice, notes
+
+    @classmethod
+    @abstractmethod
+    def fit(
+        cls, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
+    ) -> Self:
+        """Learn from the training examples; what it can be set to is chosen on validation, by the metric."""
 
     @property
     @abstractmethod
@@ -105,14 +106,10 @@ class FittedLearner(ABC):
     def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:
         """It again, from what it gave."""
 
-    @property
-    def parameters(self) -> int:
-        """How many numbers it has learned."""
-        return sum(int(array.size) for array in self.arrays().values())
-
     def describe(self) -> dict[str, Any]:
         """What cards and reports say of it."""
-        return {"features": self.features, "parameters": self.parameters, **self.choice.as_json()}
+        parameters = sum(int(array.size) for array in self.arrays().values())
+        return {"features": self.features, "parameters": parameters, **self.choice.as_json()}
 
     def save(self, folder: Path, more: Mapping[str, Any] | None = None) -> None:
         """Keep it in a folder.

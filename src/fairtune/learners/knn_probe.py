@@ -51,6 +51,25 @@ class NearestNeighbours(FittedLearner):
         super().__init__(classes, choice)
         self.mean, self.known, self.labels = mean, known, labels
 
+    @classmethod
+    def fit(
+        cls, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
+    ) -> Self:
+        """Remember the training examples; how many are asked, and how they vote, is chosen on validation."""
+        features = np.asarray(train.inputs, dtype=np.float32)
+        mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
+        found = cls(classes, ChosenSetting({}), mean, directions(features, mean), train.labels)
+        counts = [k for k in NEIGHBOURS if k <= len(train)]
+        near, cosines = found.nearest(np.asarray(validation.inputs, dtype=np.float32), counts[-1])
+        check_stop()
+        trials = []
+        for k in counts:
+            for vote in VOTES if k > 1 else (EQUAL,):
+                scores = voted(train.labels[near[:, :k]], cosines[:, :k], classes, vote)
+                trials.append(score_trial({"k": k, "vote": vote}, validation.labels, scores, metric))
+        found.choice = ChosenSetting(choose(trials, metric).setting, tuple(trials))
+        return found
+
     @property
     def features(self) -> int:
         return int(self.known.shape[1])
@@ -106,28 +125,3 @@ def voted(labels: Labels, cosines: npt.NDArray[np.float32], classes: int, vote: 
     for number in range(classes):
         shares[:, number] += np.where(labels == number, weights, 0).sum(axis=1)
     return np.asarray(np.log(shares / shares.sum(axis=1, keepdims=True)), dtype=np.float32)
-
-
-def fit_knn_probe(
-    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
-) -> NearestNeighbours:
-    """Remember the training examples; how many are asked, and how they vote, is chosen on validation."""
-    features = np.asarray(train.inputs, dtype=np.float32)
-    mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
-    found = NearestNeighbours(classes, ChosenSetting({}), mean, directions(features, mean), train.labels)
-    counts = [k for k in NEIGHBOURS if k <= len(train)]
-    near, cosines = found.nearest(np.asarray(validation.inputs, dtype=np.float32), counts[-1])
-    check_stop()
-    trials = [
-        score_trial(
-            {"k": k, "vote": vote},
-            validation.labels,
-            voted(train.labels[near[:, :k]], cosines[:, :k], classes, vote),
-            metric,
-        )
-        for k in counts
-        for vote in VOTES
-        if k > 1 or vote == EQUAL
-    ]
-    best = choose(trials, metric)
-    return NearestNeighbours(classes, ChosenSetting(best.setting, tuple(trials)), mean, found.known, train.labels)

@@ -17,8 +17,9 @@ from fairtune.learners.base import (
     LabelledInputs,
     Scores,
     choose,
+    score_trial,
 )
-from fairtune.learners.logistic import LinearHead, try_strengths
+from fairtune.learners.logistic import LinearHead, fit_heads, unfinished
 
 STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -31,6 +32,24 @@ class LinearProbe(FittedLearner):
     def __init__(self, classes: int, choice: ChosenSetting, head: LinearHead, notes: tuple[str, ...] = ()) -> None:
         super().__init__(classes, choice, notes)
         self.head = head
+
+    @classmethod
+    def fit(
+        cls, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
+    ) -> Self:
+        """Fit a head for each strength on the training examples; the best on validation is kept as it is."""
+        features = unit_rows(train.inputs)
+        mean = features.mean(axis=0)
+        # one scale for all: a dimension that hardly varies, as some of MiniLM's do, would be blown up to noise by its own
+        spread = float(np.sqrt(((features - mean) ** 2).mean())) or 1.0
+        held_out = (unit_rows(validation.inputs) - mean) / spread
+        heads = fit_heads((features - mean) / spread, train.labels, classes, STRENGTHS, check_stop)
+        found = [(score_trial({"C": c}, validation.labels, head.scores(held_out), metric), head) for c, head in heads]
+        best = choose([trial for trial, _ in found], metric)
+        head = next(head for trial, head in found if trial is best)
+        plain = LinearHead(head.weight / spread, head.bias - (head.weight / spread) @ mean)
+        choice = ChosenSetting(best.setting, tuple(trial for trial, _ in found))
+        return cls(classes, choice, plain, unfinished(head))
 
     @property
     def features(self) -> int:
@@ -47,22 +66,10 @@ class LinearProbe(FittedLearner):
         return cls(classes, choice, LinearHead(arrays["weight"], arrays["bias"]))
 
 
-def fit_linear_probe(
-    train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
-) -> LinearProbe:
-    """Fit a head for each strength on the training examples; the best on validation is kept as it is."""
-    features = unit_rows(train.inputs)
-    mean = features.mean(axis=0)
-    # one scale for all: a dimension that hardly varies, as some of MiniLM's do, would be blown up to noise by its own
-    spread = float(np.sqrt(((features - mean) ** 2).mean())) or 1.0
-    held_out = (unit_rows(validation.inputs) - mean) / spread, validation.labels
-    found = try_strengths((features - mean) / spread, train.labels, held_out, classes, STRENGTHS, metric, check_stop)
-    best = choose([trial for trial, _ in found], metric)
-    head = next(head for trial, head in found if trial is best)
-    plain = LinearHead(head.weight / spread, head.bias - (head.weight / spread) @ mean)
-    return LinearProbe(
-        classes, ChosenSetting(best.setting, tuple(trial for trial, _ in found)), plain, unfinished(head)
-    )
+class SetFitHead(LinearProbe):
+    """The head of SetFit: on an encoder of its own, which was trained on pairs and is kept next to it."""
+
+    name = "setfit"
 
 
 def unit_rows(features: Any) -> npt.NDArray[np.float64]:
@@ -70,10 +77,3 @@ def unit_rows(features: Any) -> npt.NDArray[np.float64]:
     rows = np.asarray(features, dtype=np.float64)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1, lengths))
-
-
-def unfinished(head: LinearHead) -> tuple[str, ...]:
-    """What to tell of a fit that was cut short."""
-    return (
-        () if head.converged else ("its logistic regression did not converge; the score is that of the last iteration",)
-    )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import CheckStop, Scores, TriedSetting, log_softmax, score_trial
+from fairtune.learners.base import CheckStop, Scores, log_softmax
 from fairtune.tasks.task import Labels
 
 ITERATIONS, TOLERANCE = 1000, 1e-4
@@ -44,7 +44,9 @@ def fit_heads(
 
     seen = np.unique(labels)
     if len(seen) == 1:
-        yield strengths[0], _constant(features.shape[1], classes, int(seen[0]))
+        bias = np.full(classes, UNSEEN)
+        bias[seen] = 0.0
+        yield strengths[0], LinearHead(np.zeros((classes, features.shape[1])), bias)
         return
     model = LogisticRegression(max_iter=ITERATIONS, tol=TOLERANCE, warm_start=True)
     for strength in strengths:
@@ -56,16 +58,10 @@ def fit_heads(
         yield strength, _head(model, seen, classes)
 
 
-def try_strengths(
-    features: Any, labels: Labels, validation: tuple[Any, Labels], classes: int, strengths: Sequence[float], metric: str,
-    check_stop: CheckStop,
-) -> list[tuple[TriedSetting, LinearHead]]:  # fmt: skip
-    """A head for each strength, with its score on validation."""
-    inputs, truth = validation
-    return [
-        (score_trial({"C": strength}, truth, head.scores(inputs), metric), head)
-        for strength, head in fit_heads(features, labels, classes, strengths, check_stop)
-    ]
+def unfinished(head: LinearHead) -> tuple[str, ...]:
+    """A note on a fit that was cut short."""
+    note = "its logistic regression did not converge; the score is that of the last iteration"
+    return () if head.converged else (note,)
 
 
 def _head(model: Any, seen: npt.NDArray[np.int64], classes: int) -> LinearHead:
@@ -76,9 +72,3 @@ def _head(model: Any, seen: npt.NDArray[np.int64], classes: int) -> LinearHead:
     whole = np.zeros((classes, weight.shape[1])), np.full(classes, UNSEEN)
     whole[0][seen], whole[1][seen] = weight, bias
     return LinearHead(*whole, converged=bool((model.n_iter_ < ITERATIONS).all()))
-
-
-def _constant(width: int, classes: int, seen: int) -> LinearHead:
-    bias = np.full(classes, UNSEEN)
-    bias[seen] = 0.0
-    return LinearHead(np.zeros((classes, width)), bias)

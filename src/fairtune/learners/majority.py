@@ -24,6 +24,19 @@ class MajorityClass(FittedLearner):
         super().__init__(classes, choice)
         self.shares = shares
 
+    @classmethod
+    def fit(
+        cls,
+        train: LabelledInputs,
+        validation: LabelledInputs,  # noqa: ARG003 - there is nothing to choose
+        classes: int,
+        metric: str,  # noqa: ARG003
+        check_stop: CheckStop,  # noqa: ARG003
+    ) -> Self:
+        """Count the classes."""
+        counts = np.bincount(train.labels, minlength=classes) + 1.0
+        return cls(classes, ChosenSetting({}), np.log(counts / counts.sum()).astype(np.float32))
+
     @property
     def features(self) -> int:
         return 0
@@ -37,15 +50,3 @@ class MajorityClass(FittedLearner):
     @classmethod
     def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
         return cls(classes, choice, arrays["shares"])
-
-
-def fit_majority(
-    train: LabelledInputs,
-    validation: LabelledInputs,  # noqa: ARG001 - as for every learner, though there is nothing to choose
-    classes: int,
-    metric: str,  # noqa: ARG001
-    check_stop: CheckStop,  # noqa: ARG001
-) -> MajorityClass:
-    """Count the classes."""
-    counts = np.bincount(train.labels, minlength=classes) + 1.0
-    return MajorityClass(classes, ChosenSetting({}), np.log(counts / counts.sum()).astype(np.float32))

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fairtune.core.errors import ModelError
 from fairtune.learners.base import CheckStop, ChosenSetting, FittedLearner, LabelledInputs, read_kept
-from fairtune.learners.knn_probe import NearestNeighbours, fit_knn_probe
-from fairtune.learners.linear_probe import LinearProbe, fit_linear_probe
-from fairtune.learners.majority import MajorityClass, fit_majority
-from fairtune.learners.setfit import SetFitHead
+from fairtune.learners.knn_probe import NearestNeighbours
+from fairtune.learners.linear_probe import LinearProbe, SetFitHead
+from fairtune.learners.majority import MajorityClass
 from fairtune.learners.tfidf import NaiveBayes, Tfidf
 
-
-class Fit(Protocol):
-    """How a learner is fitted."""
-
-    def __call__(
-        self, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop, /
-    ) -> FittedLearner: ...
-
-
-FITS: dict[str, Fit] = {
-    MajorityClass.name: fit_majority,
-    Tfidf.name: Tfidf.fit,
-    NaiveBayes.name: NaiveBayes.fit,
-    LinearProbe.name: fit_linear_probe,
-    NearestNeighbours.name: fit_knn_probe,
-}
 KINDS: dict[str, type[FittedLearner]] = {
     kind.name: kind for kind in (MajorityClass, Tfidf, NaiveBayes, LinearProbe, NearestNeighbours, SetFitHead)
 }
@@ -49,7 +32,7 @@ def fit_learner(
         train, validation: their inputs are texts, or an encoder's features (`encoder_features`) if the learner needs one.
         classes: how many there are.
     """
-    return FITS[name](train, validation, classes, metric, check_stop)
+    return KINDS[name].fit(train, validation, classes, metric, check_stop)
 
 
 def load_learner(folder: Path) -> tuple[FittedLearner, dict[str, Any]]:
@@ -59,10 +42,9 @@ def load_learner(folder: Path) -> tuple[FittedLearner, dict[str, Any]]:
         ModelError: there is none, or it is damaged.
     """
     facts, arrays = read_kept(folder)
-    kind = KINDS.get(str(facts.get("learner")))
     try:
-        if kind is None:
-            raise ValueError(f"unknown learner {facts.get('learner')!r}")
-        return kind.restore(int(facts["classes"]), ChosenSetting.from_json(facts), facts["facts"], arrays), facts
+        kind = KINDS[facts["learner"]]
+        choice = ChosenSetting(dict(facts["chosen"]))
+        return kind.restore(int(facts["classes"]), choice, facts["facts"], arrays), facts
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{folder}: the learner in it cannot be read ({type(error).__name__}: {error}).") from None

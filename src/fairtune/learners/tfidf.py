@@ -20,8 +20,7 @@ from fairtune.learners.base import (
     choose,
     score_trial,
 )
-from fairtune.learners.linear_probe import unfinished
-from fairtune.learners.logistic import UNSEEN, LinearHead, fit_heads
+from fairtune.learners.logistic import UNSEEN, LinearHead, fit_heads, unfinished
 from fairtune.learners.ngrams import Ngrams, TextFeatures
 from fairtune.tasks.task import Labels, Texts
 
@@ -69,7 +68,7 @@ class Tfidf(FittedLearner):
 
     @classmethod
     def fit(
-        cls, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop, /
+        cls, train: LabelledInputs, validation: LabelledInputs, classes: int, metric: str, check_stop: CheckStop
     ) -> Self:
         """Try n-grams and strengths; the best on validation is fitted on the training examples, never on validation."""
         texts: Sequence[Texts] = list(train.inputs)

@@ -12,12 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from fairtune.core.plugins import note
 from fairtune.methods.config import MethodUse
-from fairtune.methods.registry import (
-    clashes,
-    conflicts,
-    parse_method_use,
-    registered,
-)
+from fairtune.methods.registry import conflicts, parse_method_use, registered
 from fairtune.settings.learners import LEARNERS
 from fairtune.settings.values import ArmName
 
@@ -44,17 +39,14 @@ class NamedArm:
             found = tuple(parse_method_use(method) for method in self.methods)
         except (ValidationError, PydanticCustomError) as error:
             raise ValueError(f"named arm {self.name!r}: its methods cannot be read: {error}") from error
-        for position, earlier, claim in conflicts(found):
-            raise ValueError(
-                f"named arm {self.name!r}: {found[position].name!r} and {earlier!r} both change the {claim}"
-            )
-        for position, reason in clashes(found):
+        for position, reason in conflicts(found):
             raise ValueError(f"named arm {self.name!r}, {found[position].name!r}: {reason}")
         return found
 
 
+FAMILIES = ("bpsom", "oelm")
+"""An arm whose name begins so is expected to have methods; one without is a slip."""
 _arms: dict[str, NamedArm] = {}
-_families: set[str] = set()
 
 
 def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
@@ -77,13 +69,6 @@ def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
     _arms[name] = NamedArm(name, help.strip(), tuple(methods))
 
 
-def register_family(beginning: str) -> None:
-    """Say that an arm whose name begins so is expected to have methods, so that one without is a slip."""
-    if not beginning or beginning != beginning.lower():
-        raise ValueError(f"family {beginning!r}: give the beginning of a name, in lower case")
-    _families.add(beginning)
-
-
 def named_arms() -> dict[str, NamedArm]:
     """All named arms by name, each of them readable."""
     registered()
@@ -93,9 +78,8 @@ def named_arms() -> dict[str, NamedArm]:
 
 
 def family_of(name: str) -> str | None:
-    """The registered beginning that this name has, or None."""
-    registered()
-    return next((family for family in sorted(_families) if name.lower().startswith(family)), None)
+    """The family that this name promises, or None."""
+    return next((family for family in FAMILIES if name.lower().startswith(family)), None)
 
 
 register_arm("baseline", "The untouched checkpoint, everything trains: what every method is compared to.", [])

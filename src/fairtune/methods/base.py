@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # a plug-in's single file has config and method, and is impor
 
 Batch = Mapping[str, "Tensor"]
 ParamGroup = dict[str, Any]
+KINDS = ("classify", "language_model")
+"""Of tasks."""
 
 
 @dataclass(frozen=True)
@@ -62,38 +64,11 @@ class Step(Protocol):
     def epochs(self) -> int:
         """How many of them there will be; the last may be cut short."""
 
-    def uniform(self, tokens: int, width: int) -> Tensor:
-        """Numbers from 0 to 1, a row for each real token of the batch; the same ones however many processes share the batch."""
-
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""
 
     def backward(self, loss: Tensor) -> None:
         """Add the loss's gradients, scaled as the run's precision and accumulation ask."""
-
-
-class Parts(Protocol):
-    """A batch that goes through the model in parts, since memory is short or several devices share it."""
-
-    @property
-    def steps(self) -> Sequence[Step]:
-        """The parts that are this process's, in the order of the batch."""
-
-    def rehearse(self) -> None:
-        """Begin the pass of each part, for who must see the whole batch before any part learns; nothing is left of it.
-
-        Who asked for it raises `Rehearsed` as soon as it has seen what it needs of a part. The passes to come draw the same.
-        """
-
-    def join(self, values: Sequence[Tensor]) -> Tensor:
-        """Rows of the whole batch, in its order, from those of each part; a part that holds copies has them behind each other."""
-
-    def divide(self, values: Tensor) -> list[Tensor]:
-        """The rows of each part from those of the whole batch: the reverse of `join`."""
-
-
-class Rehearsed(Exception):  # noqa: N818 - no error: it ends the rehearsal of a part
-    """What was to be seen of a part has been seen."""
 
 
 class Recorder(Protocol):
@@ -131,10 +106,27 @@ class Method:
 
     Args:
         seed: for whatever the method draws; the run's seed and the method's place in the arm decide it.
+
+    Attributes:
+        name: as studies write it.
+        config_class: its settings; their docstring is the method's help.
+        needs: `whole_batch`, where the gradients of two halves of a batch do not add up to those of the whole. If memory runs
+            out, such an arm fails; batches of other arms are halved.
+        excludes: what it takes for itself, such as the `loss`; two methods of one arm may not name the same.
+        kinds: of task that it is for; a study of another kind is refused when it is read.
+        toy: settings with which `fairtune.testing` tries it, where its own do not fit 200 short texts in two classes.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    """What training must grant it: `whole_batch`, where a batch that is cut into parts would not train the same."""
+    name: ClassVar[str]
+    config_class: ClassVar[type[MethodConfig]]
+    needs: frozenset[str] = frozenset()
+    excludes: ClassVar[frozenset[str]] = frozenset()
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    toy: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def help(cls) -> str:
+        return (cls.config_class.__doc__ or "").strip()
 
     def __init__(self, config: MethodConfig, seed: int = 0) -> None:
         self.config = config
@@ -170,25 +162,12 @@ class Method:
         """The mean loss of a batch in place of the model's own; None keeps what there is."""
         return None
 
-    def weight(self, batch: Batch) -> float | None:  # noqa: ARG002
-        """What `loss` divides a batch's sum by, where that is not the number of examples (of a language model, of tokens).
-
-        By it, the parts of a batch that is cut are averaged to the loss of the whole.
-        """
-        return None
-
     def penalty(self, outputs: Any, batch: Batch) -> Tensor | None:  # noqa: ARG002
         """A mean over examples that is added to the batch's loss, whatever that is; None adds nothing."""
         return None
 
-    def before_parts(self, parts: Parts) -> None:
-        """Called before the first part of a batch that is cut, and not where a batch goes through the model in one piece."""
-
     def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
-        """Forward and backward of one batch, or of a part. `proceed` does it as without this method and returns the loss.
-
-        It may raise, when memory runs out or in a rehearsal; the pass is then begun again, with all that was changed put back.
-        """
+        """Forward and backward of one batch. `proceed` does it as without this method and returns the loss."""
         return proceed()
 
     def after_step(self, moment: Moment) -> None:
@@ -215,8 +194,3 @@ class Method:
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:
         """Take up a saved state, after `prepare` and before the model's own weights are loaded into it."""
-
-
-def are_ours(methods: Iterable[Method]) -> bool:
-    """Whether all methods are this package's, of which it is known what they look at and write to."""
-    return all(type(method).__module__.startswith("fairtune.methods.") for method in methods)

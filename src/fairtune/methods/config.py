@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fairtune.core.errors import FairtuneError
 
 
 class MethodConfig(BaseModel):
@@ -14,17 +16,18 @@ class MethodConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    freezes_embeddings: ClassVar[bool] = False
-    """Whether the token embeddings do not train with it, so that no other method can follow their gradient."""
-    wraps_model: ClassVar[bool] = False
-    """Whether what it prepares is a wrapper around the model, whose head others can no longer replace."""
-    rewrites_projections: ClassVar[bool] = False
-    """Whether it gives the attention's query and key projections new weights, so that adapters must come after it."""
+    @classmethod
+    def read(cls, settings: Mapping[str, Any], caller: str) -> Self:
+        """Settings that a program gives to a function.
 
-    @property
-    def freezes_projections(self) -> bool:
-        """Whether the query and key projections do not train with these settings, so that they can have no adapters."""
-        return False
+        Raises:
+            FairtuneError: they are not allowed; the message begins with the caller's name.
+        """
+        try:
+            return cls.model_validate(settings)
+        except ValidationError as error:
+            reasons = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
+            raise FairtuneError(f"{caller}: {reasons}. Fields: {', '.join(cls.model_fields)}.") from None
 
     @property
     def idle(self) -> bool:
@@ -35,40 +38,6 @@ class MethodConfig(BaseModel):
         """Whether this, which is idle, leaves everything as `acting` has it but for the effect under test."""
         return self.idle and self == acting
 
-    @property
-    def whole_batch(self) -> str | None:
-        """Why a batch must go through the model in one piece with these settings, as half a sentence; None if it may be cut.
-
-        A batch is cut where memory is short, and where several devices share it. What `loss` and `penalty` give of the parts
-        is then averaged: a penalty by examples, a loss by what `Method.weight` says. A method of somebody else's says by this
-        property whether that is the whole batch's gradient; until it does, its arms are not cut.
-        """
-        if type(self).__module__.startswith("fairtune.methods."):
-            return None
-        return (
-            f"{type(self).__name__} does not say whether a batch may be cut into parts (its property `whole_batch`, see "
-            "docs/plugins.md)"
-        )
-
-    @property
-    def one_process(self) -> str | None:
-        """Why several devices cannot share a run with these settings, as half a sentence; None if they can."""
-        return self.whole_batch
-
-    @property
-    def whole_weights(self) -> str | None:
-        """Why every device must hold all weights with these settings, as half a sentence; None if they may be divided.
-
-        A method that reads or writes parameters once training has begun needs them whole; one that only prepares the model or
-        changes the loss does not. A method of somebody else's says so by this property; until it does, its arms are not divided.
-        """
-        if type(self).__module__.startswith("fairtune.methods."):
-            return None
-        return (
-            f"{type(self).__name__} does not say whether weights may be divided (its property `whole_weights`, see "
-            "docs/plugins.md)"
-        )
-
     def control_lr(self, lr: float) -> float:
         """The learning rate that a control needs: the run's, or the nearest at which something trains where nothing has that."""
         return lr
@@ -78,8 +47,13 @@ class MethodConfig(BaseModel):
         """How many times as long a step takes with the method, counted in passes through the model."""
         return 1.0
 
+    @property
+    def freezes(self) -> frozenset[str]:
+        """Which of `embeddings` and `projections` (query and key) do not train with these settings, for methods that need them."""
+        return frozenset()
+
     def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
-        """Why the method cannot work with the others of its arm before and after it, where claims do not say it; None if it can."""
+        """Why the method cannot work with those before and after it in its arm, where `excludes` does not say it; else None."""
         return None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002

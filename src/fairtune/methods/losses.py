@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import torch
-from torch import Tensor
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fairtune.core.errors import DataError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def of_batch(logits: Tensor, labels: Tensor) -> Tensor:
@@ -27,10 +27,10 @@ def of_batch(logits: Tensor, labels: Tensor) -> Tensor:
 
 def in_single(logits: Tensor) -> Tensor:
     """Half precision made single; single and double as they are."""
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    return logits.float() if logits.element_size() < 4 else logits
 
 
-def weights_of(weights: tuple[float, ...], logits: Tensor) -> Tensor:
+def weights_of(weights: Sequence[float], logits: Tensor) -> Tensor:
     """The weight of each class beside its logits.
 
     Raises:

@@ -1,106 +1,61 @@
-"""Which methods there are. Knows names, configs and claims without importing torch; loads the code when a run needs it."""
+"""Which methods there are. Imports no torch: a method's file imports it inside the hooks that need it."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
 from pydantic_core import PydanticCustomError
 
 from fairtune.core.plugins import Plugin, discover, note, plugin_of
+from fairtune.methods.base import KINDS, Method
 from fairtune.methods.config import MethodConfig, MethodUse
-
-if TYPE_CHECKING:
-    from fairtune.methods.base import Method
 
 GROUP = "fairtune.methods"
 """The entry points of installed packages that add methods."""
-KINDS = ("classify", "language_model")
+MethodClass = TypeVar("MethodClass", bound=type[Method])
+
+_registered: dict[str, type[Method]] = {}
 
 
-@dataclass(frozen=True)
-class Registration:
-    name: str
-    config: type[MethodConfig]
-    implementation: str
-    """Where the code is, as `module:Class`; imported when a run needs it."""
-    claims: frozenset[str]
-    """What the method takes for itself; two methods of one arm may not claim the same."""
-    kinds: frozenset[str] = frozenset(KINDS)
-    """The kinds of task that it is for."""
-    toy: Mapping[str, Any] = field(default_factory=dict)
-    """Settings for a task of 200 short texts in two classes, where those that it has by itself do not fit that or are slow."""
-
-    @property
-    def help(self) -> str:
-        return (self.config.__doc__ or "").strip()
-
-    @property
-    def step_factor(self) -> float:
-        """That of the settings it has by itself; not asked of a config that has none of its own, since some are slow to make."""
-        return 1.0 if self.config.step_factor is MethodConfig.step_factor else self.config().step_factor
-
-
-_registered: dict[str, Registration] = {}
-
-
-def register(
-    name: str,
-    config: type[MethodConfig],
-    implementation: str,
-    claims: Iterable[str] = (),
-    kinds: Iterable[str] = KINDS,
-    toy: Mapping[str, Any] | None = None,
-) -> None:
-    """Make a method known. Refuses anything that would later surprise a user.
-
-    Args:
-        implementation: `module:Class` of a `fairtune.methods.base.Method`.
-        claims: what it takes for itself, such as `loss` or `q` and `k`.
-        kinds: of task that it is for; a study of another kind is refused when it is read.
-        toy: settings with which `fairtune.testing` tries it, where its own do not fit 200 short texts in two classes.
-    """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise ValueError(f"method name {name!r}: use lower-case letters, digits and _")
+def register(method: MethodClass) -> MethodClass:
+    """Make a method known, as a decorator of its class. Refuses anything that would later surprise a user."""
+    name, config = getattr(method, "name", None), getattr(method, "config_class", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ValueError(f"method name {name!r} of {method.__name__}: use lower-case letters, digits and _")
     if name in _registered:
         raise ValueError(f"method {name!r} is registered twice")
-    if not issubclass(config, MethodConfig):
-        raise TypeError(f"method {name!r}: its config must derive from MethodConfig")
+    if not isinstance(config, type) or not issubclass(config, MethodConfig):
+        raise TypeError(f"method {name!r}: its config_class must derive from MethodConfig")
     if not (config.__doc__ or "").strip() or config.__doc__ == MethodConfig.__doc__:
         raise ValueError(f"method {name!r}: its config needs a docstring, which is the method's help")
-    silent = [field for field, info in config.model_fields.items() if not info.description]
-    if silent:
+    if silent := [field for field, info in config.model_fields.items() if not info.description]:
         raise ValueError(f"method {name!r}: fields without a description: {', '.join(silent)}")
-    needed = [field for field, info in config.model_fields.items() if info.is_required()]
-    if needed:
+    if needed := [field for field, info in config.model_fields.items() if info.is_required()]:
         raise ValueError(
             f"method {name!r}: fields without a default: {', '.join(needed)}; a method works by its name alone"
         )
-    if implementation.count(":") != 1:
-        raise ValueError(f"method {name!r}: the implementation must be given as 'module:Class'")
-    if not set(kinds) or not set(kinds) <= set(KINDS):
+    if not method.kinds or not set(method.kinds) <= set(KINDS):
         raise ValueError(f"method {name!r}: kinds of task are {', '.join(KINDS)}")
-    note("method", name, config.__module__, lambda: _registered.pop(name, None))
-    _registered[name] = Registration(name, config, implementation, frozenset(claims), frozenset(kinds), toy or {})
+    note("method", name, method.__module__, lambda: _registered.pop(name, None))
+    _registered[name] = method
+    return method
 
 
 @cache
 def _import_own() -> None:
-    """Import every method's folder once; its `__init__` registers it."""
-    folder = Path(__file__).parent
-    for module in pkgutil.iter_modules([str(folder)]):
-        if module.ispkg:
-            importlib.import_module(f"{__package__}.{module.name}")
+    """Import every module of this folder once; those of methods register them."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        importlib.import_module(f"{__package__}.{module.name}")
 
 
-def registered() -> dict[str, Registration]:
+def registered() -> dict[str, type[Method]]:
     """All methods by name: the package's own, those of installed plug-ins, and those of modules that a study named.
 
     Raises:
@@ -118,9 +73,7 @@ def method_plugin(name: str) -> Plugin | None:
 
 def create_method(use: MethodUse, seed: int) -> Method:
     """The method itself, ready to prepare a model."""
-    module, _, name = registered()[use.name].implementation.partition(":")
-    method: Method = getattr(importlib.import_module(module), name)(use.config, seed=seed)
-    return method
+    return registered()[use.name](use.config, seed=seed)
 
 
 def parse_method_use(value: Any) -> MethodUse:
@@ -137,7 +90,7 @@ def parse_method_use(value: Any) -> MethodUse:
         raise PydanticCustomError(
             "unknown", "unknown method", {"what": "method", "name": str(name)[:60], "allowed": list(known)}
         )
-    holder = _holder(name, known[name].config)
+    holder = _holder(name, known[name].config_class)
     return MethodUse(name, getattr(holder.model_validate({name: {} if settings is None else settings}), name))
 
 
@@ -149,24 +102,18 @@ def _holder(name: str, config: type[MethodConfig]) -> type[BaseModel]:
 
 def method_use_json_schema() -> dict[str, Any]:
     """The JSON schema of one entry of an arm's list."""
-    known = registered()
-    properties = {}
+    properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
-    for name, registration in known.items():
-        schema = registration.config.model_json_schema(ref_template="#/$defs/{model}")
+    for name, method in registered().items():
+        schema = method.config_class.model_json_schema(ref_template="#/$defs/{model}")
         definitions.update(schema.pop("$defs", {}))
-        properties[name] = {**schema, "description": registration.help}
+        properties[name] = {**schema, "description": method.help()}
+    settings = {"type": "object", "properties": properties, "additionalProperties": False}
     return {
         "title": "Method",
         "anyOf": [
-            {"type": "string", "enum": list(known)},
-            {
-                "type": "object",
-                "properties": properties,
-                "additionalProperties": False,
-                "minProperties": 1,
-                "maxProperties": 1,
-            },
+            {"type": "string", "enum": list(properties)},
+            {**settings, "minProperties": 1, "maxProperties": 1},
         ],
         "$defs": definitions,
     }
@@ -180,22 +127,17 @@ def is_control(control: Sequence[MethodUse], acting: Sequence[MethodUse]) -> boo
     return all(a.name == b.name and (a == b or a.config.control_for(b.config)) for a, b in pairs)
 
 
-def conflicts(uses: Iterable[MethodUse]) -> list[tuple[int, str, str]]:
-    """Entries of one arm's list that claim what an earlier one has: (position, the earlier name, the claim)."""
+def conflicts(uses: Sequence[MethodUse]) -> list[tuple[int, str]]:
+    """Entries of one arm's list that cannot work with the others: (position, the reason)."""
     taken: dict[str, str] = {}
     found = []
     for position, use in enumerate(uses):
-        for claim in sorted(registered()[use.name].claims):
-            if claim in taken:
-                found.append((position, taken[claim], claim))
-            taken.setdefault(claim, use.name)
-    return found
-
-
-def clashes(uses: Sequence[MethodUse]) -> list[tuple[int, str]]:
-    """Entries of one arm's list that cannot work beside the others, for a reason of their own: (position, the reason)."""
-    found = []
+        for part in sorted(registered()[use.name].excludes):
+            if part in taken:
+                reason = f"'{use.name}' and '{taken[part]}' both change the {part}; keep one of them in this arm"
+                found.append((position, reason))
+            taken.setdefault(part, use.name)
     for position, use in enumerate(uses):
-        if reason := use.config.clash(uses[:position], uses[position + 1 :]):
-            found.append((position, reason))
+        if clash := use.config.clash(uses[:position], uses[position + 1 :]):
+            found.append((position, clash))
     return found

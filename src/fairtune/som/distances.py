@@ -1,8 +1,7 @@
-"""Distances between examples and prototypes, the nearest cells by them, and how far cells are from their neighbours."""
+"""Distances between examples and prototypes, and the nearest cells by them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,8 +9,6 @@ from torch import Tensor
 
 ELEMENTS_AT_ONCE = 1 << 22
 """How many differences the exact way holds in memory."""
-ROWS_AT_ONCE = 1024
-"""How many examples a whole pass looks at together."""
 
 
 class Winners(NamedTuple):
@@ -34,11 +31,6 @@ def relative_squared_distances(x: Tensor, prototypes: Tensor) -> Tensor:
     return torch.addmm(torch.linalg.vector_norm(away, dim=1).square(), x - centre, away.t(), alpha=-2)
 
 
-def first_nearest(distances: Tensor) -> Tensor:
-    """The nearest cell of each example, the first on ties."""
-    return distances.argmin(1)
-
-
 def last_nearest_labelled(distances: Tensor, labels: Tensor, classes: Tensor) -> Tensor:
     """The nearest among the cells with the example's class, the last on ties; -1 if no cell has it."""
     least, cells = distances.masked_fill(labels != classes[:, None], torch.inf).flip(1).min(1)
@@ -51,11 +43,6 @@ def winners_of(cells: Tensor, x: Tensor, prototypes: Tensor) -> Winners:
     return Winners(cells, squares.masked_fill(cells < 0, torch.inf))
 
 
-def in_parts(rows: Tensor) -> Sequence[Tensor]:
-    """The rows in parts that are looked at together."""
-    return torch.split(rows, ROWS_AT_ONCE)
-
-
 def has_topographic_error(distances: Tensor, steps: Tensor) -> Tensor:
     """Which examples have two nearest cells that are not neighbours.
 
@@ -63,16 +50,8 @@ def has_topographic_error(distances: Tensor, steps: Tensor) -> Tensor:
         distances: how far the examples are from all cells, [examples, cells].
         steps: distances between cells on the grid, [cells, cells].
     """
-    first = first_nearest(distances)
+    first = distances.argmin(1)
     if distances.shape[1] == 1:
         return torch.zeros_like(first, dtype=torch.bool)
-    second = first_nearest(distances.scatter(1, first[:, None], torch.inf))
+    second = distances.scatter(1, first[:, None], torch.inf).argmin(1)
     return steps[first, second] > 1
-
-
-def u_matrix(prototypes: Tensor, steps: Tensor) -> Tensor:
-    """Mean Euclidean distance of each cell's prototype to those of its direct neighbours, [cells]."""
-    touching = steps == 1
-    one, other = touching.nonzero(as_tuple=True)
-    away = (prototypes[one] - prototypes[other]).square().sum(1).sqrt()
-    return prototypes.new_zeros(len(prototypes)).index_add_(0, one, away) / touching.sum(1).clamp(min=1)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from fairtune.core.errors import DataError
-from fairtune.som.distances import first_nearest, has_topographic_error, winners_of
-from fairtune.som.prototypes import Prototypes
+from fairtune.som.distances import has_topographic_error, winners_of
+
+if TYPE_CHECKING:
+    from fairtune.som.som import SOM
 
 BINS = 20
 """Bins of a unit's histogram over 0..1; what lies outside is counted in the first or the last."""
@@ -16,7 +20,7 @@ BINS = 20
 class Labelling:
     """Takes examples with their classes batch by batch; `finish` writes labels, reliabilities and counts into the map."""
 
-    def __init__(self, som: Prototypes) -> None:
+    def __init__(self, som: SOM) -> None:
         self.som = som
         device = som.prototypes.device
         self._wide = torch.float32 if device.type == "mps" else torch.float64
@@ -33,11 +37,12 @@ class Labelling:
     def add(self, x: Tensor, classes: Tensor) -> None:
         """Counts these examples; the map does not change."""
         som = self.som
-        rows, classes = som.checked(x, classes)
+        rows = som.checked(x)
+        classes = som.checked_classes(classes, len(rows))
         if not len(rows):
             return
         distances = som.distances_to_cells(rows)
-        cells = first_nearest(distances)
+        cells = distances.argmin(1)
         found = torch.bincount(cells * som.classes + classes, minlength=self.counts.numel())
         self.counts += found.view_as(self.counts)
         self._distances += winners_of(cells, rows, som.prototypes).distances.sqrt().sum()

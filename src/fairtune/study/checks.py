@@ -13,7 +13,7 @@ from typing import Any
 
 from fairtune.core.errors import ModelError, nearest, one_of, shown
 from fairtune.methods.arms import family_of, named_arms
-from fairtune.methods.registry import clashes, conflicts, registered
+from fairtune.methods.registry import conflicts, registered
 from fairtune.models.presets import parse_preset, preset_name
 from fairtune.models.tokenizers import NO_TOKENIZER, SMALLEST, too_few
 from fairtune.settings.model import TrainedTokenizer
@@ -66,21 +66,11 @@ def size_problems(study: Study, origins: Origins) -> list[Problem]:
 
 
 def conflict_problems(study: Study, origins: Origins) -> list[Problem]:
-    """No two methods of an arm claim the same, and each can work beside the others."""
+    """Each method of an arm can work with the others."""
     found = []
     for arm in study.arms:
-        for position, earlier, claim in conflicts(study.methods(arm)):
+        for position, reason in conflicts(study.methods(arm)):
             path: Path = ("arms", arm, "methods", position)
-            name = study.methods(arm)[position].name
-            found.append(
-                Problem(
-                    origins.of(path),
-                    dotted(path),
-                    f"'{name}' and '{earlier}' both change the {claim}; keep one of them in this arm",
-                )
-            )
-        for position, reason in clashes(study.methods(arm)):
-            path = ("arms", arm, "methods", position)
             found.append(Problem(origins.of(path), dotted(path), reason))
     return found
 

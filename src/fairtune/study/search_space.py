@@ -102,8 +102,8 @@ def _space_problems(study: Study, tune: Tune) -> Iterator[tuple[Path, str]]:
                 path,
                 f"unknown method '{method}'; allowed: {one_of(list(registered()))}.{nearest(method, list(registered()))}",
             )
-        elif field not in registered()[method].config.model_fields:
-            known = list(registered()[method].config.model_fields)
+        elif field not in registered()[method].config_class.model_fields:
+            known = list(registered()[method].config_class.model_fields)
             yield path, f"'{method}' has no field '{field}'; allowed: {one_of(known)}.{nearest(field, known)}"
         elif method not in used:
             others = f"; methods of its arms: {one_of(list(used))}" if used else "; none of its arms has a method"

@@ -12,7 +12,7 @@ from typing import Any
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.job import Job
 from fairtune.ledger.events import EventLog, all_events, counted_events
-from fairtune.methods.registry import clashes, conflicts, parse_method_use, registered
+from fairtune.methods.registry import conflicts, parse_method_use, registered
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import KILLED, ToyStudy, digests, perform_apart, perform_here
 
@@ -169,8 +169,7 @@ def check_together(toy: ToyStudy, methods: list[Any]) -> None:
 
 def fit(methods: Sequence[Any]) -> bool:
     """Whether methods may be in one arm, in this order."""
-    uses = [parse_method_use(method) for method in methods]
-    return not conflicts(uses) and not clashes(uses)
+    return not conflicts([parse_method_use(method) for method in methods])
 
 
 def _new(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Job:

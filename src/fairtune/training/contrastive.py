@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from fairtune.core.errors import RunFailure
 from fairtune.learners.base import Features, LabelledInputs
 from fairtune.learners.encoder_features import compute_features
-from fairtune.learners.setfit import SetFitHead, fit_setfit_head
+from fairtune.learners.linear_probe import SetFitHead
 from fairtune.methods.base import Batch, Method
 from fairtune.models.pooled_encoder import PooledEncoder
 from fairtune.settings.learners import LEARNERS, count_pairs
@@ -176,7 +176,7 @@ class Contrastive(Classification):
             return self._head[1], None
         found = {split: self._vectors(model, split, device, check_stop) for split in ("train", "validation")}
         train, validation = (LabelledInputs(found[split], self.data[split].labels) for split in found)
-        head = fit_setfit_head(train, validation, len(self.labels), self.metric, check_stop)
+        head = SetFitHead.fit(train, validation, len(self.labels), self.metric, check_stop)
         self._head = weights, head
         return head, found["validation"]
 

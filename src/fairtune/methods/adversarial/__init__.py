@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from fairtune.methods.base import Method, Step
 from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number, Whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Length = Annotated[Number, Field(ge=0, le=1e6)]
 Passes = Annotated[Whole, Field(ge=1, le=1000)]
@@ -39,10 +43,6 @@ class AdversarialConfig(MethodConfig):
         """Nothing is perturbed."""
         return self.epsilon == 0
 
-    @property
-    def whole_weights(self) -> str | None:
-        return None if self.idle else "it goes through the model again in the midst of a pass"
-
     def control_for(self, acting: MethodConfig) -> bool:
         """Without a perturbation no other setting makes a difference."""
         return self.idle and type(acting) is type(self) and not acting.idle
@@ -57,12 +57,6 @@ class AscentConfig(AdversarialConfig):
         "weights of the token embeddings, for the whole batch at once, as in the published title classifiers (a fault, kept for "
         "comparison).",
     )
-
-    @property
-    def whole_batch(self) -> str | None:
-        if self.target == "table" and not self.idle:
-            return "`target: table` moves the token embeddings once for all examples of a batch"
-        return None
 
     @property
     def ascent(self) -> tuple[int, float]:
@@ -80,7 +74,7 @@ class AscentConfig(AdversarialConfig):
 
     def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:
         for other in (*before, *after):
-            if self.target == "table" and not self.idle and other.config.freezes_embeddings:
+            if self.target == "table" and not self.idle and "embeddings" in other.config.freezes:
                 return (
                     f"`target: table` moves the weights of the token embeddings along their gradient, but '{other.name}' freezes "
                     "them; use `target: output`"
@@ -123,8 +117,40 @@ class FreeLBConfig(AdversarialConfig):
         return 1.0 if self.idle else float(self.steps + self.clean)
 
 
-_CLAIMS = ["perturbation of the embeddings"]
+class Ascent(Method):
+    excludes = frozenset({"perturbation of the embeddings"})
+    config: AscentConfig
 
-register("fgm", FGMConfig, "fairtune.methods.adversarial.method:Ascent", claims=_CLAIMS)
-register("pgd", PGDConfig, "fairtune.methods.adversarial.method:Ascent", claims=_CLAIMS, toy={"steps": 2})
-register("freelb", FreeLBConfig, "fairtune.methods.adversarial.method:FreeLB", claims=_CLAIMS, toy={"steps": 2})
+    def __init__(self, config: AscentConfig, seed: int = 0) -> None:
+        super().__init__(config, seed)
+        if config.target == "table" and not config.idle:  # moved once for all examples of a batch
+            self.needs = frozenset({"whole_batch"})
+
+    def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
+        from fairtune.methods.adversarial.perturbation import learn_after_ascent
+
+        return proceed() if self.config.idle else learn_after_ascent(self.config, step, proceed)
+
+
+@register
+class FGM(Ascent):
+    name, config_class = "fgm", FGMConfig
+
+
+@register
+class PGD(Ascent):
+    name, config_class = "pgd", PGDConfig
+    toy: ClassVar = {"steps": 2}
+
+
+@register
+class FreeLB(Method):
+    name, config_class = "freelb", FreeLBConfig
+    excludes = frozenset({"perturbation of the embeddings"})
+    toy: ClassVar = {"steps": 2}
+    config: FreeLBConfig
+
+    def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
+        from fairtune.methods.adversarial.perturbation import learn_while_moving
+
+        return proceed() if self.config.idle else learn_while_moving(self.config, step, proceed)

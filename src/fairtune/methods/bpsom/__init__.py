@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from fairtune.methods.arms import register_arm, register_family
+from fairtune.core.errors import DataError, ModelError, RunFailure
+from fairtune.methods.arms import register_arm
+from fairtune.methods.base import Method, Moment, ParamGroup, Step
 from fairtune.methods.config import MethodConfig, MethodUse
 from fairtune.methods.registry import register
 from fairtune.settings.values import MOST_STEPS, Number, Whole
+from fairtune.som.schedules import radius_at, rate_at
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from fairtune.methods.bpsom.head import BPSOMHead
+    from fairtune.models.declarations import Declared
 
 MOST_UNITS, MOST_CELLS, LARGEST_MAP = 10_000, 1000, 100_000_000
 """Of the hidden layer; of a side of the map; of the map's weights, units x cells."""
@@ -90,17 +100,13 @@ class BPSOMConfig(MethodConfig):
         """The map only watches."""
         return self.alpha == 0 and self.prune is None
 
-    @property
-    def whole_weights(self) -> str | None:
-        return "its map learns from the head's activations as it trains, and pruning changes the head's shape"
-
     def control_for(self, acting: MethodConfig) -> bool:
         """An observer has the same head; what its map is like makes no difference to training."""
         return self.idle and isinstance(acting, BPSOMConfig) and not acting.idle and acting.hidden == self.hidden
 
     def clash(self, before: Sequence[MethodUse], after: Sequence[MethodUse]) -> str | None:  # noqa: ARG002
-        if wrapping := next((use.name for use in before if use.config.wraps_model), None):
-            return f"it stands after '{wrapping}', whose wrapped model has a head that cannot be replaced; list it before that"
+        if any(use.name == "peft" for use in before):
+            return "it stands after 'peft', whose wrapped model has a head that cannot be replaced; list it before that"
         return None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:
@@ -114,17 +120,113 @@ class BPSOMConfig(MethodConfig):
         return None
 
 
-register(
-    "bpsom",
-    BPSOMConfig,
-    "fairtune.methods.bpsom.method:BPSOM",
-    claims=["classification head"],
-    kinds=("classify",),
-    toy={"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4},
-)
+@register
+class BPSOM(Method):
+    """The head, its map's course, the labelling passes, pruning, and what is recorded of them.
+
+    Attributes:
+        units: of the hidden layer as it was drawn, those that are not pruned.
+        passes: labelling passes that were made.
+    """
+
+    name, config_class = "bpsom", BPSOMConfig
+    needs = frozenset({"whole_batch"})  # the map learns from all of a batch before it pulls any example of it
+    excludes = frozenset({"classification head"})
+    kinds = ("classify",)
+    toy: ClassVar = {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 10, "prune": 5e-4}
+    config: BPSOMConfig
+    head: BPSOMHead
+
+    def __init__(self, config: BPSOMConfig, seed: int = 0) -> None:
+        super().__init__(config, seed)
+        self.units, self.passes = list(range(config.hidden)), 0
+        self._replaced: tuple[str, ...] = ()
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        from transformers import PreTrainedModel
+
+        from fairtune.methods.bpsom.model import BPSOMForSequenceClassification
+        from fairtune.models.model_parts import head_modules
+
+        if not isinstance(model, PreTrainedModel):
+            raise ModelError(
+                f"bpsom: a method before it made the model a {type(model).__name__}, whose head it cannot replace; list bpsom "
+                "before it (before peft)."
+            )
+        self._replaced = (*head_modules(model), f"{model.base_model_prefix}.pooler")
+        of_head = ("hidden", "grid", "alpha", "reliability", "topology", "update")
+        settings = {name: getattr(self.config, name) for name in of_head}
+        return BPSOMForSequenceClassification.of(model, seed=self.seed, **settings)
+
+    def changes(self, model: nn.Module) -> Sequence[Declared]:  # noqa: ARG002
+        """The head that it stands in for, and a pooler."""
+        from fairtune.models.declarations import Declared
+
+        return [Declared(name) for name in self._replaced]
+
+    def param_groups(self, groups: Sequence[ParamGroup], model: nn.Module) -> Sequence[ParamGroup]:
+        from fairtune.methods.bpsom.model import active_head
+
+        self.head = active_head(model)  # now that all methods have prepared the model
+        return groups
+
+    def around_backward(self, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
+        left = 1 - (step.step / step.total_steps if self.config.schedule == "step" else (step.epoch + 1) / step.epochs)
+        self.head.radius, self.head.rate = radius_at(left, self.config.radius), rate_at(left, self.config.som_lr)
+        self.head.loss_scale = step.scale
+        self.head.watch()
+        with _failing_at(step.step + 1):
+            return proceed()
+
+    def after_step(self, moment: Moment) -> None:
+        if moment.step == moment.total_steps and not self.passes and self.config.alpha:
+            moment.warn(
+                f"bpsom: training ended at step {moment.step} before the first labelling pass, so the map had no labels and never "
+                "pulled; train for more than one epoch, or set `relabel` to a number of steps."
+            )
+        if self.config.relabel != "epoch" and moment.step % self.config.relabel == 0:
+            self._relabel(moment)
+
+    def after_epoch(self, moment: Moment) -> None:
+        if self.config.relabel == "epoch":
+            self._relabel(moment)
+
+    def _relabel(self, moment: Moment) -> None:
+        from fairtune.methods.bpsom.labelling import relabel
+
+        with _failing_at(moment.step):
+            self.units = relabel(moment, self.head, self.units, self.config)
+        self.passes += 1
+
+    def plain(self, model: nn.Module) -> nn.Module:
+        """transformers' own class where its head can be this one; else this model, which saves and loads itself."""
+        from fairtune.methods.bpsom.model import BPSOMForSequenceClassification
+        from fairtune.methods.bpsom.tanh_head import folded
+
+        if not isinstance(model, BPSOMForSequenceClassification):
+            return model  # adapters that cannot be merged
+        return folded(model) or model
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"units": self.units, "passes": self.passes}
+
+    def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:
+        from fairtune.methods.bpsom.model import active_head
+        from fairtune.methods.bpsom.pruning import resize
+
+        self.units, self.passes = [int(unit) for unit in state["units"]], int(state["passes"])
+        resize(active_head(model), len(self.units))
 
 
-register_family("bpsom")
+@contextmanager
+def _failing_at(step: int) -> Iterator[None]:
+    """What a map refuses fails the run, with the step at which it was."""
+    try:
+        yield
+    except DataError as error:
+        raise RunFailure(f"bpsom, at step {step}: {error}") from None
+
+
 register_arm(
     "bpsom",
     "BP-SOM as published: a map on a sigmoid layer pulls activations of a class together, and prunes; the method on trial.",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -13,7 +12,6 @@ from torch.autograd.function import once_differentiable
 from fairtune.core.errors import ModelError
 from fairtune.core.grid import Topology
 from fairtune.core.seeding import derive
-from fairtune.methods.base import Rehearsed
 from fairtune.models.model_parts import evaluating
 from fairtune.som.labels import Labelling
 from fairtune.som.som import SOM
@@ -93,8 +91,6 @@ class BPSOMHead(nn.Module):
         self.alpha, self.reliability = alpha, reliability
         self.radius, self.rate, self.loss_scale = 2, 0.2, 1.0
         self._watches: bool | None = None
-        self._rehearsed: list[tuple[Tensor, Tensor]] | None = None
-        self._cells: Tensor | None = None
 
     @property
     def units(self) -> int:
@@ -109,7 +105,8 @@ class BPSOMHead(nn.Module):
         """
         z: Tensor = self.hidden(x)
         if labels is not None and self.som is not None and self.training and torch.is_grad_enabled():
-            z = self._with_map(z, labels, self.som)
+            used, pull = self._find_pull(torch.sigmoid(z.detach()), labels, self.som)
+            z = pulled(z, used, pull, self.alpha) if self.alpha else z
         logits: Tensor = self.out(torch.sigmoid(z))
         return logits
 
@@ -123,29 +120,6 @@ class BPSOMHead(nn.Module):
         Until this is called it learns from every one. The pull is in each backward all the same.
         """
         self._watches = True
-
-    @contextmanager
-    def rehearsing(self) -> Iterator[list[tuple[Tensor, Tensor]]]:
-        """Within it, every forward that would teach the map raises `Rehearsed`; the activations and classes are in the list."""
-        self._rehearsed = []
-        try:
-            yield self._rehearsed
-        finally:
-            self._rehearsed = None
-
-    @torch.no_grad()
-    def teach(self, h: Tensor, labels: Tensor) -> Tensor:
-        """Let the map learn from a batch's activations; the cell that may pull each example, -1 for none."""
-        assert self.som is not None, "a head without a map has nothing to teach"
-        winners, partial = self.som.nearest(h, labels)
-        self.som.update(h, self.radius, self.rate, winners)
-        self.used += self._uses(partial.cells, self.som)[0].sum()
-        self.seen += len(h)
-        return partial.cells
-
-    def pull_towards(self, cells: Tensor) -> None:
-        """The next forward is of examples that the map has learned from already; their cells are what `teach` found."""
-        self._watches, self._cells = False, cells
 
     def label(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Labelling:
         """A labelling pass: every cell gets the class of most of its examples. Returns what it found, to prune by.
@@ -170,28 +144,17 @@ class BPSOMHead(nn.Module):
     @torch.no_grad()
     def _find_pull(self, h: Tensor, labels: Tensor, som: SOM) -> tuple[Tensor, Tensor]:
         """Teach the map; which rows it pulls, and how."""
-        if self._rehearsed is not None:
-            self._rehearsed.append((h, labels))
-            raise Rehearsed
-        found, self._cells = self._cells, None
         learns, self._watches = self._watches is not False, None if self._watches is None else False
+        winners, partial = som.nearest(h, labels)
+        cells = partial.cells.clamp(min=0)  # -1 is no cell, not the last one
+        reliability = som.reliability[cells]
+        used = (partial.cells >= 0) & (reliability >= self.reliability)
         if learns:
-            found = self.teach(h, labels)
-        elif found is None:
-            found = som.nearest(h, labels)[1].cells
-        used, reliability, cells = self._uses(found, som)
+            som.update(h, self.radius, self.rate, winners)
+            self.used += used.sum()
+            self.seen += len(h)
         strength = self.loss_scale * self.alpha / len(h) * reliability
         return used, strength[:, None] * (h.to(som.prototypes.dtype) - som.prototypes[cells])
-
-    def _uses(self, found: Tensor, som: SOM) -> tuple[Tensor, Tensor, Tensor]:
-        """Which cells are reliable enough to pull, how reliable they are, and their numbers."""
-        cells = found.clamp(min=0)  # -1 is no cell, not the last one
-        reliability = som.reliability[cells]
-        return (found >= 0) & (reliability >= self.reliability), reliability, cells
-
-    def _with_map(self, z: Tensor, labels: Tensor, som: SOM) -> Tensor:
-        used, pull = self._find_pull(torch.sigmoid(z.detach()), labels, som)
-        return pulled(z, used, pull, self.alpha) if self.alpha else z
 
 
 def _check(features: int, classes: int, hidden: int, alpha: float, reliability: float) -> None:

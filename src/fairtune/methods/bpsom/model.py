@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -26,7 +25,6 @@ from fairtune.models.transformers_files import (
     explain_failure,
     make_config,
     require_plausible,
-    tensor_shapes,
 )
 
 Pooling = Literal["first", "last"]
@@ -54,19 +52,11 @@ class BPSOMForSequenceClassification(nn.Module):
         self.config, self.base_model_prefix, self.pooling = config, prefix, pooling
 
     @classmethod
-    def of(
-        cls,
-        model: PreTrainedModel,
-        *,
-        hidden: int = 128,
-        grid: int | Sequence[int] | None = 20,
-        alpha: float = 0.25,
-        reliability: float = 0.95,
-        topology: Literal["rectangular", "hexagonal"] = "rectangular",
-        update: Literal["batch", "sequential"] = "batch",
-        seed: int = 0,
-    ) -> BPSOMForSequenceClassification:
+    def of(cls, model: PreTrainedModel, **head_settings: Any) -> BPSOMForSequenceClassification:
         """Take over the base model of a transformers classifier; its own head, and a pooler, are left behind.
+
+        Args:
+            head_settings: of `BPSOMHead`.
 
         Raises:
             ModelError: it does not tell classes apart, or not by the state of one token.
@@ -90,27 +80,14 @@ class BPSOMForSequenceClassification(nn.Module):
             )
         pooling: Pooling = "last" if isinstance(model, LastTokenClassifier) or not sees_ahead(model) else "first"
         drop_pooler(base)
-        head = BPSOMHead(
-            _width(base), config.num_labels, hidden=hidden, grid=grid, alpha=alpha, reliability=reliability, topology=topology,
-            update=update, seed=seed,
-        )  # fmt: skip
+        head = BPSOMHead(_width(base), config.num_labels, **head_settings)
         return cls(base, head.to(next(base.parameters()).device), config, prefix, pooling).train(model.training)
 
     def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        **more: Any,
+        self, input_ids: Tensor | None = None, labels: Tensor | None = None, **inputs: Any
     ) -> SequenceClassifierOutput:
-        more |= {
-            "input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids,
-            "position_ids": position_ids, "inputs_embeds": inputs_embeds, "return_dict": True,
-        }  # fmt: skip
-        given = {name: value for name, value in more.items() if value is not None}
+        inputs |= {"input_ids": input_ids, "return_dict": True}
+        given = {name: value for name, value in inputs.items() if value is not None}
         if self.pooling == "last":
             outputs: Any = LastTokenClassifier.forward(cast(Any, self), **given)
             pooled: Tensor = outputs.logits
@@ -136,7 +113,29 @@ class BPSOMForSequenceClassification(nn.Module):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write config.json and model.safetensors, for `from_pretrained` of this class; the map is in it."""
-        _save(self, Path(folder))
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        head, som, config = self.bpsom, self.bpsom.som, self.config
+        grid = None if som is None else [som.grid.columns, som.grid.rows]
+        map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
+        write_json(
+            folder / CONFIG,
+            {
+                "model_type": MODEL_TYPE,
+                "architectures": [type(self).__name__],
+                "fairtune": __version__,
+                "id2label": {str(number): label for number, label in config.id2label.items()},
+                "label2id": config.label2id,
+                "base_model_prefix": self.base_model_prefix,
+                "pooling": self.pooling,
+                "head": {
+                    "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
+                    "alpha": head.alpha, "reliability": head.reliability, **map_settings,
+                },
+                "base": json.loads(config.to_json_string(use_diff=False)),
+            },
+        )  # fmt: skip
+        save_model(self, str(folder / WEIGHTS))
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> BPSOMForSequenceClassification:
@@ -145,7 +144,18 @@ class BPSOMForSequenceClassification(nn.Module):
         Raises:
             ModelError: the folder has no such model, or a damaged one.
         """
-        return _load(Path(folder))
+        folder, what = Path(folder), str(folder)
+        check_folder(what, folder)
+        written = read_settings(what, folder / CONFIG)
+        if written.get("model_type") != MODEL_TYPE:
+            raise ModelError(
+                f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
+                "transformers."
+            )
+        with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
+            model = _empty(written, folder / WEIGHTS, what)
+            load_model(model, str(folder / WEIGHTS))
+        return model.eval()
 
 
 def drop_pooler(base: nn.Module) -> None:
@@ -178,82 +188,12 @@ def active_head(model: nn.Module) -> BPSOMHead:
     return found[0]
 
 
-def classes_of(model: nn.Module) -> list[str]:
-    """Names of the labels, in the order of the outputs."""
-    names = cast(Any, model).config.id2label
-    return [str(names[number]) for number in sorted(names)]
-
-
-@torch.no_grad()
-def same_answers(one: nn.Module, other: nn.Module) -> bool:
-    """Whether two classifiers of the same base give the same logits, to rounding, on a made text."""
-    embeddings: Any = cast(Any, base_model(one)).get_input_embeddings()
-    rows, device = int(embeddings.weight.shape[0]), embeddings.weight.device
-    ids = (torch.arange(12, device=device).reshape(2, 6) * 7 + rows // 3) % rows
-    mask = torch.ones_like(ids)
-    first, second = (model(input_ids=ids, attention_mask=mask).logits.float() for model in (one, other))
-    return torch.allclose(first, second, atol=1e-4, rtol=1e-3)
-
-
-def _save(model: BPSOMForSequenceClassification, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    head, som, config = model.bpsom, model.bpsom.som, model.config
-    grid = None if som is None else [som.grid.columns, som.grid.rows]
-    map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
-    write_json(
-        folder / CONFIG,
-        {
-            "model_type": MODEL_TYPE,
-            "architectures": [type(model).__name__],
-            "fairtune": __version__,
-            "id2label": {str(number): label for number, label in config.id2label.items()},
-            "label2id": config.label2id,
-            "base_model_prefix": model.base_model_prefix,
-            "pooling": model.pooling,
-            "head": {
-                "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
-                "alpha": head.alpha, "reliability": head.reliability, **map_settings,
-            },
-            "base": json.loads(config.to_json_string(use_diff=False)),
-        },
-    )  # fmt: skip
-    save_model(model, str(folder / WEIGHTS))
-
-
-def _load(folder: Path) -> BPSOMForSequenceClassification:
-    what = str(folder)
-    check_folder(what, folder)
-    written = read_settings(what, folder / CONFIG)
-    if written.get("model_type") != MODEL_TYPE:
-        raise ModelError(
-            f"{folder}: {CONFIG} is of a {written.get('model_type')}, not of a model with a BP-SOM head; load it with plain "
-            "transformers."
-        )
-    with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
-        model = _empty(written, folder / WEIGHTS, what)
-        load_model(model, str(folder / WEIGHTS))
-    return model.eval()
-
-
 def _empty(written: dict[str, Any], weights: Path, what: str) -> BPSOMForSequenceClassification:
     values, settings = dict(written["base"]), dict(written["head"])
     config = make_config(values.pop("model_type"), values, what)
     require_plausible(draw_empty(AutoModel, config, f"{what}: nothing can be built by its {CONFIG}"), [weights], what)
-    _require_own_head(settings, tensor_shapes([weights], what), what)
     with torch.random.fork_rng(devices=[]):
         base = draw_network(AutoModel, config, what)
     drop_pooler(base)
     head = BPSOMHead(settings.pop("features"), settings.pop("classes"), **settings)
     return BPSOMForSequenceClassification(base, head, config, written["base_model_prefix"], written["pooling"])
-
-
-def _require_own_head(settings: dict[str, Any], shapes: dict[str, tuple[int, ...]], what: str) -> None:
-    """Refuse a head of other sizes than the weights have, before there is memory taken for it."""
-    hidden, features, classes, grid = (settings[name] for name in ("hidden", "features", "classes", "grid"))
-    expected = {"bpsom.hidden.weight": (hidden, features), "bpsom.out.weight": (classes, hidden)}
-    if grid is not None:
-        columns, rows = grid
-        expected["bpsom.som.prototypes"] = (columns * rows, hidden)
-    for name, shape in expected.items():
-        if shapes.get(name) != shape:
-            raise ModelError(f"{what} is damaged: its {CONFIG} describes another head than {WEIGHTS} has ({name}).")

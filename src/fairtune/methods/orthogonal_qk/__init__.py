@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fairtune.methods.arms import register_arm, register_family
+from fairtune.methods.arms import register_arm
+from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number, Seed, Whole
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fairtune.models.declarations import Declared
 
 MOST_LAYERS = 1000
 _RANGE = r"^([0-9]{1,3})-([0-9]{1,3})$"
@@ -23,8 +30,6 @@ def _as_list(value: Any) -> Any:
 
 class OrthogonalQKConfig(MethodConfig):
     """Re-initialise the query and key projections of attention layers and freeze them (OELM), or do only one of the two."""
-
-    rewrites_projections = True
 
     init: Annotated[
         Literal["keep", "headwise", "headwise_random", "global", "global_random", "normal"],
@@ -80,8 +85,8 @@ class OrthogonalQKConfig(MethodConfig):
         return self
 
     @property
-    def freezes_projections(self) -> bool:
-        return self.freeze
+    def freezes(self) -> frozenset[str]:
+        return frozenset({"projections"} if self.freeze else ())
 
     def blocks(self, count: int) -> set[int]:
         """The chosen blocks of a model that has so many; may name some that it has not."""
@@ -93,12 +98,22 @@ class OrthogonalQKConfig(MethodConfig):
         return set(self.layers)
 
 
-register(
-    "orthogonal_qk",
-    OrthogonalQKConfig,
-    "fairtune.methods.orthogonal_qk.method:OrthogonalQK",
-    claims=["query and key projections"],
-)
+@register
+class OrthogonalQK(Method):
+    name, config_class = "orthogonal_qk", OrthogonalQKConfig
+    excludes = frozenset({"query and key projections"})
+    config: OrthogonalQKConfig
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        from fairtune.methods.orthogonal_qk.weights import initialise
+
+        initialise(model, self.config, self.seed if self.config.seed is None else self.config.seed)
+        return model
+
+    def changes(self, model: nn.Module) -> Sequence[Declared]:
+        from fairtune.methods.orthogonal_qk.weights import changed_tensors
+
+        return changed_tensors(model, self.config)
 
 
 def _register(name: str, settings: dict[str, Any], frozen: str, trainable: str) -> None:
@@ -107,7 +122,6 @@ def _register(name: str, settings: dict[str, Any], frozen: str, trainable: str) 
     register_arm(f"{name}-trainable", trainable, [{"orthogonal_qk": {**settings, "freeze": False}}])
 
 
-register_family("oelm")
 _register(
     "freeze-pretrained",
     {"init": "keep"},

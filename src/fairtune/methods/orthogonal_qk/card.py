@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from pydantic import ValidationError
 from torch import nn
 
-from fairtune.core.errors import FairtuneError, RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
-from fairtune.methods.orthogonal_qk.method import OrthogonalQK
+from fairtune.methods.orthogonal_qk.weights import initialise
 from fairtune.models.attention import Projection, attention_layers
 from fairtune.models.attention_geometry import describe_attention, measure_pass, take_checkpoint_facts
 from fairtune.models.flops import describe_costs
@@ -92,13 +91,9 @@ def orthogonalize_qk(
         "init": init, "freeze": freeze, "layers": layers if isinstance(layers, str) else list(layers),
         "parts": list(parts), "scale": scale, "std": std, "seed": seed, "ffn": ffn,
     }  # fmt: skip
-    try:
-        config = OrthogonalQKConfig.model_validate(given)
-    except ValidationError as error:
-        reasons = "; ".join(f"{'.'.join(map(str, e['loc'][:1])) or 'settings'}: {e['msg']}" for e in error.errors())
-        raise FairtuneError(f"orthogonalize_qk: {reasons}.") from None
+    config = OrthogonalQKConfig.read(given, "orthogonalize_qk")
     before = take_checkpoint_facts(model, batch)
-    OrthogonalQK(config, seed).prepare(model)
+    initialise(model, config, seed)
     measured = measure_pass(model, batch)
     return OrthogonalCard(
         count_parameters(model),

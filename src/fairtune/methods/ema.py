@@ -1,20 +1,46 @@
-"""A moving average of the trainable weights: `EMA` by itself, and in a run, where it is evaluated and kept."""
+"""Averaged weights: evaluated and kept in place of the raw ones. `EMA` by itself, and in a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor, nn
+from pydantic import Field
 
 from fairtune.core.errors import FairtuneError, ModelError
 from fairtune.methods.base import Method, Moment, ParamGroup
-from fairtune.methods.ema import EMAConfig
+from fairtune.methods.config import MethodConfig
+from fairtune.methods.registry import register
+from fairtune.settings.values import Number
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import TrainerCallback
 
 PREFIX = "average."
 """What stands before a parameter's name in a saved state."""
+
+
+class EMAConfig(MethodConfig):
+    """Evaluate and keep an exponential moving average of the trained weights; training itself never sees it."""
+
+    decay: Number = Field(
+        0.999,
+        ge=0,
+        lt=1,
+        description="Share of the average that a step keeps; in step t no more than (1 + t) / (10 + t), so that the start is "
+        "soon forgotten. 0 is the raw weights.",
+    )
+
+    @property
+    def idle(self) -> bool:
+        """The average is the raw weights."""
+        return self.decay == 0
+
+    def control_for(self, acting: MethodConfig) -> bool:
+        """Raw weights are the control of averaged ones."""
+        return self.idle and isinstance(acting, EMAConfig) and not acting.idle
 
 
 class EMA:
@@ -36,9 +62,10 @@ class EMA:
         self.averages = {name: _copy(p) for name, p in self._parameters.items()}
         self._raw: dict[str, Tensor] | None = None
 
-    @torch.no_grad()
     def update(self) -> None:
         """Take in the weights; to be called after each optimizer step."""
+        import torch
+
         if self._raw is not None:
             raise FairtuneError("EMA: update() inside averaged(), where the model has the averages and not its weights")
         self.updates += 1
@@ -68,6 +95,19 @@ class EMA:
             for name, parameter in self._parameters.items():
                 parameter.data = raw[name]
 
+    def callback(self) -> TrainerCallback:
+        """For transformers' `Trainer`: updates after each optimizer step; evaluate and save within `averaged()`."""
+        from transformers import TrainerCallback
+
+        average = self
+
+        class Updating(TrainerCallback):  # type: ignore[misc]
+            def on_optimizer_step(self, *_: Any, optimizer: Any = None, **__: Any) -> None:
+                if not getattr(optimizer, "step_was_skipped", False):
+                    average.update()
+
+        return Updating()
+
     def state_dict(self) -> dict[str, Any]:
         """The averages as `average.<name>`, and `updates`."""
         return {"updates": self.updates, **{f"{PREFIX}{name}": average for name, average in self.averages.items()}}
@@ -89,10 +129,16 @@ class EMA:
 
 
 def _copy(parameter: Tensor) -> Tensor:
+    import torch
+
     return parameter.detach().to(torch.promote_types(parameter.dtype, torch.float32), copy=True)
 
 
+@register
 class AveragedWeights(Method):
+    name, config_class = "ema", EMAConfig
+    excludes = frozenset({"weights that are evaluated"})
+    toy: ClassVar = {"decay": 0.9}
     config: EMAConfig
 
     def __init__(self, config: EMAConfig, seed: int = 0) -> None:

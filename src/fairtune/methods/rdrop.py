@@ -1,18 +1,21 @@
-"""R-Drop: doubled batches, the divergence between the two passes, and a refusal where it could do nothing."""
+"""R-Drop: what two dropout masks make of an example is pulled together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from pydantic import Field
 
 from fairtune.core.errors import DataError, RunFailure
 from fairtune.methods.base import Batch, Method, Moment
+from fairtune.methods.config import MethodConfig
 from fairtune.methods.losses import in_single, of_batch
-from fairtune.methods.rdrop import RDropConfig
+from fairtune.methods.registry import register
+from fairtune.settings.values import Number
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LOOKS = 10
 """Steps in which the two passes must have differed once. A head that starts at zero hides dropout in the first."""
@@ -20,8 +23,30 @@ NOISE = 1e-4
 """Where the same row stands in a batch can change its last bits; dropout changes far more."""
 
 
+class RDropConfig(MethodConfig):
+    """Put every example through the model twice and penalise what two dropout masks make different (R-Drop)."""
+
+    alpha: Number = Field(
+        1.0,
+        ge=0,
+        le=1e6,
+        description="Weight of the divergence between the two predictions; 0 leaves the second pass out.",
+    )
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is doubled and nothing is added."""
+        return self.alpha == 0
+
+    @property
+    def step_factor(self) -> float:
+        return 1.0 if self.idle else 2.0
+
+
 def twice(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A batch with all its examples once more behind them: every tensor that has as many rows as `labels`."""
+    import torch
+
     rows = len(batch["labels"])
     return {name: torch.cat([t, t]) if t.ndim and len(t) == rows else t for name, t in batch.items()}
 
@@ -31,7 +56,7 @@ def divergence(logits: Tensor) -> Tensor:
 
     Gradients go into both halves, as published.
     """
-    log_p, log_q = halves(logits).log_softmax(-1).unbind()
+    log_p, log_q = _halves(logits).log_softmax(-1).unbind()
     each = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
     return each.mean() / 2
 
@@ -40,31 +65,35 @@ def rdrop_loss(
     logits: Tensor,
     labels: Tensor,
     alpha: float = 1.0,
-    loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy,
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
     """The mean loss over both passes, and alpha times their divergence.
 
     Args:
         logits: of a batch that `twice` doubled, [2 x batch, classes].
         labels: of the doubled batch.
-        loss: mean of a batch's logits and labels.
+        loss: mean of a batch's logits and labels; cross entropy if absent.
     """
+    from torch.nn.functional import cross_entropy
+
     logits = of_batch(logits, labels)
-    return loss(logits, labels) + alpha * divergence(logits)
+    return (loss or cross_entropy)(logits, labels) + alpha * divergence(logits)
 
 
-def halves(logits: Tensor) -> Tensor:
-    """The first and the second pass, [2, batch, classes], in single precision at least.
-
-    Raises:
-        DataError: the number of rows is odd.
-    """
+def _halves(logits: Tensor) -> Tensor:
+    """The first and the second pass, [2, batch, classes], in single precision at least."""
     if logits.ndim != 2 or len(logits) % 2:
         raise DataError(f"logits are {list(logits.shape)}; those of a doubled batch are [2 x batch, classes].")
     return in_single(logits).reshape(2, len(logits) // 2, -1)
 
 
+@register
 class RDrop(Method):
+    """Refuses a model without dropout, to which it could do nothing."""
+
+    name, config_class = "rdrop", RDropConfig
+    excludes = frozenset({"copies of an example in a batch"})
+    kinds = ("classify",)
     config: RDropConfig
 
     def __init__(self, config: RDropConfig, seed: int = 0) -> None:
@@ -79,7 +108,9 @@ class RDrop(Method):
         if self.config.idle:
             return None
         if not self._differed and self._steps < LOOKS:
-            self._differed = passes_differ(outputs.logits.detach())
+            first, second = _halves(outputs.logits.detach()).unbind()
+            largest = max(float(first.abs().max()), float(second.abs().max()))
+            self._differed = float((first - second).abs().max()) > NOISE * largest
         return self.config.alpha * divergence(outputs.logits)
 
     def after_step(self, moment: Moment) -> None:
@@ -91,9 +122,3 @@ class RDrop(Method):
                 f"rdrop: in {self._steps} steps the two passes of an example never differed, so the model has no dropout and the "
                 "penalty is 0 at twice the cost; use a checkpoint whose config has dropout, or leave rdrop out"
             )
-
-
-def passes_differ(logits: Tensor) -> bool:
-    """Whether the halves of a doubled batch's logits differ by more than rounding."""
-    first, second = halves(logits).unbind()
-    return bool((first - second).abs().max() > NOISE * torch.maximum(first.abs().max(), second.abs().max()))

@@ -1,0 +1,398 @@
+"""Perturbations that climb the loss inside a ball, and passes that learn from them; in a run, and as `adversarial_backward`.
+
+A perturbation is put on the vectors that the token embeddings give, or on their table. Hooks are gone after one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from fairtune.core.errors import FairtuneError, ModelError, nearest
+from fairtune.methods.adversarial import FGM, PGD, AscentConfig, FreeLB, FreeLBConfig, Norm
+from fairtune.methods.base import Batch, Step
+from fairtune.models.model_parts import token_embeddings
+
+METHODS = {method.name: method for method in (FGM, PGD, FreeLB)}
+NOT_LOOKED_UP = (
+    "adversarial training: the model did not look up its token embeddings; give it `input_ids`, not `inputs_embeds`."
+)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """What a perturbation may be: rows that are no longer than epsilon."""
+
+    epsilon: float
+    norm: Norm
+
+    def moved(self, delta: Tensor | None, gradient: Tensor, size: float) -> Tensor:
+        """The perturbation after a step of this size up the loss, brought back into the ball.
+
+        Args:
+            delta: None is no perturbation yet.
+            gradient: of the loss at the perturbation, at any scale.
+        """
+        step = size * directions(gradient, self.norm)
+        delta = step if delta is None else delta + step
+        if self.norm == "linf":
+            return delta.clamp(-self.epsilon, self.epsilon)
+        length = _over_rows(delta.flatten(1).norm(dim=1), delta)
+        return torch.where(length > self.epsilon, delta * (self.epsilon / length), delta)
+
+    def draw_start(self, real: Tensor, width: int) -> Tensor:
+        """A random place in the ball, [rows, length, width], as FreeLB starts; padding draws nothing.
+
+        Of l2 each entry is uniform within epsilon / sqrt(entries), as published; of linf within epsilon.
+
+        Args:
+            real: which tokens are not padding, [rows, length].
+        """
+        draws = torch.rand(int(real.sum()), width, device=real.device) * 2 - 1
+        delta = torch.zeros(*real.shape, width, device=real.device)
+        delta[real] = self.epsilon * draws
+        if self.norm == "l2":
+            delta /= _over_rows((real.sum(dim=1) * width).clamp(min=1).float().sqrt(), delta)
+        return delta
+
+
+def directions(gradient: Tensor, norm: Norm) -> Tensor:
+    """Each row of a gradient at length 1; 0 for one that is zero or not finite, which says nothing of where to go."""
+    gradient = gradient.float()
+    largest = gradient.flatten(1).abs().amax(dim=1)
+    usable = _over_rows(largest.isfinite() & (largest > 0), gradient)
+    if norm == "linf":
+        return gradient.sign().where(usable, 0.0)
+    scaled = gradient / _over_rows(largest, gradient)  # or squares of small gradients would be 0
+    return (scaled / _over_rows(scaled.flatten(1).norm(dim=1), gradient)).where(usable, 0.0)
+
+
+def _over_rows(values: Tensor, like: Tensor) -> Tensor:
+    """One value per row, shaped to go with all entries of the row."""
+    return values.view(-1, *[1] * (like.ndim - 1))
+
+
+class Lookup:
+    """The token vectors of one pass, [batch, length, width], as the model goes on with them."""
+
+    vectors: Tensor | None = None
+
+    @property
+    def gradient(self) -> Tensor:
+        """Of the loss, after backward."""
+        if self.vectors is None or self.vectors.grad is None:
+            raise ModelError("adversarial training: the loss does not depend on the token embeddings.")
+        return self.vectors.grad
+
+
+@contextmanager
+def lookup(embeddings: nn.Module, change: Callable[[Tensor], Tensor] = lambda vectors: vectors) -> Iterator[Lookup]:
+    """One pass through the model, in which the token vectors can be changed, and their gradient is kept.
+
+    Args:
+        change: takes the vectors and gives those to go on with. It is asked once: an embedding that a decoder looks up in again
+            gives it its own.
+    """
+    found = Lookup()
+
+    def at_output(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
+        if found.vectors is not None:
+            return None
+        vectors = change(output)
+        if not vectors.requires_grad:  # frozen embeddings; no leaf, as a leaf may not be changed in place
+            vectors = vectors.detach().requires_grad_().clone()
+        vectors.retain_grad()
+        found.vectors = vectors
+        return vectors
+
+    hook = embeddings.register_forward_hook(at_output)
+    try:
+        yield found
+    finally:
+        hook.remove()
+    if found.vectors is None:
+        raise ModelError(NOT_LOOKED_UP)
+
+
+def real_tokens(batch: Batch, vectors: Tensor) -> Tensor:
+    """Which tokens are no padding, [batch, length]; all, where there is no mask.
+
+    Raises:
+        ModelError: the mask and the vectors are not of the same examples.
+    """
+    if vectors.ndim != 3:
+        raise ModelError(
+            f"adversarial training: the token embeddings give vectors of shape {list(vectors.shape)}, not [batch, length, width]."
+        )
+    mask = batch.get("attention_mask")
+    if mask is None:
+        return torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
+    more = vectors.shape[1] - mask.shape[1] if mask.ndim == 2 else -1
+    if more < 0 or len(mask) != len(vectors):
+        raise ModelError(
+            f"adversarial training: the attention mask has shape {list(mask.shape)}, but the token vectors are "
+            f"{list(vectors.shape)}; the mask must be [batch, length]."
+        )
+    return nn.functional.pad(mask.bool(), (0, more))  # models that attend in blocks fill up on the right
+
+
+def of_real_tokens(gradient: Tensor, batch: Batch) -> Tensor:
+    """The gradient in fp32, zero at padding."""
+    return gradient.float().where(real_tokens(batch, gradient)[..., None], 0.0)
+
+
+class Outputs:
+    """Perturbations of the token vectors: a row for each example. No parameter is touched."""
+
+    def __init__(self, step: Step) -> None:
+        self.step, self.embeddings = step, token_embeddings(step.model)
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], Tensor]]:
+        """A pass without a perturbation; after it, the function gives its gradient."""
+        with lookup(self.embeddings) as seen:
+            yield lambda: of_real_tokens(seen.gradient, self.step.batch)
+
+    def gradient(self, delta: Tensor | None) -> Tensor:
+        """The gradient of the loss at a perturbation, by a pass that leaves no gradients in the parameters."""
+        with lookup(self.embeddings) if delta is None else self.moved(delta) as seen:
+            loss = self.step.forward()
+        assert seen.vectors is not None, "or the lookup would have raised"
+        # Scaled as backward scales it: half precision would lose small gradients. The scale itself makes no difference.
+        (gradient,) = torch.autograd.grad(loss * self.step.scale, seen.vectors)
+        return of_real_tokens(gradient, self.step.batch)
+
+    def moved(self, delta: Tensor) -> AbstractContextManager[Lookup]:
+        """A pass with a perturbation."""
+        return lookup(self.embeddings, lambda vectors: vectors + delta.to(vectors.dtype))
+
+
+class Table:
+    """A perturbation of the token embeddings' weights: one row for them all. They are moved for a pass and put back."""
+
+    def __init__(self, step: Step) -> None:
+        self.step, self.embeddings = step, token_embeddings(step.model)
+        self.weight = table_of(self.embeddings)
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], Tensor]]:
+        weight, own = self.weight, list[Tensor | None]()
+        before, weight.grad = weight.grad, None  # of batches that came before in the same step
+        try:
+            yield lambda: self._own(own)
+        finally:
+            own.append(weight.grad)
+            if before is not None:
+                weight.grad = before if weight.grad is None else before + weight.grad
+
+    def gradient(self, delta: Tensor | None) -> Tensor:
+        with nullcontext() if delta is None else self.moved(delta):
+            loss = self.step.forward()
+            found = torch.autograd.grad(loss * self.step.scale, self.weight, allow_unused=True)
+        return self._own(found)
+
+    def _own(self, found: Sequence[Tensor | None]) -> Tensor:
+        if found[0] is None:
+            raise ModelError(NOT_LOOKED_UP)
+        return found[0][None]
+
+    @contextmanager
+    def moved(self, delta: Tensor) -> Iterator[None]:
+        before = self.weight.detach().clone()
+        try:
+            self._write(before + delta[0].to(before.dtype))
+            yield
+        finally:
+            self._write(before)
+
+    @torch.no_grad()
+    def _write(self, value: Tensor) -> None:
+        self.weight.copy_(value)
+        torch.clear_autocast_cache()  # it may hold the old weights of a head that is tied to the table
+
+
+def table_of(embeddings: nn.Module) -> nn.Parameter:
+    """The weights of token embeddings.
+
+    Raises:
+        ModelError: they are frozen.
+    """
+    weight = getattr(embeddings, "weight", None)
+    if not isinstance(weight, nn.Parameter) or not weight.requires_grad:
+        raise ModelError(
+            "`target: table` moves the weights of the token embeddings along their gradient, but they are frozen; use "
+            "`target: output`."
+        )
+    return weight
+
+
+@contextmanager
+def _moved_at_call(place: Outputs | Table, find: Callable[[], Tensor]) -> Iterator[None]:
+    """A pass with the perturbation, which is asked for when the model is called.
+
+    By then every method of the arm has begun what it does around the pass; its state is there for the passes of `find`. The
+    model is called before accelerate's autocast begins, which must not be entered twice.
+    """
+    entered = False
+    with ExitStack() as stack:
+
+        def at_call(_: nn.Module, __: object) -> None:
+            nonlocal entered
+            if not entered:
+                entered = True  # before the passes that `find` makes
+                stack.enter_context(cast(AbstractContextManager[object], place.moved(find())))
+
+        for module in (place.step.model, place.embeddings):
+            stack.callback(module.register_forward_pre_hook(at_call).remove)
+        yield
+    if not entered:
+        raise ModelError(NOT_LOOKED_UP)
+
+
+def learn_after_ascent(config: AscentConfig, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
+    """FGM and PGD: steps up the loss lead to a perturbation, which is then learned from."""
+    place = (Table if config.target == "table" else Outputs)(step)
+    ball, (steps, size) = Ball(config.epsilon, config.norm), config.ascent
+
+    def climb(gradient: Tensor) -> Tensor:
+        delta = ball.moved(None, gradient, size)
+        for _ in range(steps - 1):
+            delta = ball.moved(delta, place.gradient(delta), size)
+        return delta
+
+    if not config.clean:
+        with _moved_at_call(place, lambda: climb(place.gradient(None))):
+            return proceed()
+    with place.watched() as gradient:
+        loss = proceed()
+    delta = climb(gradient())  # the clean pass gives the first gradient on its way
+    with _moved_at_call(place, lambda: delta):
+        step.backward(step.forward())
+    return loss
+
+
+def learn_while_moving(config: FreeLBConfig, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
+    """FreeLB: several passes, between which the perturbation moves. As published, all have the dropout of the first."""
+    clean = proceed() if config.clean else None
+    embeddings, losses = token_embeddings(step.model), list[Tensor]()
+    ball, delta, generators = Ball(config.epsilon, config.norm), cast(Tensor | None, None), list[Tensor]()
+
+    def perturb(vectors: Tensor) -> Tensor:
+        nonlocal delta, generators
+        sources: list[Any] = [torch]
+        if vectors.device.type != "cpu":
+            sources.append(torch.get_device_module(vectors.device))
+        if delta is None:
+            delta = ball.draw_start(real_tokens(step.batch, vectors), vectors.shape[2])
+            generators = [source.get_rng_state() for source in sources]
+        else:
+            for source, state in zip(sources, generators, strict=True):
+                source.set_rng_state(state)
+        return vectors + delta.to(vectors.dtype)
+
+    with _averaged(step.model, config.steps):
+        for number in range(config.steps):
+            with lookup(embeddings, perturb) as seen:
+                if number == 0 and clean is None:
+                    losses.append(proceed())
+                else:
+                    loss = step.forward()
+                    step.backward(loss)
+                    losses.append(loss.detach())
+            if number < config.steps - 1:
+                delta = ball.moved(delta, of_real_tokens(seen.gradient, step.batch), config.step_size)
+    return torch.stack(losses).mean() if clean is None else clean
+
+
+@contextmanager
+def _averaged(model: nn.Module, passes: int) -> Iterator[None]:
+    """What so many passes add to the gradients counts as their mean; gradients of earlier batches are left as they are.
+
+    The gradients are divided, not the losses: what another method puts into them on their way is then averaged as well.
+    """
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    before = [parameter.grad for parameter in trainable]
+    for parameter in trainable:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        for parameter, earlier in zip(trainable, before, strict=True):
+            if parameter.grad is None:
+                parameter.grad = earlier
+                continue
+            parameter.grad /= passes
+            if earlier is not None:
+                parameter.grad += earlier
+
+
+@dataclass(frozen=True)
+class _OwnPass:
+    """A batch's way through the model as a user's loop has it: what is needed of a `Step`."""
+
+    model: nn.Module
+    batch: Batch
+    scale: float
+    given_forward: Callable[[], Tensor] | None
+    given_backward: Callable[[Tensor], object] | None
+
+    def forward(self) -> Tensor:
+        if self.given_forward is not None:
+            return self.given_forward()
+        loss: Tensor | None = self.model(**self.batch).loss
+        if loss is None:
+            raise FairtuneError(
+                "adversarial_backward: the model gave no loss; put `labels` into the batch, or give `forward`."
+            )
+        return loss
+
+    def backward(self, loss: Tensor) -> None:
+        if self.given_backward is None:
+            (loss * self.scale).backward()  # type: ignore[no-untyped-call]
+        else:
+            self.given_backward(loss)
+
+    def whole(self) -> Tensor:
+        loss = self.forward()
+        self.backward(loss)
+        return loss.detach()
+
+
+def adversarial_backward(
+    model: nn.Module,
+    batch: Batch,
+    method: Literal["fgm", "pgd", "freelb"] = "fgm",
+    *,
+    forward: Callable[[], Tensor] | None = None,
+    backward: Callable[[Tensor], object] | None = None,
+    scale: float = 1.0,
+    **settings: Any,
+) -> Tensor:
+    """Forward and backward of one batch with adversarial training, in place of `loss.backward()`. Returns the loss, for the log.
+
+    The gradients are added to those that the parameters have; no parameter changes, and no hook stays on the model.
+
+    Args:
+        batch: as the model takes it, with `input_ids`; where `attention_mask` is 0, nothing is perturbed.
+        forward: gives the batch's loss; if absent `model(**batch).loss`.
+        backward: takes a loss and adds its gradients, such as `accelerator.backward`; if absent `(scale * loss).backward()`.
+        scale: what `backward` multiplies a loss by: one over the batches that are accumulated, a loss scaler's scale.
+        settings: fields of the method; `fairtune methods fgm` explains them.
+
+    Raises:
+        FairtuneError: a setting or the method is not known, or not allowed.
+        ModelError: the model has no token embeddings, or does not look them up.
+    """
+    if method not in METHODS:
+        raise FairtuneError(
+            f"adversarial_backward: unknown method {method!r}; allowed: {', '.join(METHODS)}.{nearest(method, METHODS)}"
+        )
+    chosen: Any = METHODS[method]
+    one = _OwnPass(model, batch, scale, forward, backward)
+    loss: Tensor = chosen(chosen.config_class.read(settings, "adversarial_backward")).around_backward(one, one.whole)
+    return loss
