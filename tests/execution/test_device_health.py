@@ -77,7 +77,9 @@ def test_a_run_is_left_as_it_was_and_the_worker_says_so(toy: ToyStudy, monkeypat
     assert (
         warning == 'its GPU failed: CUDA says "uncorrectable ECC error"; it goes on elsewhere from its last checkpoint'
     )
-    assert perform_run(job.spec, job.run, "cpu", lambda: None, lambda _: None)["status"] == "failed", "on a CPU nobody believes that"
+    assert perform_run(job.spec, job.run, "cpu", lambda: None, lambda _: None)["status"] == "failed", (
+        "on a CPU nobody believes that"
+    )
 
 
 BREAKING = """

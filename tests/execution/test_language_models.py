@@ -352,6 +352,7 @@ class Sharp(Method):
     """Twice the usual loss, from all the logits."""
 
     name, config_class = "sharp", SharpConfig
+
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
         logits, labels = outputs.logits[:, :-1].flatten(0, 1), batch["labels"][:, 1:].flatten()
         return 2 * torch.nn.functional.cross_entropy(logits, labels)

@@ -67,9 +67,6 @@ class BatchPass:
     def epochs(self) -> int:
         return math.ceil(self.run.total_steps / self.run.steps_per_epoch)
 
-    def uniform(self, tokens: int, width: int) -> Tensor:
-        return torch.rand(tokens, width, device=self.run.device)
-
     def forward(self) -> Tensor:
         with self.run.clock.part("forward"), count_activations(self.run, self.batch["input_ids"].numel()):
             outputs = self.run.objective.outputs(self.run.model, self.batch)
