@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from fairtune.core.errors import ModelError
 from fairtune.models.attention_layouts import AttentionLayout, layout_of
+from fairtune.models.attention_proof import AttentionProof, prove
 from fairtune.models.declarations import Declared
 from fairtune.models.split_projection import (
     SplitProjection,
@@ -19,6 +21,10 @@ from fairtune.models.split_projection import (
     part_rows,
     rows_of,
 )
+
+HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
+WIDTHS = ("head_dim", "attention_head_size", "key_value_proj_dim", "d_head")
+"""What architectures call the number of query heads, and the width of one."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class _Fused:
 
     @property
     def groups(self) -> int:
-        return self.heads["k"] if self.interleaved else 1
+        return min(self.heads[part] for part in self.parts) if self.interleaved else 1
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -206,13 +212,26 @@ def block_numbers(model: nn.Module) -> dict[str, int]:
 
 
 def _attention_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module, list[_Fused]]]:
-    """Every attention module with its projection modules; refuses a model that has any of unknown layout."""
+    """Every attention module with its projection modules; refuses a model that has any of unknown layout.
+
+    Of a model that also reads images or sounds, the layers that text never reaches are left out.
+    """
     known = {name: (module, layout) for name, module in model.named_modules() if (layout := layout_of(module))}
+    plain = {
+        name: (module, *(_plain(getattr(module, attribute)) for attribute, part in layout.projections.items() if part in "qk"))
+        for name, (module, layout) in known.items()
+        if not layout.proven
+    }
     unknown = [(name, module) for name, module in model.named_modules() if _looks_unknown(name, module, set(known))]
-    if unknown or not known:
+    if unknown and known and any(isinstance(module, PreTrainedModel) for module in model.modules()):
+        proof = AttentionProof(model)
+        unknown = [(name, module) for name, module in unknown if proof.reaches(module)]
+    reached = set() if unknown else prove(model, plain)
+    if unknown or not reached | (known.keys() - plain.keys()):
         raise ModelError(_unknown_layout(model, unknown))
     for name, (module, layout) in known.items():
-        heads = _heads(name, module, layout)
+        if name in plain and name not in reached:
+            continue
         modules = []
         for attribute, parts in layout.projections.items():
             inner = _plain(getattr(module, attribute.removesuffix("?"), None))
@@ -220,8 +239,9 @@ def _attention_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module, list[
                 continue
             where = f"{name}.{attribute.removesuffix('?')}".lstrip(".")
             _require_weights(where, inner)
-            modules.append(_Fused(where, inner, parts, heads, layout.interleaved))
-        yield name, module, modules
+            modules.append((where, inner, parts))
+        heads = _heads(name, module, layout)
+        yield name, module, [_Fused(*found, heads, layout.interleaved) for found in modules]
 
 
 def _plain(module: Any) -> Any:
@@ -240,14 +260,32 @@ def _require_weights(where: str, module: nn.Module) -> None:
 
 
 def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, int]:
-    def look_up(attribute: str) -> int:
-        for holder in (module, getattr(module, "config", None)):
-            if isinstance(found := getattr(holder, attribute, None), int):
-                return found
-        raise ModelError(f"{name}: neither {type(module).__name__} nor its config has a number called '{attribute}'.")
+    """How many heads each part has: by the names that the layout gives, else by the projections' shapes."""
 
-    queries = look_up(layout.heads)
-    keys = look_up(layout.key_heads) if layout.key_heads else queries
+    def look_up(*attributes: str) -> int:
+        holders = (module, getattr(module, "config", None))
+        for found in (getattr(holder, attribute, None) for holder in holders for attribute in attributes):
+            if isinstance(found, int):
+                return found
+        raise ModelError(
+            f"{name}: neither {type(module).__name__} nor its config has a number called '{' or '.join(attributes)}'; describe it "
+            "with fairtune.register_attention."
+        )
+
+    if layout.heads:
+        queries = look_up(layout.heads)
+        keys = look_up(layout.key_heads) if layout.key_heads else queries
+        return {"q": queries, "g": queries, "k": keys, "v": keys}
+    rows = {part: len(rows_of(_plain(getattr(module, attribute)))) for attribute, part in layout.projections.items()}
+    queries = look_up(*HEADS)
+    width = rows["q"] // queries
+    stated = next((size for size in (getattr(module, known, None) for known in WIDTHS) if isinstance(size, int)), width)
+    keys = rows["k"] // width
+    if stated != width or rows["q"] != queries * width or rows["k"] != keys * width or queries % keys:
+        raise ModelError(
+            f"{name}: {queries} heads of {stated} do not fit queries of {rows['q']} and keys of {rows['k']} rows; describe "
+            f"{type(module).__name__} with fairtune.register_attention."
+        )
     return {"q": queries, "k": keys, "v": keys}
 
 

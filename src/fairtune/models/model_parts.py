@@ -97,6 +97,45 @@ def _embeddings(model: Any) -> nn.Module | None:
 Batch = Mapping[str, Tensor]
 
 
+def only_base(model: nn.Module) -> nn.Module:
+    """The one base model in a model, whatever wraps it.
+
+    Raises:
+        ModelError: there is none, or more than one.
+    """
+    outermost: dict[str, nn.Module] = {}
+    for name, module in model.named_modules():
+        known = isinstance(module, PreTrainedModel) or "base_model_prefix" in vars(module)
+        if known and not any(f"{name}.".startswith(f"{other}.") or not other for other in outermost):
+            outermost[name] = module
+    if len(outermost) != 1:
+        raise ModelError(
+            f"{type(model).__name__} holds {len(outermost)} transformers models, not one, so its layers have no one order."
+        )
+    return base_model(next(iter(outermost.values())))
+
+
+def run_tokens(base: nn.Module, length: int) -> None:
+    """Send a text of so many tokens through a base model, for those who watch; modes and torch's generators stay as they are.
+
+    Raises:
+        ModelError: it cannot be run.
+    """
+    device = next(base.parameters()).device
+    ids = 1 + torch.arange(length, device=device)[None]
+    given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if getattr(getattr(base, "config", None), "is_encoder_decoder", False) and hasattr(base, "decoder"):
+        given["decoder_input_ids"] = ids
+    try:
+        with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=cuda_of(base)):
+            base(**given)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise ModelError(
+            f"{type(base).__name__}: a text of {length} tokens cannot go through it ({type(error).__name__}: {reason})."
+        ) from None
+
+
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Afterwards each module has its own mode back, since a frozen part may not train while others do."""
