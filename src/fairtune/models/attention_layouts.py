@@ -1,7 +1,7 @@
 """Where an attention module keeps its query, key and value projections. A layout is plain data; anyone may add one.
 
-Most architectures have one linear map for each of q, k and v, under one of a few names (`PLAIN`). Those need no entry here: they are
-taken as found, and a forward pass proves them (`models.attention_proof`). The table holds the rest.
+Most architectures have one linear map for each of q, k and v, under one of a few names (`PLAIN`). They need no entry: a forward
+pass proves what the names say (`models.attention_proof`). The table holds the rest.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ _own: dict[str, AttentionLayout] = {}
 
 _BERT = AttentionLayout({"query": "q", "key": "k", "value": "v"})
 _LLAMA = AttentionLayout({"q_proj": "q", "k_proj": "k", "v_proj": "v"})
-_GATED = AttentionLayout({"q_proj": "qg", "k_proj": "k", "v_proj": "v"}, "num_attention_heads", "num_key_value_heads", True)
+_GATED = AttentionLayout(
+    {"q_proj": "qg", "k_proj": "k", "v_proj": "v"}, "num_attention_heads", "num_key_value_heads", True
+)
 _BY_HEAD = AttentionLayout({"query_key_value": "qkv"}, heads="num_attention_heads", interleaved=True)
 _GPT2 = AttentionLayout({"c_attn": "qkv"}, heads="num_heads")
 
@@ -153,7 +155,10 @@ _KNOWN: dict[str, tuple[AttentionLayout, ...]] = {
     ),
     "ModernBertAttention": (AttentionLayout({"Wqkv": "qkv"}, heads="num_attention_heads"),),
     "MptAttention": (AttentionLayout({"Wqkv": "qkv"}, heads="n_heads"),),
-    "GPT2Attention": (AttentionLayout({"q_attn": "q", "c_attn": "kv"}, heads="num_heads"), _GPT2),  # cross-attention first
+    "GPT2Attention": (
+        AttentionLayout({"q_attn": "q", "c_attn": "kv"}, heads="num_heads"),
+        _GPT2,
+    ),  # cross-attention first
     "Attention": (AttentionLayout({"c_attn": "qkv"}, heads="n_head"),),  # the first GPT
     "GPTNeoXAttention": (_BY_HEAD,),
     "PersimmonAttention": (_BY_HEAD,),
@@ -171,7 +176,12 @@ _KNOWN: dict[str, tuple[AttentionLayout, ...]] = {
     # or cannot pass (it is pooled away), or short texts are treated differently.
     **dict.fromkeys(("GptOssAttention", "T5Gemma2MergedAttention"), (_LLAMA,)),
     **dict.fromkeys(
-        ("PerceiverSelfAttention", "CanineSelfAttention", "BigBirdBlockSparseAttention", "BigBirdPegasusBlockSparseAttention"),
+        (
+            "PerceiverSelfAttention",
+            "CanineSelfAttention",
+            "BigBirdBlockSparseAttention",
+            "BigBirdPegasusBlockSparseAttention",
+        ),
         (_BERT,),
     ),
     "FunnelRelMultiheadAttention": (AttentionLayout({"q_head": "q", "k_head": "k", "v_head": "v"}),),

@@ -89,7 +89,9 @@ def prove(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Module, nn.Modu
     Raises:
         ModelError: one cannot be proven; says why.
     """
-    keys = {name: (type(module), tuple(q.weight.shape), tuple(k.weight.shape)) for name, (module, q, k) in found.items()}
+    keys = {
+        name: (type(module), tuple(q.weight.shape), tuple(k.weight.shape)) for name, (module, q, k) in found.items()
+    }
     proof: AttentionProof | None = None
     for name, (attention, *projections) in reversed(found.items()):  # the last one, so that much is before it
         if _reached.get(keys[name]):

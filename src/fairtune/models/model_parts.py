@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -124,7 +125,7 @@ def run_tokens(base: nn.Module, length: int) -> None:
     device = next(base.parameters()).device
     ids = 1 + torch.arange(length, device=device)[None]
     given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    if getattr(getattr(base, "config", None), "is_encoder_decoder", False) and hasattr(base, "decoder"):
+    if "decoder_input_ids" in inspect.signature(base.forward).parameters:
         given["decoder_input_ids"] = ids
     try:
         with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=cuda_of(base)):
