@@ -62,7 +62,7 @@ def check_model_folder(what: str, folder: Path) -> None:
     check_folder(what, folder)
     if (folder / ADAPTER).exists():
         raise ModelError(
-            f"{what}: the folder holds an adapter ({ADAPTER}), which would be loaded on top of whatever model is named there. Merge "
+            f"{what}: the folder holds an adapter ({ADAPTER}), which would be loaded on top of the model it names. Merge "
             "it into its model (PEFT's merge_and_unload, then save_pretrained) and use that folder, or train an adapter with the "
             "method `peft`."
         )

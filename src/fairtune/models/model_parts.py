@@ -13,9 +13,10 @@ import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import logging as transformers_logging
+from transformers.utils import is_flash_attn_2_available
 
 from fairtune.core.errors import ModelError
+from fairtune.models.transformers_files import explain_failure, quiet_transformers
 
 
 def base_model(model: nn.Module) -> nn.Module:
@@ -154,21 +155,54 @@ def measuring(model: nn.Module) -> Iterator[None]:
     """Evaluation mode and eager attention for a while."""
     settable: Any = model
     before, training = getattr(model.config, "_attn_implementation", None), model.training
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    model.eval()
-    try:
-        if before not in (None, "eager"):
-            settable.set_attn_implementation("eager")
-        yield
-    finally:
-        if before not in (None, "eager"):
-            settable.set_attn_implementation(before)
-        transformers_logging.set_verbosity(verbosity)
-        model.train(training)
+    with quiet_transformers():
+        model.eval()
+        try:
+            if before not in (None, "eager"):
+                settable.set_attn_implementation("eager")
+            yield
+        finally:
+            if before not in (None, "eager"):
+                settable.set_attn_implementation(before)
+            model.train(training)
 
 
 def cuda_of(model: nn.Module) -> list[torch.device]:
     """The device whose generator must be kept, where the model is on a GPU."""
     device = next(model.parameters()).device
     return [device] if device.type == "cuda" else []
+
+
+def outermost_networks(model: nn.Module) -> list[Any]:
+    """The transformers models in a model that are in no other: itself, or what a method or a library wrapped."""
+    if isinstance(model, PreTrainedModel):
+        return [model]
+    return [network for child in model.children() for network in outermost_networks(child)]
+
+
+KERNELS = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
+"""Ways to compute attention: a study's words, and transformers'."""
+
+
+def use_kernel(model: nn.Module, kernel: str | None, device: torch.device) -> None:
+    """Let a model compute its attention so; None leaves it as it is.
+
+    Raises:
+        ModelError: the model, the device or what is installed does not allow it.
+    """
+    if kernel is None:
+        return
+    if kernel == "flash" and device.type != "cuda":
+        raise ModelError(
+            f"attention_kernel: flash needs a GPU, and this run is on {device.type}; use sdpa, or leave it out."
+        )
+    if kernel == "flash" and not is_flash_attn_2_available():
+        raise ModelError(
+            "attention_kernel: flash needs the package flash-attn, which is not installed; use sdpa, or install it."
+        )
+    for network in outermost_networks(model):
+        what = f"attention_kernel: {kernel} does not work for {type(network).__name__}"
+        with explain_failure(what):
+            network.set_attn_implementation(KERNELS[kernel])
+        if getattr(network.config, "_attn_implementation", None) != KERNELS[kernel]:
+            raise ModelError(f"{what}, which computes attention in a way of its own; leave it out.")

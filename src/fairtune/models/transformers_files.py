@@ -201,6 +201,8 @@ def explain_failure(failed: str) -> Iterator[None]:
     except (FairtuneError, RunFailure, Stopped, MemoryError, torch.OutOfMemoryError):
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust, which is no Exception
+        if (
+            not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+        ):  # of Rust, which is no Exception
             raise
         raise Unloadable(f"{failed}: {reason_of(error)}.") from None
