@@ -92,6 +92,8 @@ def prove(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Module, nn.Modu
     keys = {
         name: (type(module), tuple(q.weight.shape), tuple(k.weight.shape)) for name, (module, q, k) in found.items()
     }
+    if any(parameter.is_meta for parameter in model.parameters()):
+        return set(found)  # shapes without weights can be counted, and nothing else
     proof: AttentionProof | None = None
     for name, (attention, *projections) in reversed(found.items()):  # the last one, so that much is before it
         if _reached.get(keys[name]):

@@ -102,9 +102,6 @@ class SplitProjection(nn.Module):
         """The rows of the fused weight that each of the two holds."""
         return part_rows(self.sizes, self.groups, self.names)
 
-    def extra_repr(self) -> str:
-        return f"{self.sizes}, groups={self.groups}"
-
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Cut a fused tensor of a state dict into the parts' own, before they look for theirs."""
         for parameter in ("weight", "bias"):
