@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
 from fairtune.models.model_parts import only_base, run_tokens
+from fairtune.models.split_projection import rows_of
 
 LENGTH = 6
 """Tokens of the text in which queries and keys must matter; in a text of one token they must not."""
@@ -90,7 +91,8 @@ def prove(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Module, nn.Modu
         ModelError: one cannot be proven; says why.
     """
     keys = {
-        name: (type(module), tuple(q.weight.shape), tuple(k.weight.shape)) for name, (module, q, k) in found.items()
+        name: (type(attention), *(tuple(rows_of(projection).shape) for projection in projections))
+        for name, (attention, *projections) in found.items()
     }
     if any(parameter.is_meta for parameter in model.parameters()):
         return set(found)  # shapes without weights can be counted, and nothing else

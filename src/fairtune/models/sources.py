@@ -238,7 +238,7 @@ def _in_folder(name: str, identity: str, folder: Path) -> ModelSource:
     return ModelSource(name, identity, str(folder), **_read_sizes(folder))
 
 
-def _read_sizes(folder: Path) -> dict[str, int | None]:
+def _read_sizes(folder: Path) -> dict[str, Any]:
     """How many positions and tokens the model knows, by its config; of a model of texts and more, by the part about texts."""
     config = read_json(folder / CONFIG) or {}
     if isinstance(inner := config.get("text_config"), dict):
