@@ -15,6 +15,10 @@ LENGTH = 6
 """Tokens of the text in which queries and keys must matter; in a text of one token they must not."""
 
 
+Outputs = list[tuple[nn.Module, Tensor]]
+"""What modules gave, in the order in which they finished."""
+
+
 class AttentionProof:
     """Looks into one model; each answer takes a few passes of a short text through it.
 
@@ -43,15 +47,15 @@ class AttentionProof:
             return "it is not called"
         if not all(torch.equal(was, now) for (_, was), (_, now) in zip(calm[:start], noisy[:start], strict=True)):
             return "it changes what was computed before it"
-        if _same(attention, calm, noisy):
+        if all(torch.equal(was, now) for was, now in _pairs(attention, calm, noisy)):
             return "attention does not depend on it"
-        if not _same(attention, self._calm[1], self._outputs(1, projection)):
+        if not all(_close(was, now) for was, now in _pairs(attention, self._calm[1], self._outputs(1, projection))):
             return "it decides more than how tokens attend to each other"
         return None
 
-    def _outputs(self, length: int, shaken: nn.Module | None = None) -> list[tuple[nn.Module, Tensor]]:
-        """What every module gives, in the order in which they finish, with noise on the output of one of them."""
-        seen: list[tuple[nn.Module, Tensor]] = []
+    def _outputs(self, length: int, shaken: nn.Module | None = None) -> Outputs:
+        """What every module gives, with noise on the output of one of them."""
+        seen: Outputs = []
 
         def note(module: nn.Module, _: object, output: Any) -> None:
             first = output[0] if isinstance(output, list | tuple) and output else output
@@ -72,10 +76,14 @@ class AttentionProof:
         return seen
 
 
-def _same(attention: nn.Module, first: list[tuple[nn.Module, Tensor]], second: list[tuple[nn.Module, Tensor]]) -> bool:
-    """Whether a module's outputs are equal but for rounding."""
-    pairs = [(a, b) for (module, a), (_, b) in zip(first, second, strict=True) if module is attention]
-    return all((a - b).abs().max() <= 16 * torch.finfo(a.dtype).eps * a.abs().max() for a, b in pairs)
+def _pairs(module: nn.Module, first: Outputs, second: Outputs) -> list[tuple[Tensor, Tensor]]:
+    """What one module gave in two passes, call by call."""
+    return [(was, now) for (called, was), (_, now) in zip(first, second, strict=True) if called is module]
+
+
+def _close(was: Tensor, now: Tensor) -> bool:
+    """Whether two tensors are equal but for rounding."""
+    return bool((was - now).abs().max() <= 16 * torch.finfo(was.dtype).eps * was.abs().max())
 
 
 def prove(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Module, nn.Module]]) -> set[str]:

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from fairtune.core.errors import ModelError
 from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
-from fairtune.models.folder_safety import CONFIG, GENERATION, check_model_folder, weight_files
+from fairtune.models.folder_safety import CONFIG, GENERATION, weight_files
 from fairtune.models.model_parts import base_model
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
@@ -26,7 +26,6 @@ from fairtune.models.transformers_files import (
     load_network,
     make_config,
     read_config,
-    read_generation,
     tensor_shapes,
 )
 
@@ -96,7 +95,6 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
 
 def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
-    check_model_folder(what, folder)
     config = read_config(folder, what, **heads)
     config.problem_type = "single_label_classification"
     network, info = load_network(
@@ -109,8 +107,6 @@ def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> Loaded
 
 def _trained_language_model(source: ModelSource) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
-    check_model_folder(what, folder)
-    read_generation(folder, what)
     network, info = load_network(AutoModelForCausalLM, folder, what, "a language model")
     require_causal(source, network)
     if info["missing_keys"]:

@@ -68,11 +68,9 @@ class ModelSource:
             return Path(self.folder)
         if self.preset is not None:
             raise ModelError(f"model '{self.name}': a preset is trained from scratch, so it has no files to load.")
-        from huggingface_hub import snapshot_download
-
         try:
             with stage(f"fetching model {self.name} from the hub"):
-                folder = Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
+                folder = hub_folder(f"{self.hub_id}@{self.revision or ''}", HUB_FILES, fetch=True)
         except Exception as error:
             raise ModelError(_unreachable(self.name, error)) from None
         _require_weights(f"model '{self.name}'", folder)
@@ -271,14 +269,26 @@ def _hub(name: str) -> ModelSource:
     return ModelSource(name, commit, None, hub_id, commit)
 
 
-def _cached(name: str) -> Path | None:
+def hub_folder(name: str, files: list[str], fetch: bool) -> Path:
+    """Where the hub's files of a model or tokenizer are.
+
+    Args:
+        name: a hub id, with @revision or without.
+        files: patterns of those that are wanted.
+        fetch: ask the hub, instead of its cache alone.
+
+    Raises:
+        OSError, ValueError: they are not there, or the name is not a hub id.
+    """
     from huggingface_hub import snapshot_download
 
     hub_id, _, revision = name.partition("@")
+    return Path(snapshot_download(hub_id, revision=revision or None, allow_patterns=files, local_files_only=not fetch))
+
+
+def _cached(name: str) -> Path | None:
     try:
-        found = Path(
-            snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
-        )
+        found = hub_folder(name, HUB_FILES, fetch=False)
         return found if weight_files(found) else None
     except (OSError, ValueError, MissingWeights):  # not there, not a hub id, or only some shards of it
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
 from fairtune.core.stages import stage
 from fairtune.models.folder_safety import check_folder
-from fairtune.models.sources import ModelSource, with_vocabulary
+from fairtune.models.sources import ModelSource, hub_folder, with_vocabulary
 from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 VERSION = 1
@@ -121,12 +122,11 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
             f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
         )
     if padding and tokenizer.pad_token_id is None:
-        if tokenizer.eos_token_id is not None:
-            tokenizer.pad_token = tokenizer.eos_token
-            return tokenizer
-        raise ModelError(
-            f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
-        )
+        if tokenizer.eos_token_id is None:
+            raise ModelError(
+                f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
+            )
+        tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
@@ -183,19 +183,12 @@ def _identity(folder: Path) -> str:
 
 def _from_hub(name: str) -> Path:
     """A tokenizer's folder in the hub's cache, fetched if it is not there."""
-    from huggingface_hub import snapshot_download
-
-    hub_id, _, revision = name.partition("@")
-    try:
-        found = Path(
-            snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
-        )
+    with suppress(OSError, ValueError):  # not there, not a hub id
+        found = hub_folder(name, HUB_FILES, fetch=False)
         if any(file.name in WORDS or file.suffix == ".model" for file in _files(found)):
             return found
-    except (OSError, ValueError):  # not there, not a hub id
-        pass
     try:
-        return Path(snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES))
+        return hub_folder(name, HUB_FILES, fetch=True)
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(

@@ -14,14 +14,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from fairtune.core.errors import FairtuneError, ModelError, RunFailure, Stopped
 from fairtune.core.files import read_json
 from fairtune.models.folder_safety import (
     CONFIG,
-    GENERATION,
     TOKENIZER,
     check_folder,
     check_model_folder,
@@ -71,13 +70,6 @@ def read_tokenizer(folder: Path) -> Any:
         if (folder / CONFIG).is_file():
             read_config(folder, named)  # which may be the reason, and then says so
         raise
-
-
-def read_generation(folder: Path, what: str) -> None:
-    """Refuse settings of generation that cannot be read; a folder may have none."""
-    if (folder / GENERATION).is_file():
-        with explain_failure(f"{what}: its {GENERATION} cannot be used"):
-            GenerationConfig.from_pretrained(str(folder), local_files_only=True)
 
 
 def load_network(
