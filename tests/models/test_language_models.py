@@ -253,5 +253,5 @@ def test_settings_of_generation_that_would_not_be_saved_do_not_cost_a_run_its_mo
 
 
 def test_damaged_settings_of_generation_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="transformers cannot load it as a language model.*nonsense"):
+    with pytest.raises(ModelError, match=r"transformers cannot load it as a language model.*nonsense"):
         load_language_model(with_generation(tmp_path, {"cache_implementation": "nonsense"}))

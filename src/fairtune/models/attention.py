@@ -22,8 +22,9 @@ from fairtune.models.split_projection import (
 )
 
 HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
+KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "kv_heads")
 WIDTHS = ("head_dim", "attention_head_size", "key_value_proj_dim", "d_head")
-"""What architectures call the number of query heads, and the width of one."""
+"""What architectures call the number of query heads, that of key heads, and the width of one."""
 
 
 @dataclass(frozen=True)
@@ -250,33 +251,35 @@ def _require_weights(where: str, module: nn.Module) -> None:
 
 
 def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, int]:
-    """How many heads each part has: by the names that the layout gives, else by the projections' shapes."""
+    """How many heads each part has: by the names that the layout gives, else by the usual ones and the projections' shapes."""
 
-    def look_up(*attributes: str) -> int:
+    def look_up(*attributes: str) -> int | None:
         holders = (module, getattr(module, "config", None))
-        for found in (getattr(holder, attribute, None) for holder in holders for attribute in attributes):
-            if isinstance(found, int):
-                return found
-        raise ModelError(
-            f"{name}: neither {type(module).__name__} nor its config has a number called '{' or '.join(attributes)}'; describe it "
-            "with fairtune.register_attention."
-        )
+        every = (getattr(holder, attribute, None) for holder in holders for attribute in attributes)
+        return next((found for found in every if isinstance(found, int)), None)
 
-    if layout.heads:
-        queries = look_up(layout.heads)
-        keys = look_up(layout.key_heads) if layout.key_heads else queries
-        return {"q": queries, "g": queries, "k": keys, "v": keys}
-    rows = {part: len(rows_of(_plain(getattr(module, attribute)))) for attribute, part in layout.projections.items()}
-    queries = look_up(*HEADS)
-    width = rows["q"] // queries
-    stated = next((size for size in (getattr(module, known, None) for known in WIDTHS) if isinstance(size, int)), width)
-    keys = rows["k"] // width
-    if stated != width or rows["q"] != queries * width or rows["k"] != keys * width or queries % keys:
+    usual = (layout.heads,) if layout.heads else HEADS
+    queries = look_up(*usual)
+    keys = look_up(layout.key_heads) if layout.key_heads else queries
+    if not queries or not keys:
         raise ModelError(
-            f"{name}: {queries} heads of {stated} do not fit queries of {rows['q']} and keys of {rows['k']} rows; describe "
-            f"{type(module).__name__} with fairtune.register_attention."
+            f"{name}: neither {type(module).__name__} nor its config has a number called "
+            f"'{' or '.join(usual if not queries else [layout.key_heads])}'; describe it with fairtune.register_attention."
         )
-    return {"q": queries, "k": keys, "v": keys}
+    if not layout.heads:
+        single = {parts: attribute for attribute, parts in reversed(layout.projections.items()) if len(parts) == 1}
+        if {"q", "k"} <= single.keys():
+            rows = {part: len(rows_of(_plain(getattr(module, single[part])))) for part in "qk"}
+            width = look_up(*WIDTHS) or rows["q"] // queries
+            keys = rows["k"] // width
+            if rows["q"] != queries * width or rows["k"] != keys * width:
+                raise ModelError(
+                    f"{name}: {queries} heads of {width} do not fit queries of {rows['q']} and keys of {rows['k']} rows; describe "
+                    f"{type(module).__name__} with fairtune.register_attention."
+                )
+        else:
+            keys = look_up(*KEY_HEADS) or queries
+    return {"q": queries, "g": queries, "k": keys, "v": keys}
 
 
 def _looks_unknown(name: str, module: nn.Module, known: Iterable[str]) -> bool:

@@ -120,69 +120,43 @@ def take_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> None:
 
 _own: dict[str, AttentionLayout] = {}
 
-_BERT = AttentionLayout({"query": "q", "key": "k", "value": "v"})
-_LLAMA = AttentionLayout({"q_proj": "q", "k_proj": "k", "v_proj": "v"})
-_GATED = AttentionLayout(
-    {"q_proj": "qg", "k_proj": "k", "v_proj": "v"}, "num_attention_heads", "num_key_value_heads", True
-)
-_BY_HEAD = AttentionLayout({"query_key_value": "qkv"}, heads="num_attention_heads", interleaved=True)
-_GPT2 = AttentionLayout({"c_attn": "qkv"}, heads="num_heads")
+_PLAIN = tuple(AttentionLayout(dict(zip(names, "qkv", strict=True))) for names in PLAIN)
+_GATED = (AttentionLayout({"q_proj": "qg", "k_proj": "k", "v_proj": "v"}, interleaved=True),)
+_BY_HEAD = (
+    AttentionLayout({"query_key_value": "qkv"}, interleaved=True),
+)  # also by groups of queries, down to a single group
+
+
+def _bert_and(**more: str) -> tuple[AttentionLayout]:
+    return (AttentionLayout({"query": "q", "key": "k", "value": "v", **more}),)
+
 
 _KNOWN: dict[str, tuple[AttentionLayout, ...]] = {
-    "DisentangledSelfAttention": (  # DeBERTa-v2 and v3; the position projections enter the scores too
-        AttentionLayout(
-            {"query_proj": "q", "key_proj": "k", "value_proj": "v", "pos_query_proj?": "q", "pos_key_proj?": "k"},
-            heads="num_attention_heads",
-        ),
-    ),
-    "LongformerSelfAttention": (
-        AttentionLayout(
-            {"query": "q", "key": "k", "value": "v", "query_global": "q", "key_global": "k", "value_global": "v"},
-            heads="num_heads",
-        ),
-    ),
-    "LiltSelfAttention": (
-        AttentionLayout(
-            {"query": "q", "key": "k", "value": "v", "layout_query": "q", "layout_key": "k", "layout_value": "v"},
-            heads="num_attention_heads",
-        ),
-    ),
-    "LukeSelfAttention": (
-        AttentionLayout(
-            {"query": "q", "key": "k", "value": "v", "w2e_query?": "q", "e2w_query?": "q", "e2e_query?": "q"},
-            heads="num_attention_heads",
-        ),
-    ),
-    "ModernBertAttention": (AttentionLayout({"Wqkv": "qkv"}, heads="num_attention_heads"),),
-    "MptAttention": (AttentionLayout({"Wqkv": "qkv"}, heads="n_heads"),),
+    "ModernBertAttention": (AttentionLayout({"Wqkv": "qkv"}),),
+    "MptAttention": (AttentionLayout({"Wqkv": "qkv"}),),
+    "Phi3Attention": (AttentionLayout({"qkv_proj": "qkv"}),),
     "GPT2Attention": (
-        AttentionLayout({"q_attn": "q", "c_attn": "kv"}, heads="num_heads"),
-        _GPT2,
-    ),  # cross-attention first
-    "Attention": (AttentionLayout({"c_attn": "qkv"}, heads="n_head"),),  # the first GPT
-    "GPTNeoXAttention": (_BY_HEAD,),
-    "PersimmonAttention": (_BY_HEAD,),
-    "BloomAttention": (AttentionLayout({"query_key_value": "qkv"}, heads="num_heads", interleaved=True),),
-    "FalconAttention": (  # its three variants are one: groups of queries with their key and value, down to a single group
-        AttentionLayout({"query_key_value": "qkv"}, heads="num_heads", key_heads="num_kv_heads", interleaved=True),
-    ),
-    "GPTBigCodeAttention": (  # one key and value for all queries, or as many: head by head
-        AttentionLayout({"c_attn": "qkv"}, heads="num_heads", key_heads="kv_heads", interleaved=True),
-    ),
-    "Phi3Attention": (AttentionLayout({"qkv_proj": "qkv"}, "num_attention_heads", "num_key_value_heads"),),
-    "Qwen3_5Attention": (_GATED,),
-    "Qwen3NextAttention": (_GATED,),
-    # Right as they are, but not for the proof: a single token attends to more than itself (sinks, latents, two texts at once),
-    # or cannot pass (it is pooled away), or short texts are treated differently.
-    **dict.fromkeys(("GptOssAttention", "T5Gemma2MergedAttention"), (_LLAMA,)),
-    **dict.fromkeys(
-        (
-            "PerceiverSelfAttention",
-            "CanineSelfAttention",
-            "BigBirdBlockSparseAttention",
-            "BigBirdPegasusBlockSparseAttention",
+        AttentionLayout({"q_attn": "q", "c_attn": "kv"}),
+        AttentionLayout({"c_attn": "qkv"}),
+    ),  # the first across
+    "Attention": (AttentionLayout({"c_attn": "qkv"}),),  # of the first GPT
+    "GPTBigCodeAttention": (AttentionLayout({"c_attn": "qkv"}, interleaved=True),),
+    **dict.fromkeys(("GPTNeoXAttention", "PersimmonAttention", "BloomAttention", "FalconAttention"), _BY_HEAD),
+    **dict.fromkeys(("Qwen3_5Attention", "Qwen3NextAttention"), _GATED),
+    # DeBERTa-v2 and v3: the position projections enter the scores too.
+    "DisentangledSelfAttention": (
+        AttentionLayout(
+            {"query_proj": "q", "key_proj": "k", "value_proj": "v", "pos_query_proj?": "q", "pos_key_proj?": "k"}
         ),
-        (_BERT,),
     ),
-    "FunnelRelMultiheadAttention": (AttentionLayout({"q_head": "q", "k_head": "k", "v_head": "v"}),),
+    "LongformerSelfAttention": _bert_and(query_global="q", key_global="k", value_global="v"),
+    "LiltSelfAttention": _bert_and(layout_query="q", layout_key="k", layout_value="v"),
+    "LukeSelfAttention": _bert_and(**dict.fromkeys(("w2e_query?", "e2w_query?", "e2e_query?"), "q")),
+    # Plain, but not for the proof: a single token attends to more than itself (sinks, latents, two texts at once), or cannot
+    # pass (it is pooled away), or short texts are treated differently.
+    **dict.fromkeys(
+        ("GptOssAttention", "T5Gemma2MergedAttention", "PerceiverSelfAttention", "CanineSelfAttention"), _PLAIN
+    ),
+    **dict.fromkeys(("FunnelRelMultiheadAttention", "BigBirdBlockSparseAttention"), _PLAIN),
+    "BigBirdPegasusBlockSparseAttention": _PLAIN,
 }
