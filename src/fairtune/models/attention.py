@@ -267,7 +267,9 @@ def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, i
             f"'{' or '.join(usual if not queries else [layout.key_heads])}'; describe it with fairtune.register_attention."
         )
     if not layout.heads:
-        single = {parts: attribute for attribute, parts in reversed(layout.projections.items()) if len(parts) == 1}
+        single = {
+            parts: attribute for attribute, parts in reversed(list(layout.projections.items())) if len(parts) == 1
+        }
         if {"q", "k"} <= single.keys():
             rows = {part: len(rows_of(_plain(getattr(module, single[part])))) for part in "qk"}
             width = look_up(*WIDTHS) or rows["q"] // queries

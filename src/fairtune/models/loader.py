@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from fairtune.core.errors import ModelError
 from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
-from fairtune.models.folder_safety import CONFIG, GENERATION, weight_files
+from fairtune.models.folder_safety import CONFIG, GENERATION, check_model_folder, weight_files
 from fairtune.models.model_parts import base_model
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
@@ -95,6 +95,7 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
 
 def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
+    check_model_folder(what, folder)
     config = read_config(folder, what, **heads)
     config.problem_type = "single_label_classification"
     network, info = load_network(
