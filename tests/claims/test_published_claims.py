@@ -14,7 +14,7 @@ from fairtune.claims.trial_costs import find_cost, load_trial
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.flops import count_flops
-from fairtune.models.published_shapes import PRESET, find_config
+from fairtune.models.operations import PRESET, find_config
 from fairtune.study import shipped_files
 from fairtune.study.shipped_files import find_shipped, require_shipped
 from fairtune.study.study_file import load_study

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz import cache_files, data_files, event_lines, model_folders, run_folders, study_files
+from tests.fuzz import cache_files, data_files, event_lines, run_folders, study_files
 from tests.fuzz.registering import TARGETS
 
-__all__ = ["TARGETS", "cache_files", "data_files", "event_lines", "model_folders", "run_folders", "study_files"]
+__all__ = ["TARGETS", "cache_files", "data_files", "event_lines", "run_folders", "study_files"]

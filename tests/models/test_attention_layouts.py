@@ -18,18 +18,10 @@ from fairtune.core.errors import ModelError
 from fairtune.models import attention_layouts as layouts
 from fairtune.models.attention import attention_layers
 from fairtune.models.flops import count_flops
-from tests.models.architectures import BUILDERS, FUSED, VOCABULARY, build, inputs
+from tests.models.architectures import FAMILIES, FUSED, VOCABULARY, build, inputs
 
-pytestmark = pytest.mark.slow
-
-EVERY = list(BUILDERS)
-NOT_WATCHED = {
-    "mpnet",
-    "deberta-v2",
-    "deberta-v3",
-    "gpt-neo",
-    "gemma2",
-}  # they multiply by means of their own; none is fused
+EVERY = tuple(dict.fromkeys((*FAMILIES, *FUSED)))
+NOT_WATCHED = {"deberta-v3"}  # it multiplies by means of its own
 
 
 def outputs(model: Any, length: int, **more: Any) -> Any:
@@ -60,15 +52,8 @@ def multiplied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Tensor, T
         seen.append((query.clone(), key.clone(), value.clone()))
         return real(query, key, value, *args, **kwargs)
 
-    real_product = Tensor.baddbmm
-
-    def watching_product(self: Tensor, batch1: Tensor, batch2: Tensor, **kwargs: Any) -> Tensor:  # Bloom
-        seen.append((*(t.unflatten(0, (2, -1)) for t in (batch1, batch2.transpose(1, 2))), torch.zeros(1, 1, 1, 1)))
-        return real_product(self, batch1, batch2, **kwargs)
-
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.functional, "scaled_dot_product_attention", watching)
-        patch.setattr(Tensor, "baddbmm", watching_product)
         yield seen
 
 
@@ -148,7 +133,7 @@ def test_a_saved_model_has_the_original_layout_and_the_same_answers(name: str, t
         assert torch.equal(tensor, model.state_dict()[key]), key
 
 
-@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("name", [*FUSED, "qwen3_5_text"])
 @pytest.mark.parametrize("parts", ["q", "k", "qk"])
 def test_a_fused_projection_computes_the_same_when_it_is_cut(name: str, parts: str) -> None:
     model = build(name)
@@ -187,7 +172,7 @@ def gradients(model: Any) -> dict[tuple[str, str, str], Tensor]:
     return {**found, **others}
 
 
-@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("name", [*FUSED, "qwen3_5_text"])
 @pytest.mark.parametrize("parts", ["q", "k", "qk"])
 def test_what_trains_beside_a_frozen_part_gets_the_same_gradient(name: str, parts: str) -> None:
     whole, cut = build(name), build(name)
@@ -231,7 +216,7 @@ def with_one_layer(model: Any) -> Any:
     return model
 
 
-@pytest.mark.parametrize("name", ["bert", *FUSED])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "falcon-by-group"])
 def test_frozen_models_can_be_copied_halved_and_compiled(name: str) -> None:
     model = with_one_layer(build(name))
     orthogonalize_qk(model, init="headwise")
@@ -318,13 +303,12 @@ def odd() -> Iterator[OddModel]:
     layouts._own.clear()
 
 
-def test_an_unknown_attention_is_named_and_described_in_three_lines(odd: OddModel) -> None:
+def test_an_unknown_attention_is_named_and_described(odd: OddModel) -> None:
     with pytest.raises(ModelError) as caught:
         orthogonalize_qk(odd)
     message = str(caught.value)
     assert "OddAttention at layers.0 with ask [16 x 16], tell [32 x 16], out [16 x 16]" in message
-    assert "from fairtune import register_attention" in message
-    assert 'register_attention("OddAttention", projections' in message
+    assert 'fairtune.register_attention("OddAttention", ' in message
 
     register_attention("OddAttention", {"ask": "q", "tell": "kv"}, heads="n_heads")
     x = torch.randn(2, 1, 16)
@@ -343,13 +327,6 @@ def test_a_wrong_description_is_refused(odd: OddModel) -> None:
     register_attention(OddAttention, {"ask": "q", "tell": "kv"}, heads="heads_there_are")
     with pytest.raises(ModelError, match="has a number called 'heads_there_are'"):
         attention_layers(odd)
-
-
-def test_one_unknown_attention_among_known_ones_is_refused() -> None:
-    model = build("bert")
-    model.extra = OddAttention()
-    with pytest.raises(ModelError, match="OddAttention at extra"):
-        attention_layers(model)
 
 
 def test_a_model_without_attention_is_reported_so() -> None:

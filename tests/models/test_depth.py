@@ -159,7 +159,7 @@ def test_what_cannot_be_looked_into_is_reported() -> None:
 
     with pytest.raises(ModelError, match="NoLayers: it has no numbered layers"):
         find_depths(NoLayers())
-    with pytest.raises(ModelError, match=r"Broken: two tokens cannot go through it.*TypeError"):
+    with pytest.raises(ModelError, match=r"Broken: a text of 2 tokens cannot go through it.*TypeError"):
         find_depths(Broken())
     with pytest.raises(ModelError, match="Linear holds 0 transformers models, not one"):
         find_depths(nn.Linear(2, 2))

@@ -198,7 +198,7 @@ def test_a_model_that_sees_ahead_is_no_language_model(name: str, tmp_path: Path)
 
 def test_other_architectures_are_reported_in_one_line(tmp_path: Path) -> None:
     source = saved(build("distilbert"), tmp_path)
-    with pytest.raises(ModelError, match="transformers cannot load it as a language model: ") as caught:
+    with pytest.raises(ModelError, match="transformers cannot load it as a language model") as caught:
         load_language_model(source)
     assert "\n" not in str(caught.value)
 
@@ -253,5 +253,5 @@ def test_settings_of_generation_that_would_not_be_saved_do_not_cost_a_run_its_mo
 
 
 def test_damaged_settings_of_generation_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"its generation_config\.json cannot be used: .*nonsense"):
+    with pytest.raises(ModelError, match=r"transformers cannot load it as a language model.*nonsense"):
         load_language_model(with_generation(tmp_path, {"cache_implementation": "nonsense"}))

@@ -130,7 +130,7 @@ def test_attention_layers_are_found_in_order(tiny_model: Path) -> None:
 
 
 def test_a_model_without_such_layers_is_reported() -> None:
-    with pytest.raises(ModelError, match=r"Sequential: no attention layer .*MultiheadAttention"):
+    with pytest.raises(ModelError, match=r"Sequential: no attention layer"):
         attention_layers(nn.Sequential(nn.MultiheadAttention(8, 2)))
 
 

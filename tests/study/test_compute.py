@@ -12,8 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from fairtune.claims.published import load_claims
 from fairtune.claims.trial_costs import find_cost
 from fairtune.models.flops import count_flops
-from fairtune.models.operations import model_sizes, operations_per_token
-from fairtune.models.published_shapes import SHAPES, find_config
+from fairtune.models.operations import SHAPES, find_config, model_sizes, operations_per_token
 from fairtune.study.compute import GPUS, Compute, plan_compute
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study

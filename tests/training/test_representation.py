@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fairtune.training.representation import (
     chosen_rows,
     seen_by_last_layer,
 )
-from tests.models.architectures import BUILDERS
+from tests.models.architectures import draw
 
 NAMES = ("bert", "roberta", "distilbert", "deberta-v3", "electra")
 BATCH = {
@@ -49,7 +50,7 @@ def gpt_at_last_token() -> Any:
     return model
 
 
-@pytest.mark.parametrize("build", [*(BUILDERS[name] for name in NAMES), gpt, gpt_at_last_token])
+@pytest.mark.parametrize("build", [*(partial(draw, name) for name in NAMES), gpt, gpt_at_last_token])
 def test_the_last_layer_makes_the_logits_of_what_is_found(build: Callable[[], Any]) -> None:
     torch.manual_seed(0)
     logits, layer, pooled = seen(build())
@@ -61,7 +62,7 @@ def test_the_last_layer_makes_the_logits_of_what_is_found(build: Callable[[], An
 
 def test_of_bpsom_it_is_what_the_map_sees() -> None:
     torch.manual_seed(0)
-    model = BPSOMForSequenceClassification.of(BUILDERS["bert"](), hidden=12, grid=3)
+    model = BPSOMForSequenceClassification.of(draw("bert"), hidden=12, grid=3)
     logits, layer, pooled = seen(model)
     assert layer is active_head(model).out
     assert pooled.shape == (2, 12)
@@ -70,7 +71,7 @@ def test_of_bpsom_it_is_what_the_map_sees() -> None:
 
 
 def test_hooks_are_gone_afterwards_and_nothing_is_drawn() -> None:
-    model = BUILDERS["bert"]()
+    model = draw("bert")
     state = torch.get_rng_state()
     seen(model)
     assert torch.equal(torch.get_rng_state(), state)

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairtune.core.errors import FairtuneError, ModelError, RunFailure
 from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
-from fairtune.models.attention_kernels import use_kernel
+from fairtune.models.model_parts import use_kernel
 from fairtune.settings.sections import Train
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError

@@ -16,7 +16,7 @@ from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import create_method
 from fairtune.models.causal_classifier import classify_at_last_token
 from fairtune.models.flops import count_flops
-from fairtune.models.published_shapes import PRESET, find_config
+from fairtune.models.operations import PRESET, find_config
 from fairtune.models.transformers_files import draw_network, explain_failure
 
 ROWS, LENGTH = 2, 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from transformers.pytorch_utils import Conv1D
 
 from fairtune.core.errors import ModelError
 from fairtune.models.attention_layouts import AttentionLayout, layout_of
+from fairtune.models.attention_proof import AttentionProof, prove
 from fairtune.models.declarations import Declared
 from fairtune.models.split_projection import (
     SplitProjection,
@@ -19,6 +20,11 @@ from fairtune.models.split_projection import (
     part_rows,
     rows_of,
 )
+
+HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
+KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "kv_heads")
+WIDTHS = ("head_dim", "attention_head_size", "key_value_proj_dim", "d_head")
+"""What architectures call the number of query heads, that of key heads, and the width of one."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class _Fused:
 
     @property
     def groups(self) -> int:
-        return self.heads["k"] if self.interleaved else 1
+        return min(self.heads[part] for part in self.parts) if self.interleaved else 1
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -137,16 +143,19 @@ class _Fused:
 
 
 def attention_layers(model: nn.Module) -> list[AttentionLayer]:
-    """Every attention layer of a model, in the order of the model.
+    """Every attention layer of a model that text reaches, in the order of the model.
+
+    Layers without softmax attention, as recurrent hybrids have, are none; nor are those that only images or sounds reach.
 
     Raises:
-        ModelError: an attention module's layout is not known; says how to describe it.
+        ModelError: an attention module's layout is not known, or cannot be proven; says how to describe it.
     """
-    layers, blocks = [], block_numbers(model)
-    for name, _, modules in _attention_modules(model):
-        projections = tuple(projection for fused in modules for projection in fused.projections())
-        layers.append(AttentionLayer(name, blocks[block_of(name)], projections))
-    return layers
+    found = _attention_modules(model)
+    blocks = _numbered(name for name, _, _ in found)
+    return [
+        AttentionLayer(name, blocks[block_of(name)], tuple(part for fused in modules for part in fused.projections()))
+        for name, _, modules in found
+    ]
 
 
 def freeze(model: nn.Module, blocks: set[int], parts: str) -> None:
@@ -154,43 +163,26 @@ def freeze(model: nn.Module, blocks: set[int], parts: str) -> None:
 
     A fused projection is cut, so that what is frozen costs no gradient and no optimizer state, and is never decayed.
     """
-    numbers = block_numbers(model)
-    for name, attention, modules in list(_attention_modules(model)):
+    found = _attention_modules(model)
+    numbers = _numbered(name for name, _, _ in found)
+    for name, attention, modules in found:
         for fused in modules if numbers[block_of(name)] in blocks else ():
             frozen = "".join(part for part in fused.parts if part in parts)
-            if not frozen:
-                continue
             if frozen == fused.parts:
-                _freeze(fused.module)
-                continue
-            if isinstance(fused.module, SplitProjection):
-                if fused.module.names[0] != frozen:
+                for parameter in fused.module.parameters(recurse=isinstance(fused.module, SplitProjection)):
+                    parameter.requires_grad_(False)
+            elif isinstance(fused.module, SplitProjection):
+                if frozen and fused.module.names[0] != frozen:
                     raise ModelError(
                         f"{fused.name}: its parts '{fused.module.names[0]}' are frozen already; freeze all parts in one go."
                     )
-                continue
-            attribute = fused.name.rpartition(".")[2]
-            if getattr(attention, attribute) is not fused.module:
-                raise ModelError(
-                    f"{fused.name}: an adapter wraps this fused projection; freeze its parts before adding adapters."
-                )
-            setattr(attention, attribute, SplitProjection(fused.module, fused.sizes, fused.groups, frozen))
-
-
-def fused_parts(attention: nn.Module, attribute: str) -> tuple[dict[str, int], int]:
-    """How the rows of an attention module's fused projection are arranged: of each part within a group, and the groups."""
-    layout = layout_of(attention)
-    assert layout is not None, "only of an attention module whose layout is known"
-    inner = _plain(getattr(attention, attribute))
-    fused = _Fused(
-        attribute, inner, layout.projections[attribute], _heads(attribute, attention, layout), layout.interleaved
-    )
-    return fused.sizes, fused.groups
-
-
-def _freeze(module: nn.Module) -> None:
-    for parameter in module.parameters(recurse=isinstance(module, SplitProjection)):
-        parameter.requires_grad_(False)
+            elif frozen:
+                attribute = fused.name.rpartition(".")[2]
+                if getattr(attention, attribute) is not fused.module:
+                    raise ModelError(
+                        f"{fused.name}: an adapter wraps this fused projection; freeze its parts before adding adapters."
+                    )
+                setattr(attention, attribute, SplitProjection(fused.module, fused.sizes, fused.groups, frozen))
 
 
 def block_of(name: str) -> str:
@@ -201,27 +193,46 @@ def block_of(name: str) -> str:
 
 def block_numbers(model: nn.Module) -> dict[str, int]:
     """The transformer blocks that hold attention, numbered in the order of the model."""
-    names = dict.fromkeys(block_of(name) for name, _, _ in _attention_modules(model))
-    return {name: number for number, name in enumerate(names)}
+    return _numbered(name for name, _, _ in _attention_modules(model))
 
 
-def _attention_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module, list[_Fused]]]:
-    """Every attention module with its projection modules; refuses a model that has any of unknown layout."""
+def _numbered(names: Iterable[str]) -> dict[str, int]:
+    return {block: number for number, block in enumerate(dict.fromkeys(map(block_of, names)))}
+
+
+def _attention_modules(model: nn.Module) -> list[tuple[str, nn.Module, list[_Fused]]]:
+    """Every attention module with its projection modules."""
     known = {name: (module, layout) for name, module in model.named_modules() if (layout := layout_of(module))}
-    unknown = [(name, module) for name, module in model.named_modules() if _looks_unknown(name, module, set(known))]
+    unknown = [(name, module) for name, module in model.named_modules() if _looks_unknown(name, module, known)]
+    if unknown and known:
+        proof = AttentionProof(model)
+        unknown = [(name, module) for name, module in unknown if proof.reaches(module)]
     if unknown or not known:
         raise ModelError(_unknown_layout(model, unknown))
+    modules = {
+        name: [
+            (f"{name}.{attribute.removesuffix('?')}".lstrip("."), _plain(inner), parts)
+            for attribute, parts in layout.projections.items()
+            if (inner := getattr(module, attribute.removesuffix("?"), None)) is not None
+        ]
+        for name, (module, layout) in known.items()
+    }
+    unproven = {
+        name: (module, *(inner for _, inner, part in modules[name] if part in "qk"))
+        for name, (module, layout) in known.items()
+        if not layout.proven
+    }
+    idle = unproven.keys() - prove(model, unproven)
+    if not known.keys() - idle:
+        raise ModelError(_unknown_layout(model, []))
+    found = []
     for name, (module, layout) in known.items():
-        heads = _heads(name, module, layout)
-        modules = []
-        for attribute, parts in layout.projections.items():
-            inner = _plain(getattr(module, attribute.removesuffix("?"), None))
-            if inner is None:
-                continue
-            where = f"{name}.{attribute.removesuffix('?')}".lstrip(".")
-            _require_weights(where, inner)
-            modules.append(_Fused(where, inner, parts, heads, layout.interleaved))
-        yield name, module, modules
+        if name not in idle:
+            for where, inner, _ in modules[name]:
+                _require_weights(where, inner)
+            heads = _heads(name, module, layout)
+            found.append((name, module, [_Fused(*held, heads, layout.interleaved) for held in modules[name]]))
+    return found
 
 
 def _plain(module: Any) -> Any:
@@ -240,23 +251,46 @@ def _require_weights(where: str, module: nn.Module) -> None:
 
 
 def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, int]:
-    def look_up(attribute: str) -> int:
-        for holder in (module, getattr(module, "config", None)):
-            if isinstance(found := getattr(holder, attribute, None), int):
-                return found
-        raise ModelError(f"{name}: neither {type(module).__name__} nor its config has a number called '{attribute}'.")
+    """How many heads each part has: by the names that the layout gives, else by the usual ones and the projections' shapes."""
 
-    queries = look_up(layout.heads)
+    def look_up(*attributes: str) -> int | None:
+        holders = (module, getattr(module, "config", None))
+        every = (getattr(holder, attribute, None) for holder in holders for attribute in attributes)
+        return next((found for found in every if isinstance(found, int)), None)
+
+    usual = (layout.heads,) if layout.heads else HEADS
+    queries = look_up(*usual)
     keys = look_up(layout.key_heads) if layout.key_heads else queries
-    return {"q": queries, "k": keys, "v": keys}
+    if not queries or not keys:
+        raise ModelError(
+            f"{name}: neither {type(module).__name__} nor its config has a number called "
+            f"'{' or '.join(usual if not queries else [layout.key_heads])}'; describe it with fairtune.register_attention."
+        )
+    if not layout.heads:
+        single = {
+            parts: attribute for attribute, parts in reversed(list(layout.projections.items())) if len(parts) == 1
+        }
+        if {"q", "k"} <= single.keys():
+            rows = {part: len(rows_of(_plain(getattr(module, single[part])))) for part in "qk"}
+            width = look_up(*WIDTHS) or rows["q"] // queries
+            keys = rows["k"] // width
+            if rows["q"] != queries * width or rows["k"] != keys * width:
+                raise ModelError(
+                    f"{name}: {queries} heads of {width} do not fit queries of {rows['q']} and keys of {rows['k']} rows; describe "
+                    f"{type(module).__name__} with fairtune.register_attention."
+                )
+        else:
+            keys = look_up(*KEY_HEADS) or queries
+    return {"q": queries, "g": queries, "k": keys, "v": keys}
 
 
-def _looks_unknown(name: str, module: nn.Module, known: set[str]) -> bool:
+def _looks_unknown(name: str, module: nn.Module, known: Iterable[str]) -> bool:
     """An attention module with linear maps of its own that is neither known nor around or inside a known one."""
-    if "attention" not in type(module).__name__.lower() or name in known:
+    if "attention" not in type(module).__name__.lower() or len(_linear_children(module)) < 2:
         return False
-    related = any(other.startswith(f"{name}.") or name.startswith(f"{other}.") or not name for other in known)
-    return not related and len(_linear_children(module)) > 1
+    return not any(
+        f"{other}.".startswith(f"{name}.") or f"{name}.".startswith(f"{other}.") or not name for other in known
+    )
 
 
 def _linear_children(module: nn.Module) -> dict[str, Tensor]:
@@ -264,36 +298,15 @@ def _linear_children(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _unknown_layout(model: nn.Module, unknown: list[tuple[str, nn.Module]]) -> str:
-    classes: dict[str, str] = {}
-    for name, module in unknown:
-        children = ", ".join(f"{child} [{w.shape[0]} x {w.shape[1]}]" for child, w in _linear_children(module).items())
-        classes.setdefault(type(module).__name__, f"{type(module).__name__} at {name} with {children}")
-    if not classes:
-        like = sorted({type(m).__name__ for m in model.modules() if "attention" in type(m).__name__.lower()})
+    if not unknown:
         return (
-            f"{type(model).__name__}: no attention layer with linear projections was found (attention modules: "
-            f"{', '.join(like) or 'none'}). If it has one, describe it with "
+            f"{type(model).__name__}: no attention layer with linear projections was found. If it has one, describe it with "
             "fairtune.register_attention(CLASS, {ATTRIBUTE: PARTS}, heads=ATTRIBUTE)."
         )
-    first, module = next(iter(classes)), unknown[0][1]
+    name, module = unknown[0]
+    children = ", ".join(f"{child} [{w.shape[0]} x {w.shape[1]}]" for child, w in _linear_children(module).items())
     return (
-        f"{type(model).__name__}: attention of unknown layout: {'; '.join(classes.values())}. Describe it, then try again:\n"
-        "    from fairtune import register_attention\n"
-        f"    projections = {_guess(module)}  # attribute: the parts its rows hold, in order\n"
-        f'    register_attention("{first}", projections, heads="num_attention_heads")'
+        f"{type(model).__name__}: attention of unknown layout: {type(module).__name__} at {name} with {children}. Describe which "
+        f'attribute holds which parts, such as fairtune.register_attention("{type(module).__name__}", {{"wq": "q", '
+        '"wkv": "kv"}, heads="num_attention_heads"), and try again.'
     )
-
-
-def _guess(module: nn.Module) -> dict[str, str]:
-    """A first description for the user to correct: linear maps whose names say q, k or v."""
-    names = list(_linear_children(module))
-    fused = [name for name in names if "qkv" in name.lower() or "query_key_value" in name]
-    if fused:
-        return {fused[0]: "qkv"}
-    found = {
-        name: part
-        for part in "qkv"
-        for name in names
-        if re.search(rf"(^|_|w){part}($|_|uery|ey|alue|lin|proj)", name.lower())
-    }
-    return found or dict(zip(names, "qkv", strict=False))

@@ -48,15 +48,17 @@ def _problem(source: ModelSource, folder: Path, use: Capability) -> str | None:
 
     from fairtune.models.causal_classifier import classify_at_last_token
     from fairtune.models.loader import require_causal
-    from fairtune.models.transformers_files import Unloadable
+    from fairtune.models.transformers_files import Unloadable, draw_network, read_config
 
     model_class: Any = AutoModelForCausalLM if use == "language_model" else AutoModelForSequenceClassification
     try:
+        config = read_config(folder)
+        config.num_hidden_layers, config.vocab_size = 1, VOCABULARY
+        if getattr(config, "layer_types", None):
+            config.layer_types = config.layer_types[:1]
+        config.bos_token_id = config.eos_token_id = config.pad_token_id = None
         with torch.random.fork_rng(devices=[]):
-            network = _small(model_class, folder).eval()
-    except Exception:
-        return None
-    try:
+            network = draw_network(model_class, config, source.name).eval()
         if use == "language_model":
             require_causal(source, network)
         else:
@@ -65,24 +67,6 @@ def _problem(source: ModelSource, folder: Path, use: Capability) -> str | None:
         return None
     except ModelError as error:
         return str(error)
-    except Exception:
+    except Exception:  # it cannot be made small
         return None
     return None
-
-
-def _small(model_class: Any, folder: Path) -> Any:
-    """A network of one layer and few words; a config that contradicts its weights is left to a run, which reports it."""
-    from fairtune.models.folder_safety import weight_files
-    from fairtune.models.transformers_files import draw_empty, draw_network, read_config, require_plausible
-
-    what = f"model {folder}"
-    config = read_config(folder, what)
-    config.num_hidden_layers, config.vocab_size = 1, VOCABULARY
-    if getattr(config, "layer_types", None):
-        config.layer_types = config.layer_types[:1]
-    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
-        setattr(config, name, None)
-    require_plausible(
-        draw_empty(model_class, config, f"{what}: nothing can be built of it"), weight_files(folder), what
-    )
-    return draw_network(model_class, config, what)

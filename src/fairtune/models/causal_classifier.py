@@ -106,10 +106,13 @@ class LastTokenClassifier(nn.Module):
         last: Tensor | int = -1
         if attention_mask is not None and attention_mask.ndim == 2:
             real = attention_mask != 0
-            last = _last(real[:, -given.shape[1] :])
-            if not _padded_right(real):
-                if position_ids is None and _takes_positions(base):
-                    position_ids = _positions(real)[:, -given.shape[1] :]
+            own = real[:, -given.shape[1] :]
+            last = (torch.arange(own.shape[1], device=own.device) * own).argmax(-1)
+            padded_right = bool((real[:, :-1] >= real[:, 1:]).all())  # no real token comes after padding
+            if not padded_right:
+                if position_ids is None and "position_ids" in inspect.signature(base.forward).parameters:
+                    counted = (real.long().cumsum(-1) - 1).clamp(min=0)  # real tokens from 0; padding does not count
+                    position_ids = counted[:, -given.shape[1] :]
             elif position_ids is None and past_key_values is None and getattr(model.config, "is_causal", True):
                 # A causal token never sees what comes after it; without padding to hide, transformers needs no mask.
                 attention_mask = torch.ones_like(attention_mask)
@@ -131,26 +134,6 @@ class LastTokenClassifier(nn.Module):
             hidden_states=outputs.get("hidden_states"),
             attentions=outputs.get("attentions"),
         )
-
-
-def _padded_right(real: Tensor) -> bool:
-    """Whether no real token comes after padding."""
-    return bool((real[:, :-1] >= real[:, 1:]).all())
-
-
-def _last(real: Tensor) -> Tensor:
-    """Where each text's last real token is."""
-    places = torch.arange(real.shape[1], device=real.device)
-    return (places * real).argmax(-1)
-
-
-def _positions(real: Tensor) -> Tensor:
-    """Real tokens counted from 0; padding does not count."""
-    return (real.long().cumsum(-1) - 1).clamp(min=0)
-
-
-def _takes_positions(base: nn.Module) -> bool:
-    return "position_ids" in inspect.signature(base.forward).parameters
 
 
 @cache

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from fairtune.core.errors import ModelError
-from fairtune.models.model_parts import base_model, evaluating
+from fairtune.models.model_parts import only_base, run_tokens
 
 Key = tuple[str, int]
 """A layer: where its list hangs, and its number there."""
@@ -61,7 +58,7 @@ def find_depths(model: nn.Module) -> Depths:
     Raises:
         ModelError: there are no numbered layers, or the base model cannot be run.
     """
-    base = _base(model)
+    base = only_base(model)
     keys, calls = _keys(base), _first_calls(base)
     starts: dict[Key, int] = {}
     for name in sorted(keys.keys() & calls.keys(), key=calls.__getitem__):
@@ -80,20 +77,6 @@ def find_depths(model: nn.Module) -> Depths:
         found[id(parameter)] = below if called > end else below - 1
     head = len(order) + 1
     return Depths(len(order), {id(p): found.get(id(p), head) for p in model.parameters()})
-
-
-def _base(model: nn.Module) -> nn.Module:
-    """The one base model in a model, whatever wraps it."""
-    outermost: dict[str, nn.Module] = {}
-    for name, module in model.named_modules():
-        known = isinstance(module, PreTrainedModel) or "base_model_prefix" in vars(module)
-        if known and not any(f"{name}.".startswith(f"{other}.") or not other for other in outermost):
-            outermost[name] = module
-    if len(outermost) != 1:
-        raise ModelError(
-            f"{type(model).__name__} holds {len(outermost)} transformers models, not one, so its layers have no one order."
-        )
-    return base_model(next(iter(outermost.values())))
 
 
 def _keys(base: nn.Module) -> dict[str, Key]:
@@ -139,22 +122,8 @@ def _first_calls(base: nn.Module) -> dict[str, int]:
         return look
 
     hooks = [module.register_forward_pre_hook(note(name)) for name, module in base.named_modules()]
-    device = next(base.parameters()).device
-    ids = torch.ones(1, 2, dtype=torch.int64, device=device)
-    given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    config: Any = getattr(base, "config", None)
-    if getattr(config, "is_encoder_decoder", False) and hasattr(base, "decoder"):
-        given["decoder_input_ids"] = ids
     try:
-        generators = [device] if device.type == "cuda" else []
-        with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
-            base(**given)
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [""])[0]
-        raise ModelError(
-            f"{type(base).__name__}: two tokens cannot go through it, to see the order of its parts "
-            f"({type(error).__name__}: {reason})."
-        ) from None
+        run_tokens(base, 2)
     finally:
         for hook in hooks:
             hook.remove()

@@ -1,4 +1,4 @@
-"""Finding the feed-forward weights of a model's transformer blocks."""
+"""Finding the feed-forward weights of a model's transformer blocks, by their shapes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from fairtune.core.errors import ModelError
-from fairtune.models.attention import block_numbers, block_of
-from fairtune.models.split_projection import is_projection
+from fairtune.models.attention import attention_layers, block_of
+from fairtune.models.split_projection import is_projection, rows_of
 
 
 @dataclass(frozen=True)
@@ -26,43 +26,30 @@ class FeedForward:
 
 
 def feed_forward_weights(model: nn.Module) -> list[FeedForward]:
-    """Every linear map of every feed-forward layer, in the order of the model.
+    """Every linear map of every feed-forward layer, in the order of the model: those of a block that are outside its attention
+    and lead from the model's width to another, or back.
 
     Raises:
         ModelError: none was found.
     """
-    numbers, found = block_numbers(model), []
-    for name, module in model.named_modules():
-        for attribute, pieces in _KNOWN.get(type(module).__name__, {}).items():
-            child, where = getattr(module, attribute, None), f"{name}.{attribute}"
-            if isinstance(child, nn.Module) and is_projection(child) and block_of(where) in numbers:
-                found.append(FeedForward(where, numbers[block_of(where)], child, pieces))
+    layers = attention_layers(model)
+    numbers = {block_of(layer.name): layer.block for layer in layers}
+    width = layers[0].of("q")[0].weight().shape[1]
+    inside = tuple(f"{layer.name}." for layer in layers)
+    shapes = {
+        name: (module, *rows_of(module).shape)
+        for name, module in model.named_modules()
+        if is_projection(module) and block_of(name) in numbers and not name.startswith(inside)
+    }
+    back = {block_of(name): given for name, (_, rows, given) in shapes.items() if rows == width != given}
+    found = []
+    for name, (module, rows, given) in shapes.items():
+        block = block_of(name)
+        if block in back and (rows, given) != (width, width) and width in (rows, given):
+            pieces = 1 if rows == width else rows // back[block]
+            found.append(FeedForward(name, numbers[block], module, pieces))
     if not found:
         raise ModelError(
-            f"{type(model).__name__}: its feed-forward layers are not known; `ffn: orthogonal` knows {', '.join(_KNOWN)}."
+            f"{type(model).__name__}: no feed-forward layers were found in its blocks, for `ffn: orthogonal`."
         )
     return found
-
-
-_GATED = {"gate_proj": 1, "up_proj": 1, "down_proj": 1}
-_FOUR_H = {"dense_h_to_4h": 1, "dense_4h_to_h": 1}
-_KNOWN: dict[str, dict[str, int]] = {
-    **{
-        f"{family}{part}": {"dense": 1}
-        for family in ("Bert", "Roberta", "XLMRoberta", "XLMRobertaXL", "RobertaPreLayerNorm", "Camembert", "Electra", "MPNet",
-                       "DebertaV2")
-        for part in ("Intermediate", "Output")
-    },
-    "AlbertLayer": {"ffn": 1, "ffn_output": 1},
-    "FFN": {"lin1": 1, "lin2": 1},  # DistilBERT
-    "ModernBertMLP": {"Wi": 2, "Wo": 1},
-    "GPT2MLP": {"c_fc": 1, "c_proj": 1},
-    "GPTNeoXMLP": _FOUR_H,
-    "BloomMLP": _FOUR_H,
-    "FalconMLP": _FOUR_H,
-    "OPTDecoderLayer": {"fc1": 1, "fc2": 1},
-    "Phi3MLP": {"gate_up_proj": 2, "down_proj": 1},
-    **{f"{family}MLP": _GATED for family in ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3")},
-    **{f"{family}DenseActDense": {"wi": 1, "wo": 1} for family in ("T5", "MT5")},
-    **{f"{family}DenseGatedActDense": {"wi_0": 1, "wi_1": 1, "wo": 1} for family in ("T5", "MT5")},
-}  # fmt: skip

@@ -7,19 +7,21 @@ trained from scratch is drawn once more, from the same state of the generator.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from fairtune.core.errors import RunFailure
 from fairtune.models.declarations import Declarations, Digests
+from fairtune.models.folder_safety import weight_files
 from fairtune.models.loader import LoadedModel
 from fairtune.models.parameters import ParameterCount, checkpoint_name, count_parameters
-from fairtune.models.reference_tensors import CheckpointTensors, reference_of
+from fairtune.models.transformers_files import explain_failure
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,12 @@ def digests_outside(loaded: LoadedModel) -> Digests:
     """Digests of the tensors that no file can prove: a fresh head's, and those whose names are not in the checkpoint's files."""
     if loaded.rebuilt is not None:
         return {}
-    prefix = str(getattr(loaded.network, "base_model_prefix", ""))
     shared = _shared_names(loaded.network)
     found = {}
-    with CheckpointTensors(cast(Path, loaded.folder)) as checkpoint:
+    with _reference(loaded) as checkpoint:
         for name, tensor in loaded.network.state_dict().items():
             names = shared.get(name, [name])
-            if names and not any(n in loaded.from_checkpoint and checkpoint.has(n, prefix) for n in names):
+            if names and not any(n in loaded.from_checkpoint and checkpoint(n) is not None for n in names):
                 found[name] = _digest(tensor)
     return found
 
@@ -117,8 +118,7 @@ def make_init_card(
     gone = set(loaded.from_checkpoint) | outside.keys()
     trainable = {name for name, p in model.named_parameters() if p.requires_grad}
     shared = _shared_names(model)
-    prefix = str(getattr(loaded.network, "base_model_prefix", ""))
-    with reference_of(loaded) as checkpoint:
+    with _reference(loaded) as checkpoint:
         for own_name, tensor in model.state_dict().items():
             names = _known_first(shared.get(own_name, [own_name]), loaded.from_checkpoint)
             if not names:
@@ -130,7 +130,7 @@ def make_init_card(
             if name not in loaded.from_checkpoint:
                 new.append(name)
                 continue
-            reference = next((found for n in names if (found := checkpoint.get(n, prefix)) is not None), None)
+            reference = next((found for n in names if (found := checkpoint(n)) is not None), None)
             if reference is None:
                 unverified.append(name)
                 continue
@@ -157,6 +157,36 @@ def make_init_card(
         count_parameters(model),
         tuple(dict.fromkeys(undeclared)),
     )
+
+
+@contextmanager
+def _reference(loaded: LoadedModel) -> Iterator[Callable[[str], Tensor | None]]:
+    """Gives tensors by name: read from the checkpoint's files one at a time, or drawn once more, independently of the model."""
+    if loaded.rebuilt is not None or loaded.folder is None:
+        tensors = loaded.rebuilt() if loaded.rebuilt is not None else {}
+        yield tensors.get
+        return
+    prefix = str(getattr(loaded.network, "base_model_prefix", ""))
+    with ExitStack() as stack:
+        homes: dict[str, Any] = {}
+        for file in weight_files(loaded.folder):
+            with explain_failure(f"{file} is damaged"):
+                handle = stack.enter_context(safe_open(str(file), framework="pt"))
+            homes.update(dict.fromkeys(handle.keys(), handle))
+
+        def get(name: str) -> Tensor | None:
+            found = next((known for known in _file_names(name, prefix) if known in homes), None)
+            return None if found is None else homes[found].get_tensor(found)
+
+        yield get
+
+
+def _file_names(name: str, prefix: str) -> Iterator[str]:
+    """A base model's file lacks the prefix that a model with a head adds; old files have other names for norms and heads."""
+    for known in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}", name.replace("lm_head.", "embed_out.")):
+        yield known
+        if "LayerNorm." in known:
+            yield known.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
 
 def frozen_fingerprint(model: nn.Module) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,13 @@ from fairtune.models.transformers_files import (
     load_network,
     make_config,
     read_config,
-    read_generation,
     tensor_shapes,
 )
 
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
 """Special tokens that a model learns from its tokenizer."""
-FEW, LONGEST = 3, 100
-"""How many names a message has room for, and how long each may be."""
+FEW = 3
+"""How many names a message has room for."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +101,13 @@ def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> Loaded
     network, info = load_network(
         AutoModelForSequenceClassification, folder, what, "a classifier", config, ignore_mismatched_sizes=True
     )
-    missing, mismatched = set(info["missing_keys"]), {_key(item) for item in info["mismatched_keys"]}
+    missing, mismatched = set(info["missing_keys"]), {item[0] for item in info["mismatched_keys"]}
     notes = fresh_weight_notes(network, missing, mismatched, folder, what)
     return LoadedModel(network, folder, frozenset(set(network.state_dict()) - missing - mismatched), notes=notes)
 
 
 def _trained_language_model(source: ModelSource) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
-    check_model_folder(what, folder)
-    read_generation(folder, what)
     network, info = load_network(AutoModelForCausalLM, folder, what, "a language model")
     require_causal(source, network)
     if info["missing_keys"]:
@@ -149,30 +145,27 @@ def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
 
 def _drawn(source: ModelSource, model_class: Any, more: Mapping[str, Any]) -> LoadedModel:
     """A preset, drawn from torch's generator by transformers' own rules."""
+    what = f"model '{source.name}'"
     if source.vocabulary is None:
         raise ModelError(
-            f"model '{source.name}': its vocabulary is not known; give a tokenizer or vocab_size, as in "
+            f"{what}: its vocabulary is not known; give a tokenizer or vocab_size, as in "
             f"`{source.name.partition('(')[0]}(vocab_size=8000)`."
         )
+
+    def draw() -> PreTrainedModel:
+        values = preset_config(source.preset or {})
+        config = make_config(values.pop("model_type"), {**values, **more}, what)
+        return draw_network(model_class, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
+
+    def draw_again() -> Mapping[str, Tensor]:
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(state)
+            tensors: dict[str, Tensor] = draw().state_dict()
+            return tensors
+
     state = torch.get_rng_state()
-    network = _draw(source, model_class, more)
-    return LoadedModel(
-        network, None, frozenset(network.state_dict()), partial(_drawn_again, source, model_class, more, state)
-    )
-
-
-def _draw(source: ModelSource, model_class: Any, more: Mapping[str, Any]) -> PreTrainedModel:
-    values = preset_config(source.preset or {})
-    what = f"model '{source.name}'"
-    config = make_config(values.pop("model_type"), {**values, **more}, what)
-    return draw_network(model_class, config, what, dtype=torch.float32, attn_implementation="sdpa").eval()
-
-
-def _drawn_again(source: ModelSource, model_class: Any, more: Mapping[str, Any], state: Tensor) -> Mapping[str, Tensor]:
-    with torch.random.fork_rng(devices=[]):
-        torch.set_rng_state(state)
-        tensors: dict[str, Tensor] = _draw(source, model_class, more).state_dict()
-        return tensors
+    network = draw()
+    return LoadedModel(network, None, frozenset(network.state_dict()), draw_again)
 
 
 def _tell_tokens(network: PreTrainedModel, tokenizer: Any) -> None:
@@ -203,21 +196,25 @@ def fresh_weight_notes(
     Raises:
         ModelError: the encoder is mostly fresh, or the config is not the weights'.
     """
-    base, encoder = _named(network, base_model(network)), _named(network, _encoder(network))
+    body = base_model(network)
+    encoder, decoder = (getattr(body, name, None) for name in ("encoder", "decoder"))
+    if not isinstance(encoder, nn.Module) or not isinstance(decoder, nn.Module):
+        encoder = body  # of an encoder-decoder, the encoder also stands without its decoder
+    base = _sizes(network, body)
     wrong = sorted(name for name in mismatched if name in base)
     if wrong:
         raise ModelError(
             f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the "
             "two is not of this model."
         )
-    fresh = {name: parameter for name, parameter in encoder.items() if name in missing}
-    if 2 * len(fresh) > len(encoder) or 2 * _elements(fresh.values()) > _elements(encoder.values()):
+    sizes = _sizes(network, encoder)
+    fresh = {name: size for name, size in sizes.items() if name in missing}
+    if 2 * len(fresh) > len(sizes) or 2 * sum(fresh.values()) > sum(sizes.values()):
         held = sorted(tensor_shapes(weight_files(folder, what), what))
         raise ModelError(
-            f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(encoder)} tensors of {type(network).__name__}'s "
-            f"encoder ({_elements(fresh.values()):,} of {_elements(encoder.values()):,} parameters), such as {_few(fresh)}, so it "
-            f"would be trained from random weights. Its {len(held)} tensors are called {_few(held)}; is its {CONFIG} that of "
-            "another model?"
+            f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(sizes)} tensors of {type(network).__name__}'s "
+            f"encoder ({sum(fresh.values()):,} of {sum(sizes.values()):,} parameters), such as {_few(fresh)}, so it would be "
+            f"trained from random weights. Its {len(held)} tensors are called {_few(held)}; is its {CONFIG} that of another model?"
         )
     others = [name for name in base if name in missing]
     if not others:
@@ -228,27 +225,12 @@ def fresh_weight_notes(
     )
 
 
-def _encoder(network: PreTrainedModel) -> nn.Module:
-    """The base model; of an encoder-decoder the encoder, which also stands without its decoder."""
-    base = base_model(network)
-    encoder, decoder = (getattr(base, name, None) for name in ("encoder", "decoder"))
-    return encoder if isinstance(encoder, nn.Module) and isinstance(decoder, nn.Module) else base
-
-
-def _named(network: nn.Module, part: nn.Module) -> dict[str, nn.Parameter]:
-    """A part's parameters by the whole network's names."""
+def _sizes(network: nn.Module, part: nn.Module) -> dict[str, int]:
+    """How large a part's parameters are, by the whole network's names."""
     own = {id(parameter) for parameter in part.parameters()}
-    return {name: parameter for name, parameter in network.named_parameters() if id(parameter) in own}
-
-
-def _elements(parameters: Iterable[nn.Parameter]) -> int:
-    return sum(parameter.numel() for parameter in parameters)
+    return {name: parameter.numel() for name, parameter in network.named_parameters() if id(parameter) in own}
 
 
 def _few(names: Iterable[str]) -> str:
-    every = [name if name.isprintable() and len(name) <= LONGEST else repr(name[:LONGEST]) for name in names]
+    every = list(names)
     return ", ".join(every[:FEW]) + (f" and {len(every) - FEW} more" if len(every) > FEW else "")
-
-
-def _key(item: Any) -> str:
-    return str(item[0]) if isinstance(item, tuple) else str(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,9 +13,10 @@ import torch
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import logging as transformers_logging
+from transformers.utils import is_flash_attn_2_available
 
 from fairtune.core.errors import ModelError
+from fairtune.models.transformers_files import explain_failure, quiet_transformers
 
 
 def base_model(model: nn.Module) -> nn.Module:
@@ -97,6 +99,45 @@ def _embeddings(model: Any) -> nn.Module | None:
 Batch = Mapping[str, Tensor]
 
 
+def only_base(model: nn.Module) -> nn.Module:
+    """The one base model in a model, whatever wraps it.
+
+    Raises:
+        ModelError: there is none, or more than one.
+    """
+    outermost: dict[str, nn.Module] = {}
+    for name, module in model.named_modules():
+        known = isinstance(module, PreTrainedModel) or "base_model_prefix" in vars(module)
+        if known and not any(f"{name}.".startswith(f"{other}.") or not other for other in outermost):
+            outermost[name] = module
+    if len(outermost) != 1:
+        raise ModelError(
+            f"{type(model).__name__} holds {len(outermost)} transformers models, not one, so its layers have no one order."
+        )
+    return base_model(next(iter(outermost.values())))
+
+
+def run_tokens(base: nn.Module, length: int) -> None:
+    """Send a text of so many tokens through a base model, for those who watch; modes and torch's generators stay as they are.
+
+    Raises:
+        ModelError: it cannot be run.
+    """
+    device = next(base.parameters()).device
+    ids = 1 + torch.arange(length, device=device)[None]
+    given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if "decoder_input_ids" in inspect.signature(base.forward).parameters:
+        given["decoder_input_ids"] = ids
+    try:
+        with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=cuda_of(base)):
+            base(**given)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise ModelError(
+            f"{type(base).__name__}: a text of {length} tokens cannot go through it ({type(error).__name__}: {reason})."
+        ) from None
+
+
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Afterwards each module has its own mode back, since a frozen part may not train while others do."""
@@ -114,21 +155,54 @@ def measuring(model: nn.Module) -> Iterator[None]:
     """Evaluation mode and eager attention for a while."""
     settable: Any = model
     before, training = getattr(model.config, "_attn_implementation", None), model.training
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    model.eval()
-    try:
-        if before not in (None, "eager"):
-            settable.set_attn_implementation("eager")
-        yield
-    finally:
-        if before not in (None, "eager"):
-            settable.set_attn_implementation(before)
-        transformers_logging.set_verbosity(verbosity)
-        model.train(training)
+    with quiet_transformers():
+        model.eval()
+        try:
+            if before not in (None, "eager"):
+                settable.set_attn_implementation("eager")
+            yield
+        finally:
+            if before not in (None, "eager"):
+                settable.set_attn_implementation(before)
+            model.train(training)
 
 
 def cuda_of(model: nn.Module) -> list[torch.device]:
     """The device whose generator must be kept, where the model is on a GPU."""
     device = next(model.parameters()).device
     return [device] if device.type == "cuda" else []
+
+
+def outermost_networks(model: nn.Module) -> list[Any]:
+    """The transformers models in a model that are in no other: itself, or what a method or a library wrapped."""
+    if isinstance(model, PreTrainedModel):
+        return [model]
+    return [network for child in model.children() for network in outermost_networks(child)]
+
+
+KERNELS = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
+"""Ways to compute attention: a study's words, and transformers'."""
+
+
+def use_kernel(model: nn.Module, kernel: str | None, device: torch.device) -> None:
+    """Let a model compute its attention so; None leaves it as it is.
+
+    Raises:
+        ModelError: the model, the device or what is installed does not allow it.
+    """
+    if kernel is None:
+        return
+    if kernel == "flash" and device.type != "cuda":
+        raise ModelError(
+            f"attention_kernel: flash needs a GPU, and this run is on {device.type}; use sdpa, or leave it out."
+        )
+    if kernel == "flash" and not is_flash_attn_2_available():
+        raise ModelError(
+            "attention_kernel: flash needs the package flash-attn, which is not installed; use sdpa, or install it."
+        )
+    for network in outermost_networks(model):
+        what = f"attention_kernel: {kernel} does not work for {type(network).__name__}"
+        with explain_failure(what):
+            network.set_attn_implementation(KERNELS[kernel])
+        if getattr(network.config, "_attn_implementation", None) != KERNELS[kernel]:
+            raise ModelError(f"{what}, which computes attention in a way of its own; leave it out.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtune.core.files import read_json
 from fairtune.models.presets import parse_preset, preset_config
-from fairtune.models.published_shapes import GPT2_VOCABULARY, SHAPES, published_id
+from fairtune.models.sources import find_model, with_vocabulary
 from fairtune.tasks.card.lengths import HIDDEN, INNER, Products, config_size
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -32,8 +32,86 @@ GATED = (
 """Architectures whose feed-forward part has three products in place of two."""
 PASSES = 3
 """A backward pass has the products of two forward passes."""
-EMBEDDED = "sentence-transformers/all-MiniLM-L6-v2"
-"""What `minilm` is called on the hub."""
+GPT2_VOCABULARY = 50257
+PUBLISHED, PRESET, OWN = "its published sizes", "the preset", "its own config"
+
+
+def _bert(width: int, layers: int, vocabulary: int = 30522, heads: int | None = None) -> tuple[str, dict[str, Any]]:
+    sizes = {
+        "hidden_size": width,
+        "num_hidden_layers": layers,
+        "intermediate_size": 4 * width,
+        "vocab_size": vocabulary,
+    }
+    return "bert", {**sizes, "num_attention_heads": heads or width // 64}
+
+
+def _roberta(width: int, layers: int, vocabulary: int = 50265) -> tuple[str, dict[str, Any]]:
+    sizes = _bert(width, layers, vocabulary)[1]
+    return "roberta", {**sizes, "max_position_embeddings": 514, "type_vocab_size": 1}
+
+
+def _gpt2(width: int, layers: int) -> tuple[str, dict[str, Any]]:
+    return "gpt2", {"n_embd": width, "n_layer": layers, "n_head": width // 64}
+
+
+_DEBERTA = {  # v3: keys and queries of the positions are made by the projections of the tokens
+    "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True,
+    "pos_att_type": ["p2c", "c2p"], "position_biased_input": False, "type_vocab_size": 0,
+}  # fmt: skip
+
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "google-bert/bert-base-uncased": _bert(768, 12),
+    "google-bert/bert-base-cased": _bert(768, 12, 28996),
+    "google-bert/bert-base-multilingual-cased": _bert(768, 12, 119547),
+    "google-bert/bert-large-uncased": _bert(1024, 24),
+    "google/bert_uncased_L-2_H-128_A-2": _bert(128, 2),
+    "google/bert_uncased_L-4_H-256_A-4": _bert(256, 4),
+    "google/bert_uncased_L-4_H-512_A-8": _bert(512, 4),
+    "google/bert_uncased_L-8_H-512_A-8": _bert(512, 8),
+    "microsoft/MiniLM-L12-H384-uncased": _bert(384, 12, heads=12),
+    "allenai/scibert_scivocab_uncased": _bert(768, 12, 31090),
+    "sentence-transformers/all-MiniLM-L6-v2": _bert(384, 6, heads=12),
+    "distilbert/distilbert-base-uncased": ("distilbert", {"dim": 768, "n_layers": 6, "hidden_dim": 3072}),
+    "FacebookAI/roberta-base": _roberta(768, 12),
+    "FacebookAI/roberta-large": _roberta(1024, 24),
+    "FacebookAI/xlm-roberta-base": ("xlm-roberta", _roberta(768, 12, 250002)[1]),
+    "microsoft/deberta-v3-base": ("deberta-v2", {**_bert(768, 12, 128100)[1], **_DEBERTA}),
+    "openai-community/gpt2": _gpt2(768, 12),
+    "openai-community/gpt2-medium": _gpt2(1024, 24),
+    "openai-community/gpt2-large": _gpt2(1280, 36),
+    "distilbert/distilgpt2": _gpt2(768, 6),
+}
+"""Well-known checkpoints, also where there is no network: the architecture, and what differs from its usual config."""
+
+
+def find_config(name: str, **values: Any) -> tuple[Any, str]:
+    """A model's config, and where it comes from in words.
+
+    Args:
+        name: as a study names a model.
+        values: of the config, that replace its own.
+
+    Raises:
+        ModelError: there is no such model, and its sizes are not known.
+    """
+    from fairtune.models.transformers_files import make_config, read_config  # torch, which sizes do not need
+
+    what = f"model '{name}'"
+    if (known := _published(name)) is not None:  # a config says nothing else, and asking the hub takes its time
+        return make_config(known[0], {**known[1], **values}, what), PUBLISHED
+    source = find_model(name)
+    if source.preset is not None:
+        sized = source if source.vocabulary else with_vocabulary(source, GPT2_VOCABULARY)
+        settings = preset_config(sized.preset or {})
+        return make_config(settings.pop("model_type"), {**settings, **values}, what), PRESET
+    return read_config(source.fetch(), what, **values), OWN
+
+
+def _published(name: str) -> tuple[str, dict[str, Any]] | None:
+    """The sizes of a well-known model, by its hub id or the last part of it."""
+    plain = name.partition("@")[0]
+    return next((sizes for known, sizes in SHAPES.items() if plain in (known, known.rpartition("/")[2])), None)
 
 
 def model_sizes(model: str | Mapping[str, Any], folder: str | None = None) -> dict[str, Any] | None:
@@ -45,10 +123,8 @@ def model_sizes(model: str | Mapping[str, Any], folder: str | None = None) -> di
     """
     if (preset := parse_preset(model)) is not None:
         return preset_config(preset)
-    known = published_id(EMBEDDED if model == "minilm" else str(model))
-    if known is not None:
-        model_type, sizes = SHAPES[known]
-        return {"model_type": model_type, **sizes}
+    if (known := _published("all-MiniLM-L6-v2" if model == "minilm" else str(model))) is not None:
+        return {"model_type": known[0], **known[1]}
     return None if folder is None else read_json(Path(folder) / "config.json")
 
 

@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.core.errors import (
-    ModelError,
-    nearest,
-    one_of,
-    shown,
-)
+from pydantic import ValidationError
+
+from fairtune.core.errors import ModelError, nearest, one_of, shown
 from fairtune.core.files import parse_json
-from fairtune.settings.model import LARGEST_VOCABULARY, LONGEST_CONTEXT
+from fairtune.settings.model import PresetModel
 
 VERSION = 1
 """Raised whenever the same preset would become another model."""
@@ -65,24 +62,6 @@ def _gpt(name: str, use: str, width: int, layers: int, heads: int, context: int)
     return Preset(name, f"{about}; {use}", "gpt2", sizes, context, 0.1, "n_positions", dropouts)
 
 
-_LLAMA_MINI = Preset(
-    "llama-mini",
-    "Llama, 256 wide, 4 layers, 8 query heads on 2 key/value heads, FFN 688, context 256, rotary positions, RMSNorm, tied head, "
-    "no dropout; the architecture has dropout of attention weights only, so that is what `dropout` sets",
-    "llama",
-    {
-        "hidden_size": 256,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 2,
-        "intermediate_size": 688,
-    },
-    256,
-    0.0,
-    "max_position_embeddings",
-    ("attention_dropout",),
-)
-
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -94,7 +73,15 @@ PRESETS: dict[str, Preset] = {
             512, 6, 8, 512,
         ),
         _gpt("gpt-small", "the size of the smallest published GPT-2", 768, 12, 12, 1024),
-        _LLAMA_MINI,
+        Preset(
+            "llama-mini",
+            "Llama, 256 wide, 4 layers, 8 query heads on 2 key/value heads, FFN 688, context 256, rotary positions, RMSNorm, tied "
+            "head, no dropout; the architecture has dropout of attention weights only, so that is what `dropout` sets",
+            "llama",
+            {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
+             "intermediate_size": 688},
+            256, 0.0, "max_position_embeddings", ("attention_dropout",),
+        ),
     )
 }  # fmt: skip
 
@@ -151,34 +138,25 @@ def preset_remarks(preset: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _resolved(spec: Mapping[str, Any]) -> dict[str, Any]:
     name = spec.get("preset")
-    if not isinstance(name, str) or name not in PRESETS:
+    if "preset" not in spec:
+        raise ModelError(f"model: a mapping needs `preset`, one of {one_of(PRESETS)}.")
+    if name not in PRESETS:
         raise ModelError(
             f"model: there is no preset {shown(str(name))}; known: {one_of(PRESETS)}.{nearest(str(name), PRESETS)}"
-            if "preset" in spec
-            else f"model: a mapping needs `preset`, one of {one_of(PRESETS)}."
         )
     for setting in spec.keys() - {"preset", *SETTINGS}:
         raise ModelError(
             f"model: preset '{name}' has no setting {shown(setting)}; allowed: {one_of(SETTINGS)}.{nearest(setting, SETTINGS)}"
         )
-    usual = PRESETS[name]
-    given = {setting: value for setting, value in spec.items() if value is not None}
-    found = {"vocab_size": None, "context": usual.context, "dropout": usual.dropout, **given}
-    _check(name, found)
-    return {"preset": name, **{setting: found[setting] for setting in SETTINGS}}
-
-
-def _check(name: str, settings: Mapping[str, Any]) -> None:
-    """Whole numbers from 2 on, within bounds, and a share for dropout."""
-    for setting, most in (("vocab_size", LARGEST_VOCABULARY), ("context", LONGEST_CONTEXT)):
-        value = settings[setting]
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= most):
-            raise ModelError(
-                f"model: preset '{name}': {setting} is {shown(value)}; give a whole number from 2 on, at most {most:,}."
-            )
-    value = settings["dropout"]
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-        raise ModelError(f"model: preset '{name}': dropout is {shown(value)}; give a number from 0 to below 1.")
+    try:
+        PresetModel.model_validate(dict(spec))
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ModelError(
+            f"model: preset '{name}': {wrong['loc'][0]} is {shown(wrong['input'])}: {wrong['msg']}."
+        ) from None
+    usual, given = PRESETS[name], {setting: value for setting, value in spec.items() if value is not None}
+    return {"preset": name, "vocab_size": None, "context": usual.context, "dropout": usual.dropout} | given
 
 
 def _read(spec: str, written: str) -> dict[str, Any]:

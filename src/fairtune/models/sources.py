@@ -30,6 +30,9 @@ HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """Everything a model needs; pickled weights are never fetched."""
 POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
 """What configs call the longest input."""
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]+)?")
+NAMES = ["minilm", *PRESETS]
+USABLE = "Use `minilm`, a preset, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main"
 RELATIVE = ("t5", "mt5", "umt5", "longt5")
 """Architectures whose config names a longest input though they take any length."""
 
@@ -65,11 +68,9 @@ class ModelSource:
             return Path(self.folder)
         if self.preset is not None:
             raise ModelError(f"model '{self.name}': a preset is trained from scratch, so it has no files to load.")
-        from huggingface_hub import snapshot_download
-
         try:
             with stage(f"fetching model {self.name} from the hub"):
-                folder = Path(snapshot_download(str(self.hub_id), revision=self.revision, allow_patterns=HUB_FILES))
+                folder = hub_folder(f"{self.hub_id}@{self.revision or ''}", HUB_FILES, fetch=True)
         except Exception as error:
             raise ModelError(_unreachable(self.name, error)) from None
         _require_weights(f"model '{self.name}'", folder)
@@ -80,7 +81,7 @@ class ModelSource:
         if self.folder is not None or self.preset is not None:
             return self
         folder = self.fetch()
-        return replace(self, folder=str(folder), positions=_positions(folder), vocabulary=_vocabulary(folder))
+        return replace(self, folder=str(folder), **_read_sizes(folder))
 
 
 def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
@@ -91,19 +92,22 @@ def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
     """
     preset = parse_preset(spec)
     if preset is not None:
-        return _of_preset(preset)
+        return ModelSource(
+            preset_name(preset),
+            preset_identity(preset),
+            folder=None,
+            positions=preset["context"],
+            preset=preset,
+            vocabulary=preset["vocab_size"],
+        )
     name = str(spec)
     if name == "minilm":
         return _embedded()
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _local(name, folder.resolve())
-    if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(_no_folder(name, folder))
+    _require_hub_id(name, folder)
     return _hub(name)
-
-
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]+)?")
 
 
 def check_model(spec: str | Mapping[str, Any]) -> None:
@@ -120,13 +124,8 @@ def check_model(spec: str | Mapping[str, Any]) -> None:
         _embedded_folder()
     elif folder.is_dir():
         _require_weights(f"model '{name}'", folder.resolve())
-    elif folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(_no_folder(name, folder))
-    elif not HUB_ID.fullmatch(name) or "--" in name or ".." in name:
-        raise ModelError(
-            f"model '{name}': no folder of that name, and no hub id has this form.{nearest(name, ['minilm', *PRESETS])} Use "
-            "`minilm`, a preset, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main."
-        )
+    else:
+        _require_hub_id(name, folder)
 
 
 def require_here(spec: str | Mapping[str, Any]) -> None:
@@ -136,20 +135,31 @@ def require_here(spec: str | Mapping[str, Any]) -> None:
         ModelError: it is not here; where the network is forbidden, as `find_model` does.
     """
     name = str(spec)
-    if parse_preset(spec) is not None or name == "minilm" or Path(name).expanduser().is_dir():
+    if (
+        parse_preset(spec) is not None
+        or name == "minilm"
+        or Path(name).expanduser().is_dir()
+        or _cached(name) is not None
+    ):
         return
-    hub_id, _, revision = name.partition("@")
-    if _cached(hub_id, revision or None) is not None:
-        return
-    if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0"):
+    if _offline():
         raise ModelError(_unreachable(name, OSError("the network is forbidden")))
-    likely = nearest(name, ["minilm", *PRESETS])
-    raise ModelError(f"model '{name}': no preset or folder of that name, so it will be fetched from the hub.{likely}")
+    raise ModelError(
+        f"model '{name}': no preset or folder of that name, so it will be fetched from the hub.{nearest(name, NAMES)}"
+    )
 
 
-def _no_folder(name: str, folder: Path) -> str:
-    what = "a file" if folder.exists() else "missing"
-    return f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
+def _require_hub_id(name: str, folder: Path) -> None:
+    """Refuse a name that can only be a path, and has no folder."""
+    if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        what = "a file" if folder.exists() else "missing"
+        raise ModelError(
+            f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
+        )
+    if not HUB_ID.fullmatch(name) or "--" in name or ".." in name:
+        raise ModelError(
+            f"model '{name}': no folder of that name, and no hub id has this form.{nearest(name, NAMES)} {USABLE}."
+        )
 
 
 def require_unchanged(source: ModelSource) -> None:
@@ -171,17 +181,6 @@ def require_unchanged(source: ModelSource) -> None:
 def with_vocabulary(source: ModelSource, size: int) -> ModelSource:
     """The preset with a vocabulary of this size."""
     return find_model({**(source.preset or {}), "vocab_size": size})
-
-
-def _of_preset(preset: dict[str, Any]) -> ModelSource:
-    return ModelSource(
-        preset_name(preset),
-        preset_identity(preset),
-        folder=None,
-        positions=preset["context"],
-        preset=preset,
-        vocabulary=preset["vocab_size"],
-    )
 
 
 def _embedded_folder() -> Path:
@@ -234,29 +233,20 @@ def _require_weights(what: str, folder: Path) -> list[Path]:
 
 
 def _in_folder(name: str, identity: str, folder: Path) -> ModelSource:
-    return ModelSource(name, identity, str(folder), positions=_positions(folder), vocabulary=_vocabulary(folder))
+    return ModelSource(name, identity, str(folder), **_read_sizes(folder))
 
 
-def _positions(folder: Path) -> int | None:
-    """How many positions the model knows; RoBERTa and its kin count theirs from after the padding."""
-    config = _config(folder)
-    if config.get("model_type") in RELATIVE:
-        return None
-    known = next((number for name in POSITIONS if (number := _whole(config.get(name))) is not None), None)
-    if known is None:
-        return None
-    return known - 2 if "roberta" in str(config.get("model_type")) or config.get("model_type") == "camembert" else known
-
-
-def _vocabulary(folder: Path) -> int | None:
-    return _whole(_config(folder).get("vocab_size"))
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    """The model's config; of a model of texts and more, the part about texts."""
+def _read_sizes(folder: Path) -> dict[str, Any]:
+    """How many positions and tokens the model knows, by its config; of a model of texts and more, by the part about texts."""
     config = read_json(folder / CONFIG) or {}
-    inner = config.get("text_config")
-    return {**config, **inner} if isinstance(inner, dict) else config
+    if isinstance(inner := config.get("text_config"), dict):
+        config |= inner
+    kind = str(config.get("model_type"))
+    known = [_whole(config.get(name)) for name in POSITIONS]
+    positions = None if kind in RELATIVE else next((number for number in known if number is not None), None)
+    if positions is not None and ("roberta" in kind or kind == "camembert"):
+        positions -= 2  # they count from after the padding
+    return {"positions": positions, "vocabulary": _whole(config.get("vocab_size"))}
 
 
 def _whole(value: Any) -> int | None:
@@ -268,7 +258,7 @@ def _hub(name: str) -> ModelSource:
     from huggingface_hub import HfApi
 
     hub_id, _, revision = name.partition("@")
-    cached = _cached(hub_id, revision or None)
+    cached = _cached(name)
     if cached is not None:
         _require_weights(f"model '{name}'", cached)
         return replace(_in_folder(name, cached.name, cached), hub_id=hub_id, revision=cached.name)
@@ -279,23 +269,41 @@ def _hub(name: str) -> ModelSource:
     return ModelSource(name, commit, None, hub_id, commit)
 
 
-def _cached(hub_id: str, revision: str | None) -> Path | None:
+def hub_folder(name: str, files: list[str], fetch: bool) -> Path:
+    """Where the hub's files of a model or tokenizer are.
+
+    Args:
+        name: a hub id, with @revision or without.
+        files: patterns of those that are wanted.
+        fetch: ask the hub, instead of its cache alone.
+
+    Raises:
+        OSError, ValueError: they are not there, or the name is not a hub id.
+    """
     from huggingface_hub import snapshot_download
 
+    hub_id, _, revision = name.partition("@")
+    return Path(snapshot_download(hub_id, revision=revision or None, allow_patterns=files, local_files_only=not fetch))
+
+
+def _cached(name: str) -> Path | None:
     try:
-        found = Path(snapshot_download(hub_id, revision=revision, allow_patterns=HUB_FILES, local_files_only=True))
+        found = hub_folder(name, HUB_FILES, fetch=False)
         return found if weight_files(found) else None
     except (OSError, ValueError, MissingWeights):  # not there, not a hub id, or only some shards of it
         return None
 
 
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+
+
 def _unreachable(name: str, error: Exception) -> str:
-    known = nearest(name, ["minilm", *PRESETS])
-    offline = " HF_HUB_OFFLINE is set." if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    offline = " HF_HUB_OFFLINE is set." if _offline() else ""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return (
-        f"model '{name}': no folder of that name, not in the hub's cache, and the hub did not give it ({reason}).{offline}{known} "
-        "Use `minilm`, a preset, the path of a folder, or a hub id such as google-bert/bert-base-uncased@main with network."
+        f"model '{name}': no folder of that name, not in the hub's cache, and the hub did not give it ({reason}).{offline}"
+        f"{nearest(name, NAMES)} {USABLE} with network."
     )
 
 

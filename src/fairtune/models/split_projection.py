@@ -102,9 +102,6 @@ class SplitProjection(nn.Module):
         """The rows of the fused weight that each of the two holds."""
         return part_rows(self.sizes, self.groups, self.names)
 
-    def extra_repr(self) -> str:
-        return f"{self.sizes}, groups={self.groups}"
-
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Cut a fused tensor of a state dict into the parts' own, before they look for theirs."""
         for parameter in ("weight", "bias"):
@@ -212,16 +209,10 @@ def _pieces(sizes: Mapping[str, int], names: tuple[str, ...]) -> list[tuple[str,
 def _join(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
     """Put the parts' tensors together as the fused projection had them. Parts that an adapter wraps are left as they are."""
     assert isinstance(module, SplitProjection)
-    places = module.rows()
     for parameter in ("weight", "bias"):
-        keys = {name: f"{prefix}{name}.{parameter}" for name in places}
-        if any(key not in state for key in keys.values()):
-            continue
-        own = {name: state.pop(key) for name, key in keys.items()}
-        some = own[module.names[0]]
-        joined = some.new_empty((sum(map(len, places.values())), *some.shape[1:]))
-        for name, rows in places.items():
-            joined[rows.to(joined.device)] = own[name].detach()
-        state[f"{prefix}{parameter}"] = (
-            joined.t().contiguous() if module.transposed and parameter == "weight" else joined
-        )
+        keys = [f"{prefix}{name}.{parameter}" for name in module.names]
+        if all(key in state for key in keys):
+            kept, trained = (state.pop(key).detach() for key in keys)
+            joined = module.join(kept, trained, dim=0)
+            turned = module.transposed and parameter == "weight"
+            state[f"{prefix}{parameter}"] = joined.t().contiguous() if turned else joined

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
 from fairtune.core.stages import stage
 from fairtune.models.folder_safety import check_folder
-from fairtune.models.sources import ModelSource, with_vocabulary
+from fairtune.models.sources import ModelSource, hub_folder, with_vocabulary
 from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 VERSION = 1
@@ -23,8 +24,6 @@ VERSION = 1
 READ = 200_000_000
 """Characters of the training text, from its beginning, that a tokenizer is trained on: more would change little and take hours."""
 END, PAD = "<|endoftext|>", "<|pad|>"
-MOST = 10_000_000
-"""Rows of embeddings that a model is ever made with."""
 SMALLEST = 256 + len((END, PAD))
 HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
@@ -123,12 +122,11 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
             f"model {folder}: its tokenizer gives different texts the same tokens; its vocabulary is missing."
         )
     if padding and tokenizer.pad_token_id is None:
-        if tokenizer.eos_token_id is not None:
-            tokenizer.pad_token = tokenizer.eos_token
-            return tokenizer
-        raise ModelError(
-            f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
-        )
+        if tokenizer.eos_token_id is None:
+            raise ModelError(
+                f"model {folder}: its tokenizer has no padding token, and no end-of-text token (EOS) to pad with."
+            )
+        tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
@@ -156,18 +154,13 @@ def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
 
 def _in_folder(name: str, folder: Path) -> TokenizerSource:
     check_folder(f"tokenizer '{name}'", folder)
-    files = _files(folder)
-    if not files:
+    if not _files(folder):
         raise ModelError(f"tokenizer '{name}': {folder} has no tokenizer files ({', '.join(FILES)}).")
-    identity = _identity(folder, files)
+    identity = _identity(folder)
 
     def build(entry: Path) -> None:
         tokenizer = load_tokenizer(folder, padding=False)
         vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))
-        if vocabulary > MOST:
-            raise ModelError(
-                f"tokenizer '{name}': its largest token is {vocabulary - 1:,}; more than {MOST:,} cannot be."
-            )
         write_json(entry / FACTS, {"vocabulary": vocabulary})
 
     facts = json.loads((cached("tokenizer", key_of([VERSION, identity]), build) / FACTS).read_bytes())
@@ -178,10 +171,10 @@ def _files(folder: Path) -> list[Path]:
     return sorted({file for pattern in FILES for file in folder.glob(pattern) if file.is_file()})
 
 
-def _identity(folder: Path, files: list[Path]) -> str:
+def _identity(folder: Path) -> str:
     """sha256 over the files and the model's type, by which transformers picks a class where the files name none."""
     digest = hashlib.sha256()
-    for file in files:
+    for file in _files(folder):
         digest.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
     config = read_json(folder / "config.json")
     digest.update(b"no model" if config is None else str(config.get("model_type")).encode("utf-8", "surrogatepass"))
@@ -190,19 +183,12 @@ def _identity(folder: Path, files: list[Path]) -> str:
 
 def _from_hub(name: str) -> Path:
     """A tokenizer's folder in the hub's cache, fetched if it is not there."""
-    from huggingface_hub import snapshot_download
-
-    hub_id, _, revision = name.partition("@")
-    try:
-        found = Path(
-            snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES, local_files_only=True)
-        )
+    with suppress(OSError, ValueError):  # not there, not a hub id
+        found = hub_folder(name, HUB_FILES, fetch=False)
         if any(file.name in WORDS or file.suffix == ".model" for file in _files(found)):
             return found
-    except (OSError, ValueError):  # not there, not a hub id
-        pass
     try:
-        return Path(snapshot_download(hub_id, revision=revision or None, allow_patterns=HUB_FILES))
+        return hub_folder(name, HUB_FILES, fetch=True)
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(
@@ -226,7 +212,7 @@ def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> T
     folder = cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, check_stop)
     reached = int(json.loads((folder / FACTS).read_bytes())["vocabulary"])
     name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
-    return TokenizerSource(name, _identity(folder, _files(folder)), str(folder), reached)
+    return TokenizerSource(name, _identity(folder), str(folder), reached)
 
 
 def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder: Path) -> int:
@@ -242,29 +228,24 @@ def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    read = _Beginning(text, check_stop)
-    tokenizer.train_from_iterator(read, trainer)
-    if not read.characters:
+    characters = 0
+
+    def beginning() -> Iterator[list[str]]:
+        nonlocal characters
+        for documents in text.documents():
+            check_stop()
+            characters += sum(map(len, documents))
+            yield documents
+            if characters >= READ:
+                return
+
+    tokenizer.train_from_iterator(beginning(), trainer)
+    if not characters:
         raise DataError("tokenizer: there is no training text to train it on; every document is blank or held out.")
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": END, "eos_token": END, "pad_token": PAD}
     write_json(folder / "tokenizer_config.json", {**config, "clean_up_tokenization_spaces": False})
     return int(tokenizer.get_vocab_size())
-
-
-class _Beginning:
-    """The documents of a text, as far as a tokenizer is trained on them."""
-
-    def __init__(self, text: TrainingText, check_stop: Callable[[], None]) -> None:
-        self.text, self.check_stop, self.characters = text, check_stop, 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for documents in self.text.documents():
-            self.check_stop()
-            self.characters += sum(map(len, documents))
-            yield documents
-            if self.characters >= READ:
-                return
 
 
 def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
@@ -273,8 +254,4 @@ def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
     Args:
         padding: whether it must have a padding token, which token blocks do without.
     """
-
-    def load() -> Any:
-        return load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False)
-
-    return TokenizerFolder(folder, load)
+    return TokenizerFolder(folder, lambda: load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False))

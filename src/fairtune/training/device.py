@@ -11,7 +11,7 @@ from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from fairtune.core.errors import ModelError, RunFailure
-from fairtune.models.attention_kernels import outermost_networks, use_kernel
+from fairtune.models.model_parts import outermost_networks, use_kernel
 from fairtune.settings.sections import Train
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
