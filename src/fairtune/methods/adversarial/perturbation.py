@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import FairtuneError, ModelError, nearest
-from fairtune.methods.adversarial import FGM, PGD, AscentConfig, FreeLB, FreeLBConfig, Norm
 from fairtune.methods.base import Batch, Step
+from fairtune.methods.registry import registered
 from fairtune.models.model_parts import token_embeddings
 
-METHODS = {method.name: method for method in (FGM, PGD, FreeLB)}
+if TYPE_CHECKING:
+    from fairtune.methods.adversarial import AscentConfig, FreeLBConfig, Norm
+
+METHODS = ("fgm", "pgd", "freelb")
 NOT_LOOKED_UP = (
     "adversarial training: the model did not look up its token embeddings; give it `input_ids`, not `inputs_embeds`."
 )
@@ -392,7 +395,7 @@ def adversarial_backward(
         raise FairtuneError(
             f"adversarial_backward: unknown method {method!r}; allowed: {', '.join(METHODS)}.{nearest(method, METHODS)}"
         )
-    chosen: Any = METHODS[method]
+    chosen: Any = registered()[method]
     one = _OwnPass(model, batch, scale, forward, backward)
     loss: Tensor = chosen(chosen.config_class.read(settings, "adversarial_backward")).around_backward(one, one.whole)
     return loss

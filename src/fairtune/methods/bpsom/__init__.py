@@ -192,7 +192,7 @@ class BPSOM(Method):
             self._relabel(moment)
 
     def _relabel(self, moment: Moment) -> None:
-        from fairtune.methods.bpsom.labelling import relabel
+        from fairtune.methods.bpsom.cell_labels import relabel
 
         with _failing_at(moment.step):
             self.units = relabel(moment, self.head, self.units, self.config)

@@ -151,7 +151,7 @@ class BPSOMForSequenceClassification(nn.Module):
                 "transformers."
             )
         with explain_failure(f"{folder}: the model is damaged or of another version of the libraries"):
-            model = _empty(written, folder / WEIGHTS, what)
+            model = _empty(written, what)
             load_model(model, str(folder / WEIGHTS))
         return model.eval()
 
@@ -186,7 +186,7 @@ def active_head(model: nn.Module) -> BPSOMHead:
     return found[0]
 
 
-def _empty(written: dict[str, Any], weights: Path, what: str) -> BPSOMForSequenceClassification:
+def _empty(written: dict[str, Any], what: str) -> BPSOMForSequenceClassification:
     values, settings = dict(written["base"]), dict(written["head"])
     config = make_config(values.pop("model_type"), values, what)
     with torch.random.fork_rng(devices=[]):

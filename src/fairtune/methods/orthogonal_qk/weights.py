@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.core.seeding import derive
-from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 from fairtune.models.attention import Projection, attention_layers, block_numbers, freeze
 from fairtune.models.attention_geometry import orthogonality_error
 from fairtune.models.declarations import Declared
 from fairtune.models.feed_forward import FeedForward, feed_forward_weights
 from fairtune.models.split_projection import rows_of
+
+if TYPE_CHECKING:
+    from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
 
 TOLERANCE = 1e-5
 """Largest allowed |W W^T - I| of a head in fp32."""

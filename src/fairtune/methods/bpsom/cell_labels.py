@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from fairtune.methods.base import Moment
-from fairtune.methods.bpsom import BPSOMConfig
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.pruning import copies_of, prune, units_to_keep
 from fairtune.models.model_parts import evaluating
 from fairtune.models.parameters import count_parameters
 from fairtune.som.labels import Labelling
 from fairtune.som.som import ROWS_AT_ONCE, SOM
+
+if TYPE_CHECKING:
+    from fairtune.methods.bpsom import BPSOMConfig
 
 
 def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConfig) -> list[int]:
