@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from fairtune.execution.executors.remote.interruption import ask_what_to_do
 from typer.testing import CliRunner
 
 from fairtune.api import time_on_a_node
 from fairtune.cli.app import app
 from fairtune.execution.executors.choice import FACTORIES
-from fairtune.execution.executors.remote.interruption import ask_what_to_do
 
 
 @pytest.fixture

@@ -188,5 +188,5 @@ def test_a_worker_that_memory_had_no_room_for_says_so_and_is_not_replaced(
     reason = ended["baseline/seed-0"]["reason"]
     assert "ran out of memory" in reason
     assert "`execution: {workers: 1}`" in reason
-    assert ("with 1 other at work, so the system ended the worker" in reason) == counted
+    assert ("most often" in reason) != counted
     assert len(list(tmp_path.glob("worker-*"))) == (2 if counted else 3), "what lacks memory is not started again"

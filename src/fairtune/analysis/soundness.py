@@ -227,7 +227,7 @@ def _disturbed(results: CheckedResults) -> Iterator[Caution]:
         yield Caution(
             "note", "shared-device", f"{_runs(len(shared))} shared the device with other work ({list_texts(shared)})",
             "times of such runs say little, though their scores are what they are",
-            "Compare times with `fairtune time`; on GPUs, `execution: {wait_for_free: true}` waits for one that nobody uses",
+            "Compare times with `fairtune time`, on a device that is otherwise idle",
         )  # fmt: skip
     if slowed:
         yield Caution(

@@ -20,8 +20,6 @@ from typing import Any
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
-BINARY: int = getattr(os, "O_BINARY", 0)
-"""For `os.open` on Windows, which else writes "\\r\\n" for each "\\n", and reads the contrary."""
 CHUNK = 1 << 20
 """Bytes that are asked for at a time."""
 LARGEST_NUMBER = 1e300
@@ -156,15 +154,13 @@ def _digest(value: Any) -> str:
 
 
 def sync_file(path: Path) -> None:
-    """Put what a file holds on the disk. Windows does so for those who may write it; elsewhere reading is enough."""
-    with path.open("rb+" if os.name == "nt" else "rb") as handle:
+    """Put what a file holds on the disk."""
+    with path.open("rb") as handle:
         os.fsync(handle.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last, where folders can be opened for that."""
-    if os.name == "nt":
-        return
+    """Make renames in a folder last."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -200,7 +196,7 @@ def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> b
         OSError: it cannot be read, is not a regular file, or has more than `most` bytes; `strerror` says which.
     """
     # opening a pipe without a writer would block
-    handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         seen = os.fstat(handle)
         mode = seen.st_mode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from fairtune.core.files import aside_of, sha256_of, sync_file, sync_folder
-from fairtune.core.machine import can_delete_open_files
 
 
 @contextmanager
@@ -43,11 +41,6 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
             sync_folder(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def temporary_folder(prefix: str | None = None, within: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes after use. On Windows what is still open or mapped stays behind, which is no reason to fail."""
-    return tempfile.TemporaryDirectory(prefix=prefix, dir=within, ignore_cleanup_errors=not can_delete_open_files())
 
 
 def remove_folder(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Locks between processes that end with the process that holds them, however it ends, on every system that Python runs on.
+"""Locks between processes that end with the process that holds them, however it ends.
 
 A file system without locks lets everybody in: then the other guards (names of each writer's own, renames) must do.
 """
@@ -49,7 +49,7 @@ def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock; one that cannot be opened tells nothing, and counts as free."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # readers need not be able to write
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # readers need not be able to write
     except OSError:
         return False
     try:

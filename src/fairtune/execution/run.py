@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.errors import DeviceLost, LeaseLost, RunFailure, Stopped
+from fairtune.core.errors import LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
-from fairtune.core.leases import require_held
 from fairtune.core.plugins import take_plugins
-from fairtune.execution.device_health import DeviceHealth
 from fairtune.execution.device_samples import DeviceSamples
 from fairtune.execution.job import GONE, Job, describe_failure, failure_reason, record_failure
 from fairtune.execution.learner_run import perform_learner
-from fairtune.execution.shared_run import perform_shared
 from fairtune.execution.start import build_start, plain_model
 from fairtune.execution.task_data import load_task_once, planned_task, require_same, sample_of
 from fairtune.ledger.environment import capture_environment, capture_load, continued, read_environment
@@ -67,27 +64,17 @@ def perform_run(job: Job, device: str, check_stop: Callable[[], None], report: R
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
-        DeviceLost: its GPU has failed; it can go on elsewhere, from its last checkpoint.
         LeaseLost: another process has taken it over; nothing more was written.
     """
     folder, begun = job.run, False
     folder.check_plan(job.plan)
-    health = DeviceHealth(device)
     try:
         folder.begin(job.plan)
         begun = True
-        # What is fitted at once, without training, takes one process, whatever its study has for the others.
-        shared = job.processes > 1 and not is_simple(_learned(job))
-        return (perform_shared if shared else perform_alone)(job, device, check_stop, report)
-    except DeviceLost as lost:
-        _note_lost_device(folder, begun, str(lost))
-        raise
+        return perform_alone(job, device, check_stop, report)
     except (Stopped, LeaseLost):
         raise
     except Exception as error:
-        if (fault := health.fault(error)) is not None:
-            _note_lost_device(folder, begun, fault)
-            raise DeviceLost(fault) from error
         result, details = describe_failure(job, error, begun)
         record_failure(job, result, details)
         return result
@@ -109,17 +96,6 @@ def perform_alone(
             return _perform(job, job.run, device, log, check_stop, report, ranks)
     finally:
         log.close()
-
-
-def _note_lost_device(folder: RunFolder, begun: bool, fault: str) -> None:
-    require_held(folder.path)
-    if begun:
-        with suppress(OSError):
-            log = EventLog(folder.events)
-            try:
-                log.write("warning", 0, text=f"its GPU failed: {fault}; it goes on elsewhere from its last checkpoint")
-            finally:
-                log.close()
 
 
 def _learned(job: Job) -> dict[str, Any]:

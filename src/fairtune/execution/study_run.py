@@ -92,7 +92,7 @@ def run_plan(
 
     Raises:
         LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
-        DeviceError: devices that the study asks for are not there, or all have failed.
+        DeviceError: devices that the study asks for are not there.
         Stopped: it was interrupted; what was done is saved.
     """
     require_writable(runs)

@@ -169,11 +169,6 @@ class Execution(Section):
         description="With several devices per run. none: each holds the whole model; full: weights, gradients and optimizer state "
         "are divided among them, for models that do not fit on one.",
     )
-    wait_for_free: bool = Field(
-        False,
-        strict=True,
-        description="Wait for a GPU on which nobody else works and that has enough free memory, instead of sharing one.",
-    )
     checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
     save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
     slurm: Annotated[Slurm, BeforeValidator(_section)] = Field(

@@ -19,15 +19,11 @@ from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task
 
-_processes: Any = multiprocessing.get_context()
-if "forkserver" in multiprocessing.get_all_start_methods():  # not on Windows
-    _processes = multiprocessing.get_context("forkserver")
-    _processes.set_forkserver_preload([__name__, "fairtune.execution.run"])  # imported once, not by each run
+_processes: Any = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload([__name__, "fairtune.execution.run"])  # imported once, not by each run
 start_process: Any = _processes.Process
 """What makes a process of its own of a function, which `start`, `join` and `exitcode` then belong to."""
-KILL: int = getattr(signal, "SIGKILL", signal.SIGTERM)
-"""What ends a process at once: on Windows any signal does, and none has this name."""
-KILLED = KILL if os.name == "nt" else -KILL
+KILLED = -signal.SIGKILL
 """The exit code of a process that was ended so."""
 SECONDS = 120
 """What a toy run may take before it counts as hanging."""
@@ -132,7 +128,7 @@ def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
         nonlocal looks
         looks += 1
         if looks == kill_at:
-            os.kill(os.getpid(), KILL)
+            os.kill(os.getpid(), signal.SIGKILL)
         if looks == stop_at:
             raise Stopped
 

@@ -20,7 +20,6 @@ from fairtune.core.errors import RunFailure
 from fairtune.core.files import parse_json, read_json, read_sealed, remove_leftovers, write_json, write_sealed
 from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
 from fairtune.core.leases import require_held
-from fairtune.core.machine import can_delete_open_files
 from fairtune.core.seeding import RandomState
 from fairtune.methods.base import Method
 from fairtune.training.objectives import Evaluation
@@ -274,13 +273,7 @@ def read_state(folder: Path) -> SavedState:
     except (ValueError, KeyError) as error:
         raise DamagedState(f"{folder.name}: {MANIFEST} {error}") from None
     files = [folder / name for name in sums if name.endswith(".safetensors")]
-    return SavedState({file.stem: _read_tensors(file) for file in files}, state)
-
-
-def _read_tensors(file: Path) -> dict[str, Tensor]:
-    """What a file holds: mapped, unless that would keep the state from being dropped when newer ones are there."""
-    tensors: dict[str, Tensor] = load_file(file)
-    return tensors if can_delete_open_files() else {name: tensor.clone() for name, tensor in tensors.items()}
+    return SavedState({file.stem: load_file(file) for file in files}, state)
 
 
 def newest_valid(folders: Iterable[Path], warn: Callable[[str], None]) -> tuple[Path, SavedState] | None:

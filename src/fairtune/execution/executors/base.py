@@ -11,7 +11,7 @@ from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
 
 STARTED, PROGRESS, ENDED, REFUSED = "started", "progress", "ended", "refused"
-NOTE, WAITING, LOST = "note", "waiting", "device_lost"
+NOTE = "note"
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,8 @@ class JobEvent:
 
     Args:
         type: `started`; `progress`, with what `execution/run.py` reports; `ended`, with the `result` of the run, finished or
-            failed; `refused`, with the `reason` why the run could not be begun. A study takes no notice of others; monitors
-            show the `text` of a `note`, of `waiting` (what a job that cannot begin waits for) and of `device_lost` (a GPU has
-            failed, and its job is to begin again elsewhere).
+            failed; `refused`, with the `reason` why the run could not be begun. A study ignores others; monitors show the
+            `text` of a `note`.
         values: plain data, as JSON can hold it.
     """
 
@@ -53,7 +52,7 @@ class Executor(Protocol):
       that raises `Stopped`), to give it time, and then to end it. A run that was stopped has no last event: the next
       `fairtune run` goes on with it.
     - An executor whose jobs can go on without this process has a method `interrupted(by_user: bool)` too, which is called
-      before `stop` when the study is interrupted, and decides what becomes of them; see `remote/executor.py`.
+      before `stop` when the study is interrupted, and decides what becomes of them; see `remote.py`.
     """
 
     def submit(self, jobs: Sequence[Job]) -> None:

@@ -10,8 +10,8 @@ from fairtune.settings.execution import Execution
 
 FACTORIES = {
     "local": "fairtune.execution.executors.local:make_local_executor",
-    "slurm": "fairtune.execution.executors.slurm.executor:make_slurm_executor",
-    "ray": "fairtune.execution.executors.ray.executor:make_ray_executor",
+    "slurm": "fairtune.execution.executors.slurm:make_slurm_executor",
+    "ray": "fairtune.execution.executors.ray:make_ray_executor",
 }
 """By `execution.on`, the module and the function that makes the executor; see `ExecutorFactory`."""
 

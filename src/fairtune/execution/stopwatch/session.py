@@ -9,6 +9,7 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import FairtuneError, Stopped
-from fairtune.core.folders import temporary_folder
-from fairtune.execution.executors.slots import device_gpus, find_devices, worker_environment
+from fairtune.execution.executors.slots import device_gpu, find_devices, worker_environment
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
@@ -51,7 +51,7 @@ def time_arms(
         FairtuneError: an arm cannot be prepared, or the process died.
     """
     device, threads = find_devices(plan.study.execution.devices)[0], plan.study.execution.threads
-    with temporary_folder() as scratch, (Path(scratch) / "log").open("w+") as log:
+    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "log").open("w+") as log:
         record = _begin_record(plan, device, threads)
         jobs = make_jobs(plan, arms, Path(scratch))
         process = subprocess.Popen(
@@ -59,7 +59,7 @@ def time_arms(
             env=worker_environment(device, threads), start_new_session=True, encoding="utf-8",
         )  # fmt: skip
         try:
-            with MachineWatch(process.pid, device_gpus(device)) as watch:
+            with MachineWatch(process.pid, device_gpu(device)) as watch:
                 record["samples"] = watch.samples  # the list itself, which grows
                 _follow(process, jobs, record, seconds, enough, tell)
         except KeyboardInterrupt:
@@ -169,10 +169,7 @@ def _next(inbox: queue.SimpleQueue[str | None], closed_at: float | None) -> str 
 def _kill(process: subprocess.Popen[str]) -> None:
     """End it, with what it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
