@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 import shutil
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ from safetensors.torch import load_file, save_file
 from fairtune import TextClassifier
 from fairtune.classifier import model_folder
 from fairtune.classifier.errors import UnusableModelError
-from tests import elsewhere
 from tests.classifier.made_examples import make_texts, quick
 from tests.models.hostile_models import make_hostile
 
@@ -82,21 +78,6 @@ def test_a_plain_pipeline_gives_the_same_labels_and_probabilities(
     answers = [{entry["label"]: entry["score"] for entry in plain([text])[0]} for text in given]
     found = np.array([[answer[name] for name in names] for answer in answers])
     np.testing.assert_allclose(found, fitted.predict_proba(texts), atol=1e-6)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="acts Windows with the help of /proc")
-def test_where_open_files_stay_a_loaded_classifier_is_saved_over_itself_and_copied(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    elsewhere.hide(monkeypatch.setattr)
-    loaded = TextClassifier.load(folder)
-    answers = loaded.predict_proba(TEXTS[:4])
-    loaded.save(folder)
-    for again in (TextClassifier.load(folder), pickle.loads(pickle.dumps(loaded))):
-        np.testing.assert_array_equal(again.predict_proba(TEXTS[:4]), answers)
-    assert not list((tmp_path / "temporary").iterdir())
 
 
 @pytest.mark.parametrize("values", [[3, 5], [False, True], ["no", "yes"], ["True", "3"]])

@@ -1,4 +1,4 @@
-"""Two machines never do the same work: leases are taken, kept, taken over after silence, and lost by an owner that was away too long."""
+"""Two machines never do the same work: leases are taken, kept, taken over after silence, and lost by who was away too long."""
 
 from __future__ import annotations
 

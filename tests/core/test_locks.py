@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
-from tests.warm import warm_run
 
 from fairtune.core import locks
 from fairtune.core.errors import Stopped
@@ -59,54 +57,3 @@ def test_where_there_are_no_locks_everybody_gets_in(tmp_path: Path, monkeypatch:
     with lock(tmp_path / ".lock", "taken"), try_lock(tmp_path / ".lock") as ours:
         assert ours
         assert not is_locked(tmp_path / ".lock")
-
-
-ELSEWHERE = """
-import os, sys
-
-for name in list(sys.modules):  # of a warm process: what is ours is imported anew
-    if name.split(".")[0] in ("fairtune", "tests"):
-        del sys.modules[name]
-
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name in ("fcntl",):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Hidden())
-for name in ("fcntl",):
-    sys.modules.pop(name, None)
-for name in ("sched_getaffinity", "process_cpu_count"):
-    if hasattr(os, name):
-        delattr(os, name)
-"""
-
-
-def test_everything_imports_and_a_study_runs_where_fcntl_and_affinity_are_missing(
-    tmp_path: Path, tiny_model: Path, tiny_task: object
-) -> None:
-    """As on macOS (no `sched_getaffinity`) and Windows (no `fcntl`): `run`, `train` and `predict` work."""
-    script = ELSEWHERE + textwrap.dedent(
-        f"""
-        import fairtune
-        from fairtune.cli.app import app
-        from typer.testing import CliRunner
-        sys.path.insert(0, {str(ROOT)!r})
-        from tests.conftest import performing_here
-
-        task = {tiny_task.as_study()!r}  # type: ignore[attr-defined]
-        study = dict(study="here", task=task, model={str(tiny_model)!r}, seeds=1, arms=["baseline"],
-                     train=dict(steps=2, batch_size=4, max_length=16, lr=1e-3))
-        with performing_here():  # a worker would be another process, which has the modules
-            results = fairtune.run_study(study, runs={str(tmp_path / "runs")!r}, progress=False)
-        assert not results.failures, results.failures
-        out = {str(tmp_path / "trained")!r}
-        for words in (["train", task["train"], "--model", {str(tiny_model)!r}, "--epochs", "1", "-o", out],
-                      ["predict", out, task["test"], "--out", out + ".csv"]):
-            answer = CliRunner().invoke(app, words)
-            assert answer.exit_code == 0, answer.output
-        """
-    ).replace("  # type: ignore[attr-defined]", "")
-    done = warm_run([sys.executable, "-c", script], text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert (tmp_path / "trained.csv").exists()

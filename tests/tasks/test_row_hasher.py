@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -117,7 +116,6 @@ def test_a_mistake_in_the_file_ends_them(tmp_path: Path, started: list[Any]) -> 
     assert all(process.returncode is not None for process in started)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_none_is_left_when_the_parent_is_ended(tmp_path: Path, ended_by: signal.Signals) -> None:
     program = tmp_path / "program.py"

@@ -65,9 +65,9 @@ def find_gpus() -> tuple[Gpu, ...] | None:
         try:
             for index in range(nvml.nvmlDeviceGetCount()):
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
-                place = nvml.nvmlDeviceGetPciInfo(handle)
-                uuid, name = _text(nvml.nvmlDeviceGetUUID(handle)), _text(nvml.nvmlDeviceGetName(handle))
-                found.append(((place.domain, place.bus, place.device), uuid, name))
+                place, uuid = nvml.nvmlDeviceGetPciInfo(handle), _text(nvml.nvmlDeviceGetUUID(handle))
+                name = _asker(nvml, uuid)("nvmlDeviceGetName")
+                found.append(((place.domain, place.bus, place.device), uuid, None if name is None else _text(name)))
         except nvml.NVMLError:
             return None
         return tuple(Gpu(number, uuid, name) for number, (_, uuid, name) in enumerate(sorted(found)))
