@@ -85,8 +85,8 @@ def test_a_report_names_runs_that_were_disturbed(tmp_path: Path) -> None:
     found = {caution.code: str(caution) for caution in results.cautions}
     assert found["shared-device"] == (
         "1 run shared the device with other work (baseline/seed-0: up to 3 other processes on its GPU, in 100 % of 2 samples): "
-        "times of such runs say little, though their scores are what they are. Compare times with `fairtune time`; on GPUs, "
-        "`execution: {wait_for_free: true}` waits for one that nobody uses."
+        "times of such runs say little, though their scores are what they are. Compare times with `fairtune time`, on a "
+        "device that is otherwise idle."
     )
     assert "hardware slowdown, up to 60 °C, in 100 % of 2 samples" in found["slowed-device"]
     machine = make_evidence(results).machine

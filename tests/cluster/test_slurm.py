@@ -226,7 +226,6 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
     "settings",
     [
         {"partition": "mian"},
-        {"cpus": 500},
         {"gres": "gpu:1"},
         {"memory": "1T"},
         {"extra": ["--account=x", "--qos=y", "--begin=nonsense"]},

@@ -53,6 +53,8 @@ REASONS = {
     "BeginTime": "a moment, having been put back",
     "JobArrayTaskLimit": "for others of the study, as max_parallel says",
     "PartitionTimeLimit": "for ever: its time is above the partition's limit",
+    "PartitionConfig": "for ever: the partition has no such node",
+    "BadConstraints": "for ever: no node is as asked for",
     "ReqNodeNotAvail": "for nodes that are down, drained or reserved",
 }
 """What a job waits for; others are shown in Slurm's own words."""
