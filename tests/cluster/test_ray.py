@@ -116,7 +116,6 @@ def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_
     assert monitor.notes[0].startswith("2 runs handed to Ray")
     told = [note for note in monitor.notes if note.startswith("lost on Ray")]
     assert told[0].startswith(f"lost on Ray: {lost[0]}: its node"), told
-    assert len(told) == 1, monitor.notes
     assert Counter(event for _, event in monitor.events)["ended"] == 2
     for run in plan.runs:
         job, here = make_job(plan, run, runs), make_job(plan, run, alone)

@@ -15,6 +15,7 @@ import stat
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,14 @@ SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
 
+def indented_json(value: Any) -> str:
+    """JSON that people may read; data classes are mappings, and numbers JSON has no word for (nan, inf) are null."""
+    return json.dumps(finite(value), indent=1, ensure_ascii=False)
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON aside, fsync, rename. Numbers JSON has no word for (nan, inf) become null."""
-    text = json.dumps(finite(value), indent=1, ensure_ascii=False) + "\n"
-    write_atomically(path, text.encode("utf-8", "surrogatepass"))
+    """Write JSON aside, fsync, rename."""
+    write_atomically(path, (indented_json(value) + "\n").encode("utf-8", "surrogatepass"))
 
 
 def aside_of(path: Path) -> Path:
@@ -175,9 +180,11 @@ def as_number(value: Any) -> float | None:
 
 
 def finite(value: Any) -> Any:
-    """The value with every nan and infinity replaced by None."""
+    """The value as plain data, with every nan and infinity replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
 """Where Linux keeps what a container may use."""
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
+"""Threads wait for each other by spinning, so a core that another program takes holds them all up. These sleep after a few
+microseconds, which costs little on a quiet machine."""
+COUNTS = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
 
 
 def available_cores() -> int:
@@ -47,6 +54,20 @@ def busy_seconds() -> tuple[float, float]:
     idle, stolen = times.idle + getattr(times, "iowait", 0.0), getattr(times, "steal", 0.0)
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # Linux counts them in user time too
     return sum(times) - idle - stolen - guests, stolen
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """What tells every library of a new process how many threads to use, and several threads to sleep while they wait."""
+    return {**dict.fromkeys(COUNTS, str(threads)), **(PATIENT if threads > 1 else {})}
+
+
+def wait_asleep() -> None:
+    """Have this process's threads sleep while they wait, unless torch is there already or the user has said how they wait.
+
+    For processes of fairtune's own; in a user's, threads are the user's business.
+    """
+    if "torch" not in sys.modules and not any(name in os.environ for name in PATIENT):
+        os.environ.update(PATIENT)
 
 
 def _cpu_quotas() -> Iterator[tuple[float, float]]:

@@ -31,7 +31,7 @@ def estimate_memory(job: Job) -> int:
     try:
         source = ModelSource(**job.model).fetched()
         config = preset_config(source.preset) if source.preset else read_settings(source.name, source.fetch() / CONFIG)
-        width, layers = (next((config[name] for name in names if name in config), None) for names in (WIDTHS, LAYERS))
+        width, layers = (next((config[name] for name in names if name in config), 0) for names in (WIDTHS, LAYERS))
         vocabulary = source.vocabulary or config.get("vocab_size", 0)
         if source.preset:  # a layer's weights are twelve squares of its width
             weights = 12 * layers * width**2 + vocabulary * width

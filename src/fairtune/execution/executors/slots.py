@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from fairtune.core.errors import DeviceError
 from fairtune.core.gpus import BY_BUS, ORDER, VISIBLE, Gpu, visible_gpus
-from fairtune.core.machine import available_cores, available_memory
-from fairtune.core.threads import thread_environment
+from fairtune.core.machine import available_cores, available_memory, thread_environment
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
