@@ -20,9 +20,9 @@ from typing import IO, Any
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.core.machine import memory_kills
 from fairtune.execution.executors.base import ENDED, JobEvent
-from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.slots import Slot, find_devices, find_slots, worker_environment
 from fairtune.execution.job import Job, failed_result, record_failure
+from fairtune.ledger.worker_signs import remove_sign, remove_signs
 from fairtune.settings.execution import Execution
 
 WORKER = (sys.executable, "-m", "fairtune.execution.executors.worker")
@@ -99,12 +99,12 @@ class LocalExecutor:
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
         self._memory_kills = memory_kills()
-        self._heartbeat = Heartbeat(logs, label=label)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
+        remove_signs(self._logs, self._label)  # of an earlier process of this study that was killed
         for slot in find_slots(self._execution, self._waiting):
             if self._waiting:
                 self._start(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot)
@@ -127,13 +127,13 @@ class LocalExecutor:
             try:
                 self._end_all()
             finally:
-                self._heartbeat.stop()
+                remove_signs(self._logs, self._label)
 
     def _start(self, slot: Slot) -> None:
         """Start a worker, with the next job."""
         with self._log(slot) as log:
             process = subprocess.Popen(
-                [*WORKER, slot.device, *([] if slot.threads is None else [str(slot.threads)])],
+                [*WORKER, slot.device, str(slot.threads or 0), slot.name, str(self._logs)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -142,7 +142,6 @@ class LocalExecutor:
             )
         worker = _Worker(slot, process, self._inbox)
         self._workers.append(worker)
-        self._heartbeat.add(slot, process.pid)
         worker.give(self._waiting.popleft())
 
     def _log(self, slot: Slot) -> IO[bytes]:
@@ -161,7 +160,6 @@ class LocalExecutor:
         if message["type"] == "stopped":
             raise Stopped  # by a signal that was not ours: a cluster that ends a job asks all its processes
         event = JobEvent(job, message["type"], message)
-        self._heartbeat.note(worker.slot, None if event.is_last else job.name, message)
         if event.is_last:
             worker.job = None
         yield event
@@ -171,7 +169,7 @@ class LocalExecutor:
     def _replace(self, worker: _Worker) -> Iterator[JobEvent]:
         """A worker has ended. If it had a job, that has failed; another worker takes its place, unless memory lacks room."""
         self._workers.remove(worker)
-        self._heartbeat.remove(worker.slot)
+        remove_sign(self._logs, worker.slot.name)
         code, crowded = worker.process.wait(), False
         if worker.job is not None:
             before, self._memory_kills = self._memory_kills, memory_kills()

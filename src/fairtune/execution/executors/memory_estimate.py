@@ -41,8 +41,9 @@ def estimate_memory(job: Job) -> int:
         return LIBRARIES  # the worker says what is wrong with it
     train = Train.model_validate(job.plan["settings"]["train"])
     classifies = job.plan["settings"]["task"].get("kind") is None
+    texts = train.batch_size * (2 if "pairs" in (job.plan["settings"].get("learner") or {}) else 1)
     kept = KEPT_BYTES * layers * width + (0 if classifies else LOGIT_BYTES * vocabulary)
-    return int(LIBRARIES + STATE_BYTES * weights + train.batch_size * train.longest * kept)
+    return int(LIBRARIES + STATE_BYTES * weights + texts * train.longest * kept)
 
 
 def _numbers(file: Path) -> int:

@@ -1,7 +1,8 @@
 """A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, reports what happens.
 
-Started as `python -m fairtune.execution.executors.worker DEVICE [THREADS]`. It lives for the whole study, so imports, the
-task's data and its tokens are paid once. What libraries print goes to standard error, never among the messages.
+Started as `python -m fairtune.execution.executors.worker DEVICE THREADS NAME LOGS`; 0 threads leaves that to torch. It lives for
+the whole study, so imports, the task's data and its tokens are paid once. What libraries print goes to standard error, never
+among the messages.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fairtune.core.console import make_messages_printable
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.pipes import own_pipes
+from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.performer import perform_job
 from fairtune.execution.job import Job
 
@@ -38,7 +41,7 @@ class _Stop:
 
 
 def main() -> None:
-    device, threads = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None
+    device, threads, name, logs = sys.argv[1], int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
     inbox, outbox = own_pipes()
     make_messages_printable()  # they go to the worker's log, which people read in a terminal
     messages = os.fdopen(outbox, "w", encoding="utf-8")
@@ -56,25 +59,29 @@ def main() -> None:
     jobs: queue.Queue[str | None] = queue.Queue()
     threading.Thread(target=_read, args=(inbox, jobs, stop), daemon=True).start()
     send("ready")
-    if threads is not None:
-        _use_threads(threads)
-    while (line := _next(jobs, stop)) is not None:
-        job = Job(**json.loads(line))
-        send("started", run=job.name)
+    with Heartbeat(logs, name, device, threads or 1) as heartbeat:
+        if threads:
+            _use_threads(threads)
+        while (line := _next(jobs, stop)) is not None:
+            job = Job(**json.loads(line))
+            send("started", run=job.name)
+            heartbeat.note(job.name, {})
 
-        def report(values: dict[str, Any], run: str = job.name) -> None:
-            send("progress", run=run, **values)
+            def report(values: dict[str, Any], run: str = job.name) -> None:
+                send("progress", run=run, **values)
+                heartbeat.note(run, values)
 
-        try:
-            result = perform_job(job, device, stop.check, report)
-            send("ended", run=job.name, result=result, leaving=is_spoilt(result))
-            if is_spoilt(result):
-                os._exit(0)  # another worker takes this one's place
-        except Stopped:
-            send("stopped", run=job.name)
-            return
-        except FairtuneError as error:
-            send("refused", run=job.name, reason=str(error))
+            try:
+                result = perform_job(job, device, stop.check, report)
+                send("ended", run=job.name, result=result, leaving=is_spoilt(result))
+                if is_spoilt(result):
+                    os._exit(0)  # another worker takes this one's place
+            except Stopped:
+                send("stopped", run=job.name)
+                return
+            except FairtuneError as error:
+                send("refused", run=job.name, reason=str(error))
+            heartbeat.note(None, {})
 
 
 def is_spoilt(result: Mapping[str, Any]) -> bool:
