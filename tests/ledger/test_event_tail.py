@@ -91,7 +91,6 @@ def test_a_large_file_is_read_in_parts_and_a_line_without_end_is_passed_over(
     assert found == list(range(22)) == units(list(all_events(file)))
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders")
 def test_a_pipe_in_the_place_of_events_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "events.jsonl")
     assert EventTail(tmp_path / "events.jsonl").read() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import shutil
 import socket
 import time
@@ -238,5 +237,4 @@ def test_what_cannot_be_served_is_told_before_anything_listens(tmp_path: Path, r
         serve_dashboard(runs, host="203.0.113.7", token=TOKEN)
     with socket.create_server((HOST, 0)) as taken, pytest.raises(FairtuneError, match="in use already"):
         serve_dashboard(runs, port=taken.getsockname()[1])
-    if os.name == "posix":
-        assert address("::1", 5, "a/b", TOKEN) == f"http://[::1]:5/study/a%2Fb?token={TOKEN}"
+    assert address("::1", 5, "a/b", TOKEN) == f"http://[::1]:5/study/a%2Fb?token={TOKEN}"

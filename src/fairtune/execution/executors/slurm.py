@@ -26,7 +26,7 @@ from fairtune.execution.executors.remote import (
     RemoteExecutor,
     exit_state,
 )
-from fairtune.execution.executors.specs import JOBS, Block, next_number, read_spec
+from fairtune.execution.executors.specs import JOBS, Block, next_folder, read_spec
 from fairtune.execution.job import Job, make_job
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import TRIALS, study_folder
@@ -283,8 +283,8 @@ def planned_script(plan: Plan, runs: Path, arms: Collection[str] | None = None) 
     home = study_folder(runs, plan.study.study)
     jobs = [make_job(plan, run, runs) for run in plan.runs if arms is None or run.arm in arms]
     left = [job for job in jobs if run_state(job.run, job.plan["key"]).status not in (FINISHED, DAMAGED)]
-    submission = home.resolve() / JOBS / str(next_number(home / JOBS))
-    return make_script(home, submission, f"0-{len(group_by_seed(left)) - 1}", plan.study.execution) if left else None
+    numbers = f"0-{len(group_by_seed(left)) - 1}"
+    return make_script(home, next_folder(home), numbers, plan.study.execution) if left else None
 
 
 def runs_in_queue(home: Path) -> dict[str, RunInQueue]:

@@ -52,7 +52,8 @@ def write_blocks(home: Path, groups: Sequence[Sequence[Job]], execution: Executi
     """
     about = {"fairtune": __version__, "protocol": PROTOCOL, "execution": execution.model_dump(mode="json")}
     try:
-        folder = _new_folder(home.resolve() / JOBS)
+        folder = next_folder(home)
+        folder.mkdir(parents=True)
         blocks = [
             # a process on a node may begin in another folder
             Block(folder, number, tuple(replace(job, folder=str(Path(job.folder).resolve())) for job in jobs))
@@ -86,17 +87,7 @@ def read_spec(file: Path) -> tuple[Job, Execution]:
         raise LedgerError(f"{file} is not a run that was handed in ({error}).") from None
 
 
-def _new_folder(jobs: Path) -> Path:
-    jobs.mkdir(parents=True, exist_ok=True)
-    number = next_number(jobs)
-    while True:
-        try:
-            (jobs / str(number)).mkdir()
-            return jobs / str(number)
-        except FileExistsError:  # another machine was quicker
-            number += 1
-
-
-def next_number(jobs: Path) -> int:
-    """Of the next submission."""
-    return 1 + max((int(path.name) for path in jobs.glob("*") if path.name.isdecimal()), default=0)
+def next_folder(home: Path) -> Path:
+    """Of a study's next submission."""
+    taken = (int(path.name) for path in (home / JOBS).glob("*") if path.name.isdecimal())
+    return home.resolve() / JOBS / str(1 + max(taken, default=0))
