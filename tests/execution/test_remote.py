@@ -295,3 +295,25 @@ def test_without_slurm_or_ray_the_study_is_refused_in_a_sentence(
     monkeypatch.setattr(ray, "find_spec", lambda _: None)
     with pytest.raises(Exception, match="package `ray`"):
         ray.connect(None)
+
+
+def test_runs_are_found_in_slurms_queue_and_a_silent_slurm_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "toy"
+    (home / "jobs").mkdir(parents=True)
+    slurm.write_arrays(home, [slurm.QueuedArray("7", "1", {"0": ["a/seed-0", "b/seed-0"], "1": ["a/seed-1"]})])
+    monkeypatch.setattr(slurm, "_ask", lambda *_: "7|0|RUNNING|n1|n1\n7|1|PENDING||(JobArrayTaskLimit)\n")
+    found = slurm.runs_in_queue(home)
+    assert {name: one.words for name, one in found.items()} == {
+        "a/seed-0": "job 7_0 on n1", "b/seed-0": "job 7_0 on n1",
+        "a/seed-1": "job 7_1 waits for others of the study, as max_parallel says",
+    }  # fmt: skip
+
+    def silent(*_: str) -> str:
+        raise slurm.SlurmError("no answer")
+
+    monkeypatch.setattr(slurm, "_ask", silent)
+    assert slurm.runs_in_queue(home) == {}
+    (home / "jobs" / slurm.RECORD).write_bytes(b"\xff")
+    assert slurm.read_arrays(home) == []

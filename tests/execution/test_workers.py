@@ -17,6 +17,7 @@ from fairtune.execution.executors import local, memory_estimate, slots
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.executors.slots import find_slots, worker_environment
+from fairtune.execution.executors.worker import is_spoilt
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.events import all_events
@@ -26,6 +27,7 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from tests import warm
 from tests.execution.conftest import ToyStudy, digests
+from tests.fake_nvml import use_fake
 
 GB = 1 << 30
 
@@ -190,3 +192,42 @@ def test_a_worker_that_memory_had_no_room_for_says_so_and_is_not_replaced(
     assert "`execution: {workers: 1}`" in reason
     assert ("most often" in reason) != counted
     assert len(list(tmp_path.glob("worker-*"))) == (2 if counted else 3), "what lacks memory is not started again"
+
+
+ON_A_GPU = """
+import json, os, sys
+card = os.environ["CUDA_VISIBLE_DEVICES"]
+print('{"type": "ready"}', flush=True)
+for line in sys.stdin:
+    seed = json.loads(line)["plan"]["seed"]
+    if seed == 0:  # as after a CUDA error
+        print(json.dumps({"type": "ended", "leaving": True, "result": {"status": "failed"}}), flush=True)
+        break
+    if seed == 1:
+        os._exit(1)
+    print(json.dumps({"type": "ended", "result": {"status": "finished", "card": card}}), flush=True)
+"""
+
+
+def test_a_worker_that_cuda_has_spoilt_or_that_dies_is_replaced_on_its_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fake(monkeypatch)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", ON_A_GPU))
+    plan: dict[str, Any] = {"arm": "a", "settings": {"train": {}}, "signature": "s", "key": "k"}
+    folders = {seed: tmp_path / "study" / "a" / f"seed-{seed}" for seed in range(4)}
+    jobs = [Job(str(folders[n]), {**plan, "seed": n}, {}, {"identity": "m"}, 1, False, {}) for n in folders]
+    executor = LocalExecutor(Execution(devices=("cuda:1",)), tmp_path / "logs")
+    executor.submit(jobs)
+    ended = {event.job.name: event.values["result"] for event in executor.events() if event.is_last}
+    executor.stop()
+    assert [ended[job.name].get("card", "failed") for job in jobs] == ["failed", "failed", "3", "3"]
+    assert "exit code 1" in ended["a/seed-1"]["reason"]
+
+
+def test_only_a_cuda_error_spoils_a_worker() -> None:
+    failed = {"status": "failed", "kind": "error"}
+    assert is_spoilt({**failed, "reason": "AcceleratorError: CUDA error: an illegal memory access was encountered"})
+    assert not is_spoilt({**failed, "reason": "out of memory; a smaller batch_size"})
+    assert not is_spoilt({"status": "finished"})

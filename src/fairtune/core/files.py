@@ -62,7 +62,7 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
         aside.unlink(missing_ok=True)
         raise
     if durable:
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
 def remove_leftovers(folder: Path, older_than: float = 0.0, of: Path | None = None) -> None:
@@ -158,15 +158,9 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sync_file(path: Path) -> None:
-    """Put what a file holds on the disk."""
-    with path.open("rb") as handle:
-        os.fsync(handle.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Put what a file holds on the disk, or make renames in a folder last."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtune.core.files import aside_of, sha256_of, sync_file, sync_folder
+from fairtune.core.files import aside_of, sha256_of, sync
 
 
 @contextmanager
@@ -30,7 +30,8 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
     try:
         yield aside
         if durable:
-            _sync_tree(aside)
+            for inside in (*aside.rglob("*"), aside):
+                sync(inside)
         if not os.path.lexists(path):
             aside.rename(path)
         elif replace:
@@ -38,7 +39,7 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
         else:
             raise FileExistsError(f"{path} exists already")
         if durable:
-            sync_folder(path.parent)
+            sync(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -61,19 +62,7 @@ def _exchange(new: Path, path: Path) -> None:
     except BaseException:
         old.rename(path)
         raise
-    if old.is_dir() and not old.is_symlink():
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        old.unlink(missing_ok=True)
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            sync_file(path)
-    sync_folder(folder)
+    remove_folder(old)
 
 
 @dataclass(frozen=True)
