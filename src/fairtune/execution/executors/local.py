@@ -64,10 +64,14 @@ class _Worker:
             self.process.stdin.write(json.dumps(job.as_json()).encode() + b"\n")
             self.process.stdin.flush()
 
-    def kill(self) -> None:
-        """Kill it with what it started, such as tokenising processes."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+    def end(self) -> None:
+        """Kill it, unless it has ended, with what it started, such as tokenising processes."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
+                self.process.wait(timeout=END_SECONDS)
+        self.reader.join(JOIN_SECONDS)
 
 
 WorkerLine = tuple[_Worker, bytes | None]
@@ -93,7 +97,7 @@ class LocalExecutor:
     """
 
     def __init__(self, execution: Execution, logs: Path, label: str = "") -> None:
-        self._execution, self._logs, self._label = execution, logs, label
+        self._execution, self._logs, self._prefix = execution, logs, f"{label}-" if label else ""
         self._waiting: deque[Job] = deque()
         self._workers: list[_Worker] = []
         # Unlike a `Queue`, it is whole after an interruption.
@@ -104,10 +108,10 @@ class LocalExecutor:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
-        remove_signs(self._logs, self._label)  # of an earlier process of this study that was killed
+        remove_signs(self._logs, self._prefix)  # of an earlier process of this study that was killed
         for slot in find_slots(self._execution, self._waiting):
             if self._waiting:
-                self._start(replace(slot, name=f"{self._label}-{slot.name}") if self._label else slot)
+                self._start(replace(slot, name=f"{self._prefix}{slot.name}"))
         while any(worker.job for worker in self._workers) or (self._waiting and self._workers):
             worker, line = self._inbox.get()
             if line is not None:
@@ -119,15 +123,24 @@ class LocalExecutor:
         self._waiting.clear()
 
     def stop(self) -> None:
-        """Ask busy workers to save their state, let idle ones end, and kill what has not ended by its deadline."""
+        """End every worker: its input ends, so it saves the state of its run. On a second Ctrl-C, or too late, it is killed."""
+        busy = any(worker.job for worker in self._workers)
+        deadline = time.monotonic() + (STOP_SECONDS if busy else END_SECONDS)
         try:
-            if any(worker.job for worker in self._workers):
-                self._stop_busy()
+            for worker in self._workers:
+                with contextlib.suppress(BrokenPipeError):  # of a job that the worker no longer takes
+                    assert worker.process.stdin is not None
+                    worker.process.stdin.close()
+            # Their readers go on meanwhile, or a full pipe would hold them.
+            while time.monotonic() < deadline and any(worker.process.poll() is None for worker in self._workers):
+                time.sleep(0.05)
+        except (KeyboardInterrupt, Stopped):
+            pass
         finally:
-            try:
-                self._end_all()
-            finally:
-                remove_signs(self._logs, self._label)
+            for worker in self._workers:
+                worker.end()
+            self._workers.clear()
+            remove_signs(self._logs, self._prefix)
 
     def _start(self, slot: Slot) -> None:
         """Start a worker, with the next job."""
@@ -179,45 +192,6 @@ class LocalExecutor:
             crowded = starved and beside > 0
         if self._waiting and not crowded:
             self._start(worker.slot)
-
-    def _stop_busy(self) -> None:
-        """Ask every worker to save its state and end; kill what has not by the deadline, or on a second Ctrl-C."""
-        for worker in self._workers:
-            if worker.process.poll() is None:
-                worker.process.terminate()
-        try:
-            self._await_end(STOP_SECONDS)
-        except (KeyboardInterrupt, Stopped):
-            pass
-        finally:
-            self._kill_all()
-
-    def _end_all(self) -> None:
-        """Let workers end that have no more work; kill what has not by the deadline."""
-        for worker in self._workers:
-            with contextlib.suppress(BrokenPipeError):  # of a job that the worker no longer takes
-                assert worker.process.stdin is not None
-                worker.process.stdin.close()
-        try:
-            self._await_end(END_SECONDS)
-        finally:
-            self._kill_all()
-            for worker in self._workers:
-                worker.reader.join(JOIN_SECONDS)
-            self._workers.clear()
-
-    def _await_end(self, seconds: float) -> None:
-        """Wait until every worker has ended, at most so long. Their readers go on meanwhile, or a full pipe would hold them."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and any(worker.process.poll() is None for worker in self._workers):
-            time.sleep(0.05)
-
-    def _kill_all(self) -> None:
-        for worker in self._workers:
-            if worker.process.poll() is None:
-                worker.kill()
-                with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
-                    worker.process.wait(timeout=END_SECONDS)
 
 
 def _record_death(job: Job, code: int, starved: bool, beside: int) -> dict[str, Any]:
