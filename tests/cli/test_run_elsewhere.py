@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairtune.api import time_on_a_node
 from fairtune.cli.app import app
-from fairtune.execution.executors.choice import FACTORIES
+from fairtune.execution.executors.base import FACTORIES
 from fairtune.execution.executors.remote import ask_what_to_do
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent
-from fairtune.execution.executors.choice import make_executor
+from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent, make_executor
 from fairtune.execution.job import DISK, Job, make_job
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import lock

@@ -126,7 +126,7 @@ class Ray(Section):
         None,
         ge=0,
         le=MOST_DEVICES,
-        description="GPUs of each run; null is `devices_per_run` on a cluster that has GPUs.",
+        description="GPUs of each run; null is 1 on a cluster that has GPUs.",
     )
 
 

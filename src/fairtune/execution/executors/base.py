@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -61,3 +62,16 @@ class Executor(Protocol):
 
 ExecutorFactory = Callable[[Execution, Path], Executor]
 """Makes the executor of one study, from the study's execution settings and its folder."""
+FACTORIES = {
+    "local": "fairtune.execution.executors.local:make_local_executor",
+    "slurm": "fairtune.execution.executors.slurm:make_slurm_executor",
+    "ray": "fairtune.execution.executors.ray:make_ray_executor",
+}
+"""By `execution.on`, where the factory is; each is imported when it is chosen."""
+
+
+def make_executor(execution: Execution, home: Path) -> Executor:
+    """The executor that a study asks for."""
+    module, _, name = FACTORIES[execution.on].partition(":")
+    factory: ExecutorFactory = getattr(import_module(module), name)
+    return factory(execution, home)

@@ -1,6 +1,6 @@
 """The executor of every cluster: runs go out as files, their results are read from the ledger, and what is lost is sent again.
 
-To add a kind of cluster, write a class with the methods of `Cluster` (see `slurm.py`) and a factory in `choice.py`. All that it has
+To add a kind of cluster, write a class with the methods of `Cluster` (see `slurm.py`) and a factory in `base.py`. All that it has
 to bring about is that, on some machine that sees the study's folder, `fairtune worker SPEC...` runs for each block, with the cores
 and GPUs that a block needs (see `node.py`). That can be started again for the same block at any time: what is done is not done
 again, and of two at once one waits for the other.
@@ -9,6 +9,7 @@ again, and of two at once one waits for the other.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from fairtune.execution.executors.node import DONE, LEFT, OTHER_VERSION, UNSEEN
 from fairtune.execution.executors.specs import Block, write_blocks
 from fairtune.execution.job import Job, failed_result, record_failure
 from fairtune.ledger.folders import is_under_way
-from fairtune.ledger.seals import FAILED, FINISHED, run_state
+from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, run_state
 from fairtune.ledger.worker_signs import read_signs
 from fairtune.settings.execution import Execution
 
@@ -177,7 +178,11 @@ class RemoteExecutor:
             for job in new:
                 job.run.result.unlink(missing_ok=True)  # of a failure, which its events tell of: what comes now is new
             blocks = write_blocks(self._home, self._cluster.group(new), self._execution)
-            text = self._cluster.queue(blocks)
+            try:
+                text = self._cluster.queue(blocks)
+            except FairtuneError:
+                shutil.rmtree(blocks[0].folder, ignore_errors=True)
+                raise
             self._open |= {job.name: (job, block) for block in blocks for job in block.jobs}
             yield self._note(text)
 
@@ -232,6 +237,9 @@ class RemoteExecutor:
     def _take_back(self, block: Block, state: BlockState, again: list[Block]) -> Iterator[JobEvent]:
         """A block left the cluster before its runs ended, most often since its node died."""
         yield from self._look_at_ledger()  # a node may have died just after a run's end
+        for job in self._left_of(block):
+            if (found := run_state(job.run, job.plan["key"])).status == DAMAGED:  # nothing is written over it
+                yield self._end(job, REFUSED, {"reason": f"its folder is damaged: {found.problem}"})
         left = self._left_of(block)
         if not left or any(is_under_way(job.run) for job in left):  # a node that the cluster lost may be at work still
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import re
@@ -199,8 +200,9 @@ class SlurmJobs:
         _cancel(tasks, "--signal=TERM", "--batch")
         deadline = time.monotonic() + SAVE_SECONDS
         try:
-            while time.monotonic() < deadline and set(tasks) & _queue(self._home).keys():
-                time.sleep(1.0)
+            with contextlib.suppress(SlurmError):
+                while time.monotonic() < deadline and set(tasks) & _queue(self._home).keys():
+                    time.sleep(1.0)
         finally:
             _cancel(tasks)  # also those that came back into the queue meanwhile
 
