@@ -39,7 +39,7 @@ class Stopped(Exception):  # noqa: N818 - a signal asked for it
     """Somebody asked this process to stop; what was done so far is saved."""
 
 
-class LeaseLost(Exception):  # noqa: N818 - nobody's mistake; whoever has the lease now goes on
+class LeaseLost(Exception):  # noqa: N818 - no one's mistake; the process that has the lease now goes on
     """Another process has taken over what this one was doing, so this one must write nothing more of it."""
 
 

@@ -119,7 +119,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def sealed(value: Mapping[str, Any]) -> bytes:
-    """A mapping as JSON that carries the sha256 of its own content, so that whoever reads it notices a change."""
+    """A mapping as JSON that carries the sha256 of its own content, so that a reader notices a change."""
     plain = {name: inner for name, inner in finite(value).items() if name != SEAL}
     return (json.dumps({**plain, SEAL: _digest(plain)}, indent=1) + "\n").encode()
 
@@ -187,7 +187,7 @@ def finite(value: Any) -> Any:
 
 
 def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> bytes:
-    """What a file holds; one that has no end, or nobody writes to, is not waited for.
+    """What a file holds; one that has no end, or no writer, is not waited for.
 
     Args:
         most: bytes; None takes any number.

@@ -1,9 +1,9 @@
 """Leases: one process at a time works on a folder, among all machines that share a disk.
 
-Whoever takes a folder creates the next number in its `.lease/` exclusively, which a shared disk decides on its server; the highest
-number owns. Its owner touches that file every few seconds. Others may take the folder once the file's time has stood
-still for `silence` seconds of their own clock (machines need not agree on the time), once the owner has released it (time 0), or,
-on the owner's machine, once its process is gone. So of several takers one succeeds, and nobody deletes what another one judges.
+A process that takes a folder creates the next number in its `.lease/` exclusively, which a shared disk decides on its server; the
+highest number owns. Its owner touches that file every few seconds. Others may take the folder once the file's time has stood still
+for `SILENCE_SECONDS` of their own clock (machines need not agree on the time), once the owner has released it (time 0), or, on the
+owner's machine, once its process is gone. So of several takers one succeeds, and no one deletes what another judges.
 
 An owner that was suspended, or lost its disk, finds a higher number when it looks again: `LeaseLost`, and it writes nothing more.
 """
@@ -25,8 +25,6 @@ from fairtune.core.errors import LeaseLost
 from fairtune.core.files import read_json
 
 FOLDER = ".lease"
-
-
 BEAT_SECONDS, SILENCE_SECONDS = 5.0, 60.0
 """Between two touches by an owner, and without one after which it counts as dead."""
 _held: dict[str, Lease] = {}

@@ -20,7 +20,7 @@ MOMENT = 0.1
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock for a while, if nobody else does; what is yielded says whether we have it.
+    """Hold the lock for a while, if no one else does; what is yielded says whether we have it.
 
     Raises:
         OSError: the lock's file cannot be opened.
@@ -34,7 +34,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock, as soon as nobody else does.
+    """Hold the lock, as soon as no one else does.
 
     Args:
         check_stop: called again and again while we wait, so that waiting can be stopped.

@@ -56,8 +56,8 @@ class DeviceSamples:
             while not self._ended.wait(EVERY_SECONDS):
                 with contextlib.suppress(Exception):  # whatever it is, the run goes on
                     found = [describe_gpu(gpu).items() for gpu in gpus]
-                    told = [{k: v for k, v in one if k not in CONSTANT and v is not None and v != []} for one in found]
-                    sample = {"gpus": told} if gpus else use.look()
+                    known = [{k: v for k, v in one if k not in CONSTANT and v is not None and v != []} for one in found]
+                    sample = {"gpus": known} if gpus else use.look()
                     require_held(self._folder)
                     self._log.write_sample(**sample)
 

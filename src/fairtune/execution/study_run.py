@@ -152,7 +152,7 @@ def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: Stud
 
 
 def _require_there(home: Path) -> None:
-    """Stop where there is nothing left to record in, rather than train for nobody."""
+    """Stop where there is nothing left to record in, rather than train for nothing."""
     if not (home / "study.json").is_file():
         raise LedgerError(
             f"{home}: the study's folder was deleted or moved away while its runs were under way, so the study was stopped. "

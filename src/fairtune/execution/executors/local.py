@@ -187,22 +187,22 @@ class LocalExecutor:
         if worker.job is not None:
             before, self._memory_kills = self._memory_kills, memory_kills()
             starved = code == -signal.SIGKILL and self._memory_kills > before
-            beside = sum(other.job is not None for other in self._workers)
-            yield JobEvent(worker.job, ENDED, {"result": _record_death(worker.job, code, starved, beside)})
-            crowded = starved and beside > 0
+            others = sum(other.job is not None for other in self._workers)
+            yield JobEvent(worker.job, ENDED, {"result": _record_death(worker.job, code, starved, others)})
+            crowded = starved and others > 0
         if self._waiting and not crowded:
             self._start(worker.slot)
 
 
-def _record_death(job: Job, code: int, starved: bool, beside: int) -> dict[str, Any]:
+def _record_death(job: Job, code: int, starved: bool, others: int) -> dict[str, Any]:
     """Record a run whose worker ended under it.
 
     Args:
         starved: the system has counted a process that it ended for want of memory.
-        beside: how many other runs were under way.
+        others: how many other runs were under way.
     """
     if code == -signal.SIGKILL:
-        fewer = "run fewer side by side (`execution: {workers: 1}`), or " if beside else ""
+        fewer = "run fewer side by side (`execution: {workers: 1}`), or " if others else ""
         cause = "the machine ran out of memory" if starved else "most often because the machine ran out of memory"
         reason = f"the worker was killed (signal 9): {cause}; {fewer}take a smaller batch_size with a larger accumulate"
     elif code < 0:

@@ -1,8 +1,8 @@
 """`fairtune worker SPEC...`: what clusters start on a node. It performs runs from files, with the local executor.
 
 So a run on a node has the same workers, threads and guards, and the same bits, as on the user's own machine. Whatever comes of it
-goes into the ledger, failures included. SIGTERM, SIGINT and SIGUSR1 have runs save their state; whoever starts the process again
-goes on from there. With `--attached` the end of standard input does the same: the process that holds it has died.
+goes into the ledger, failures included. On SIGTERM, SIGINT and SIGUSR1 runs save their state, and the same command goes on from
+there. With `--attached` the end of standard input does the same: the process that holds it has died.
 """
 
 from __future__ import annotations

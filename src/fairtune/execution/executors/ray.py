@@ -224,7 +224,7 @@ def _require_answer(address: str) -> None:
 
 
 def _is_here_alone(address: str) -> bool:
-    """Whether a cluster listens on the loopback and nowhere else, where Ray would not look for it unless it is told."""
+    """Whether a cluster listens on the loopback and nowhere else, where Ray does not look by default."""
     host, _, port = address.rpartition(":")
     if host not in ("127.0.0.1", "localhost"):
         return False

@@ -40,7 +40,7 @@ ANSWER_SECONDS = 60.0
 SAVE_SECONDS = 600.0
 """How long a cancelled job may take to save its states before Slurm ends it."""
 WARN_SECONDS = 120
-"""Before its time limit, at most, a job is told to save."""
+"""Before its time limit, at most, a job is asked to save."""
 MOST_BLOCKS = 1000
 """Tasks of an array; Slurm's usual limit is 1001."""
 RECORD = "slurm.json"
@@ -194,7 +194,7 @@ class SlurmJobs:
         return self._ends[task]
 
     def cancel(self, blocks: Collection[Block]) -> None:
-        """First what waits; what is under way is told to save, and is given time for that."""
+        """First what waits; what is under way is asked to save, and given time for that."""
         tasks = [self._tasks[block] for block in blocks]
         _cancel(tasks, "--state=PENDING")
         _cancel(tasks, "--signal=TERM", "--batch")

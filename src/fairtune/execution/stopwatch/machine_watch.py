@@ -20,7 +20,7 @@ BUSY_SHARE = 0.2
 
 
 class MachineWatch:
-    """Samples the machine beside a process, in a thread, until it is left.
+    """Samples the machine while a process is timed, in a thread, until it is left.
 
     Args:
         pid: the process that is timed; what it and this one do is not foreign.
