@@ -1,21 +1,20 @@
 """Locks between processes that end with the process that holds them, however it ends.
 
-A file system without locks lets everybody in: then the other guards (names of each writer's own, renames) must do.
+A file system without locks lets everyone in: then the other guards (names of each writer's own, renames) must do.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import lock_descriptor
-
 POLL_SECONDS = 0.05
 MOMENT = 0.1
-"""Seconds for which `is_locked` may seem to hold a lock that it only asks about; that is no reason to turn anybody away."""
+"""Seconds for which `is_locked` may seem to hold a lock that it only asks about; that is no reason to turn anyone away."""
 
 
 @contextmanager
@@ -60,6 +59,9 @@ def is_locked(path: Path) -> bool:
 
 def _take(handle: int) -> bool:
     try:
-        return lock_descriptor(handle, blocking=False)
-    except OSError:  # a file system, or a Python, without locks
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
         return True
+    return True
