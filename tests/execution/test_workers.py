@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -79,23 +80,19 @@ def test_a_worker_is_told_its_threads_in_every_librarys_words(monkeypatch: pytes
     assert worker_environment("cuda:0", None)["OMP_NUM_THREADS"] == "7"
 
 
-def test_memory_is_counted_from_sizes_alone_and_nothing_is_refused_for_it(jobs: list[Job], tmp_path: Path) -> None:
-    def beyond(**changes: Any) -> int:
-        plan = {**jobs[0].plan, "settings": {**jobs[0].plan["settings"]}}
-        plan["settings"]["train"] = {**plan["settings"]["train"], **changes}
-        return estimate_memory(Job(**{**jobs[0].as_json(), "plan": plan})) - memory_estimate.LIBRARIES
+def test_memory_is_counted_from_sizes_alone_and_nothing_is_refused_for_it(
+    toy: ToyStudy, tiny_model: Path, tmp_path: Path
+) -> None:
+    def beyond(**train: Any) -> int:
+        return estimate_memory(toy.job("runs", **train)) - memory_estimate.LIBRARIES
 
     assert (
         0 < beyond(batch_size=1) < beyond(batch_size=16) < beyond(batch_size=32) < beyond(batch_size=32, max_length=64)
     )
-    preset = {"preset": "gpt-small", "vocab_size": None, "context": 1024, "dropout": 0.1}
-    drawn = {**jobs[0].model, "folder": None, "preset": preset, "vocabulary": 50257}
-    small = estimate_memory(Job(**{**jobs[0].as_json(), "model": drawn})) - memory_estimate.LIBRARIES
-    assert small > 16 * 124_000_000, "weights, gradients and two averages of GPT-2's smallest"
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(b"\xff" * 20)
-    damaged = {**jobs[0].model, "folder": str(tmp_path)}
-    assert estimate_memory(Job(**{**jobs[0].as_json(), "model": damaged})) == memory_estimate.LIBRARIES
+    copy = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    job = ToyStudy({**toy.source, "model": str(copy)}, tmp_path).job("runs")
+    (copy / "model.safetensors").write_bytes(b"\xff" * 20)
+    assert estimate_memory(job) == memory_estimate.LIBRARIES
 
 
 def test_the_study_takes_as_long_as_its_busiest_worker() -> None:
@@ -158,7 +155,7 @@ shared = Path(os.environ["SHARED"])
 print('{"type": "ready"}', flush=True)
 for line in sys.stdin:
     job = json.loads(line)
-    name = f"{job['plan']['arm']}-{job['plan']['seed']}"
+    name = Path(job["folder"]).parent.name + Path(job["folder"]).name.removeprefix("seed")
     (shared / name).touch()
     if name == "baseline-0":
         while not (shared / "baseline-1").exists() and not (shared / "fast-0").exists():
@@ -196,34 +193,34 @@ def test_a_worker_that_memory_had_no_room_for_says_so_and_is_not_replaced(
 
 ON_A_GPU = """
 import json, os, sys
-card = os.environ["CUDA_VISIBLE_DEVICES"]
+from pathlib import Path
 print('{"type": "ready"}', flush=True)
 for line in sys.stdin:
-    seed = json.loads(line)["plan"]["seed"]
-    if seed == 0:  # as after a CUDA error
+    name = Path(json.loads(line)["folder"]).parent.name + Path(json.loads(line)["folder"]).name
+    if name == "baselineseed-0":  # as after a CUDA error
         print(json.dumps({"type": "ended", "leaving": True, "result": {"status": "failed"}}), flush=True)
         break
-    if seed == 1:
+    if name == "fastseed-0":
         os._exit(1)
+    card = os.environ["CUDA_VISIBLE_DEVICES"]
     print(json.dumps({"type": "ended", "result": {"status": "finished", "card": card}}), flush=True)
 """
 
 
 def test_a_worker_that_cuda_has_spoilt_or_that_dies_is_replaced_on_its_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_fake(monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", ON_A_GPU))
-    plan: dict[str, Any] = {"arm": "a", "settings": {"train": {}}, "signature": "s", "key": "k"}
-    folders = {seed: tmp_path / "study" / "a" / f"seed-{seed}" for seed in range(4)}
-    jobs = [Job(str(folders[n]), {**plan, "seed": n}, {}, {"identity": "m"}, 1, False, {}) for n in folders]
     executor = LocalExecutor(Execution(devices=("cuda:1",)), tmp_path / "logs")
     executor.submit(jobs)
     ended = {event.job.name: event.values["result"] for event in executor.events() if event.is_last}
     executor.stop()
-    assert [ended[job.name].get("card", "failed") for job in jobs] == ["failed", "failed", "3", "3"]
-    assert "exit code 1" in ended["a/seed-1"]["reason"]
+    assert {name: result.get("card", "failed") for name, result in ended.items()} == {
+        "baseline/seed-0": "failed", "fast/seed-0": "failed", "baseline/seed-1": "3", "fast/seed-1": "3",
+    }  # fmt: skip
+    assert "exit code 1" in ended["fast/seed-0"]["reason"]
 
 
 def test_only_a_cuda_error_spoils_a_worker() -> None:
