@@ -74,7 +74,7 @@ endif
 	$(BIN)/pip check
 	touch $(TRACKERS)
 
-# What the tests of Ray need besides (some of the trackers' packages too): 80 MB, and Linux, macOS on Apple silicon or Windows.
+# What the tests of Ray need besides (some of the trackers' packages too): 80 MB.
 $(RAY): $(TRACKERS) locks/ray.txt
 ifeq ($(HASHES),no)
 	$(PIP) -c constraints.txt ray

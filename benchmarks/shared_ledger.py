@@ -20,7 +20,7 @@ from pathlib import Path
 from fairtune.core import leases
 from fairtune.core.errors import LeaseLost
 from fairtune.core.files import write_json, write_sealed
-from fairtune.core.leases import Lease, LeaseTimes, LeaseWatch, held_by_us, require_held
+from fairtune.core.leases import Lease, LeaseWatch, require_held
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.index import refresh_index, study_status
@@ -29,7 +29,7 @@ from fairtune.ledger.studies import run_folder, write_study
 from growth import STUDY, LedgerSize, made_plan
 
 SCORE = 0.5
-TIMES = LeaseTimes(beat=0.3, silence=6.0, look=0.2)
+BEAT_SECONDS, SILENCE_SECONDS, LOOK_SECONDS = 0.3, 6.0, 0.2
 """A machine with more workers than cores may leave one without a turn for seconds; silence must be longer."""
 
 
@@ -137,7 +137,8 @@ def write_plan(runs: Path, load: Load) -> None:
 
 def work(runs: Path, load: Load, machine: int) -> None:
     """Perform whatever is not finished and nobody has, until all is finished."""
-    leases.boot_name = lambda: f"machine {machine}"  # type: ignore[assignment]
+    leases._machine = lambda: f"machine {machine}"  # type: ignore[assignment]
+    leases.BEAT_SECONDS, leases.SILENCE_SECONDS = BEAT_SECONDS, SILENCE_SECONDS
     generator = random.Random(machine)
     left = [(arm, seed) for arm in range(load.arms) for seed in range(load.seeds)]
     watches: dict[tuple[int, int], LeaseWatch] = {}
@@ -147,18 +148,17 @@ def work(runs: Path, load: Load, machine: int) -> None:
         for arm, seed in list(left):
             folder = run_folder(runs, STUDY, f"arm-{arm}", seed)
             if not folder.result.exists():
-                lease = watches.setdefault((arm, seed), LeaseWatch(folder.path, TIMES)).try_take()
+                lease = watches.setdefault((arm, seed), LeaseWatch(folder.path)).try_take()
                 if lease is None:
                     continue
-                with held_by_us(lease):
-                    try:
-                        _perform(folder, f"arm-{arm}-{seed}", load, machine, lease)
-                    except LeaseLost:
-                        continue
-                    lease.release(finished=folder.result.exists())
+                try:
+                    _perform(folder, f"arm-{arm}-{seed}", load, machine, lease)
+                except LeaseLost:
+                    continue
+                lease.release(finished=folder.result.exists())
             left.remove((arm, seed))
         if len(left) == before:
-            time.sleep(TIMES.look)
+            time.sleep(LOOK_SECONDS)
 
 
 def _perform(folder: RunFolder, key: str, load: Load, machine: int, lease: Lease) -> None:
@@ -172,7 +172,7 @@ def _perform(folder: RunFolder, key: str, load: Load, machine: int, lease: Lease
     done -= done % 2
     log = EventLog(folder.events)
     try:
-        log.write("resumed", done + 1, machine=machine, generation=lease.generation)
+        log.write("resumed", done + 1, machine=machine, generation=lease.number)
         for unit in range(done + 1, load.units + 1):
             lease.check()
             time.sleep(load.sleep)

@@ -25,7 +25,7 @@ from typing import Any
 RUNS = 8
 ROOT = Path(__file__).parents[1]
 RUN = "import runpy; runpy.run_module('fairtune', run_name='__main__')"
-SPINNING = f"import fairtune.core.threads as threads; threads.PATIENT.clear(); {RUN}"
+SPINNING = f"import fairtune.core.machine as threads; threads.PATIENT.clear(); {RUN}"
 """The command line with workers whose threads wait for each other as OpenMP has them."""
 
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from fairtune.api import time_on_a_node
 from fairtune.cli.app import app
-from fairtune.execution.executors.choice import FACTORIES
-from fairtune.execution.executors.remote.interruption import ask_what_to_do
+from fairtune.execution.executors.base import FACTORIES
+from fairtune.execution.executors.remote import ask_what_to_do
 
 
 @pytest.fixture
@@ -37,9 +37,10 @@ def call(*words: object) -> Any:
 def test_a_dry_run_prints_the_script_and_does_nothing(study: Path, tmp_path: Path) -> None:
     done = call("run", study, "--on", "slurm", "--dry-run", "--set", "execution.slurm.partition=gpu")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("#!/bin/sh\n#SBATCH --job-name=fairtune-toy\n#SBATCH --array=0-2%2\n")
+    assert done.stdout.startswith("#!/bin/sh\n#SBATCH ")
+    assert "#SBATCH --array=0-2%2\n" in done.stdout
     assert "#SBATCH --partition=gpu\n" in done.stdout
-    assert f"slurm.task {(tmp_path / 'runs' / 'toy' / 'jobs' / '1').resolve()}\n" in done.stdout
+    assert f"fairtune worker {(tmp_path / 'runs' / 'toy' / 'jobs' / '1').resolve()}/" in done.stdout
     assert not (tmp_path / "runs").exists()
 
 
@@ -76,7 +77,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("typed", "wish"),
-    [("cancel\n", "cancel"), ("what?\nc\n", "cancel"), ("\n", "leave"), ("", "leave"), ("LEAVE\n", "leave")],
+    [("cancel\n", "cancel"), ("c\n", "cancel"), ("\n", "leave"), ("", "leave"), ("LEAVE\n", "leave")],
 )
 def test_ctrl_c_asks_on_a_terminal(monkeypatch: pytest.MonkeyPatch, typed: str, wish: str) -> None:
     shown = Terminal()

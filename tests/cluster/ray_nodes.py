@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairtune.execution.executors.ray.connection import LOOPBACK, QUIET, STORE_BYTES
+from fairtune.execution.executors.ray import LOOPBACK, QUIET, STORE_BYTES
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.execution.executors import remote, slurm, specs
 from fairtune.execution.executors.performer import perform_job
-from fairtune.execution.executors.remote import executor as remote
-from fairtune.execution.executors.remote.executor import RemoteExecutor
-from fairtune.execution.executors.slurm import commands, probe
-from fairtune.execution.executors.slurm import executor as slurm
-from fairtune.execution.executors.slurm.executor import SlurmJobs, make_slurm_executor
-from fairtune.execution.executors.slurm.queue_states import read_arrays, runs_in_queue
+from fairtune.execution.executors.remote import RemoteExecutor
+from fairtune.execution.executors.slurm import SlurmJobs, make_slurm_executor, read_arrays, runs_in_queue
+from fairtune.execution.executors.specs import Block
 from fairtune.execution.job import make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.events import all_events
@@ -50,7 +48,7 @@ def here(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(name, cluster.environment[name])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(remote, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(remote, "STATE_SECONDS", 0.5)
     monkeypatch.setattr(remote, "GONE_SECONDS", 5.0)
     monkeypatch.setattr(remote, "NOTE_SECONDS", 0.0)
@@ -123,7 +121,6 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
 ) -> None:
     plan, runs = study(tmp_path, tiny_model, tiny_task, 2, 2, 4, partition="main", max_parallel=2), tmp_path / "runs"
     first = {run.block: run for run in reversed(plan.runs)}
-    excluded, places = list[str](), list[str]()
     both = threading.Barrier(2, quick.touch)
 
     def save_for_the_limit() -> None:
@@ -134,18 +131,8 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
 
     def put_back() -> None:
         (array,) = read_arrays(runs / "toy")
-        job, kind = f"{array.job}_1", runs / "toy" / "jobs" / "1" / "block-1.node.json"
-        before = cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()
-        here = kind.read_bytes()
-        kind.write_text('{"cpu": "another", "gpus": []}')  # so it seems to have begun on a node unlike all others
-        cluster.ask("scontrol", "requeue", job)
-        start_now(cluster, job)
-        cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%x").strip() in NODES)
-        excluded.append(cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%x").strip())
-        kind.write_bytes(here)
-        start_now(cluster, job)
-        cluster.until(lambda: cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%T").strip() == "RUNNING")
-        places.extend([before, cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%N").strip()])
+        cluster.ask("scontrol", "requeue", f"{array.job}_1")
+        start_now(cluster, f"{array.job}_1")
         both.wait(240)
 
     monitor = Acting(
@@ -157,22 +144,16 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
     outcome = run_plan(plan, runs, monitor, make_slurm_executor(plan.study.execution, runs / "toy"))
     for thread in monitor.threads:
         thread.join()
-    jobs = runs / "toy" / "jobs" / "1"
-    logs = [(jobs / f"block-{block}.log").read_text() for block in (0, 1)]
+    logs = [(runs / "toy" / "jobs" / "1" / f"{block}.log").read_text() for block in (0, 1)]
     assert sorted(outcome.finished) == sorted(f"{run.arm}/seed-{run.seed}" for run in plan.runs), (outcome.failed, logs)
-    assert "the time is nearly up: states are saved" in logs[0]
-    # on a busy machine Slurm may lose a block that it puts back; sent again, it begins as another job's first start
-    assert all(log.count(", start ") >= 2 for log in logs), (logs, monitor.notes)
-    assert "its runs began on another, so it goes back into the queue, to a node like that" in logs[1]
-    assert places[1] not in excluded, "a node of another kind is never asked again"
-    assert sum("put back into the queue" in note for note in monitor.notes) >= 1
+    assert "back into the queue" in logs[0]
+    assert all(log.count("runs to perform") >= 2 for log in logs), (logs, monitor.notes)
     for run in first.values():
         events = all_events(make_job(plan, run, runs).run.events)
         resumed = [event["unit"] for event in events if event["event"] == "resumed"]
-        assert len(resumed) == 2
+        assert len(resumed) >= 2
         assert resumed[1] > 0, "it went on from what it had saved"
     check_bits(plan, runs, tmp_path / "alone")
-    assert not list((runs / "toy" / "jobs").glob("probe-*"))
 
 
 def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
@@ -186,27 +167,25 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
     plan, runs = study(tmp_path, tiny_model, tiny_task, 1, 1, 4), tmp_path / "runs"
     home, name = runs / "toy", "baseline/seed-0"
     execution = plan.study.execution
-    slurm._probed.add((str(runs.resolve()), None, sys.executable))  # while nodes are drained no probe would begin
-    runs.mkdir()
     for node in NODES:
         cluster.ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=fan broken")
 
-    # every node is drained: said with the reason; left in the queue
-    monitor = Acting({(name, "waiting for nodes"): interrupt})
+    # every node is drained: it is said why jobs wait; they are left in the queue
+    monitor = Acting({(name, "waiting"): interrupt})
     executor = RemoteExecutor(SlurmJobs(execution, home), execution, home, lambda _: "leave")
     with pytest.raises(Stopped):
         run_plan(plan, runs, monitor, executor)
-    assert "for nodes that are down, drained or reserved (n[1-2]: fan broken)" in monitor.notes[-1]
+    assert "drained" in monitor.notes[-1].lower()
     (array,) = read_arrays(home)
     assert f"`scancel {array.job}` cancels them" in capsys.readouterr().err
-    queued = runs_in_queue(home, "toy")[name]
+    queued = runs_in_queue(home)[name]
     assert (queued.state, queued.job) == ("waiting", f"{array.job}_0")
     done = subprocess.run(
         [sys.executable, "-m", "fairtune", "status", "toy", "--runs", str(runs), "--json"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     (row,) = json.loads(done.stdout)["runs"]
-    assert "fan broken" in row["queue"]["reason"]
+    assert row["queue"]["job"] == f"{array.job}_0"
 
     # the same command follows it; its processes are killed, it is sent again; then it is cancelled, and saves
     for node in NODES:
@@ -229,7 +208,7 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
     with pytest.raises(Stopped):
         run_plan(plan, runs, monitor, executor)
     assert monitor.notes[0].startswith("1 run is on Slurm already")
-    assert any("it ended with an error; its log says why; sent again (1 of 3)" in note for note in monitor.notes)
+    assert any("sent again (1 of 3)" in note for note in monitor.notes)
     assert not cluster.ask("squeue", "-h").strip()
     events = all_events(make_job(plan, plan.runs[0], runs).run.events)
     steps = [event["unit"] for event in events if event["event"] == "step"]
@@ -244,44 +223,45 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    "settings",
     [
-        ({"partition": "mian"}, "Slurm has no partition 'mian'; there are main, short. Did you mean 'main'?"),
-        (
-            {"partition": "short", "time": "1:00:00"},
-            "execution.slurm.time is 1:00:00, but partition short lets a job take 5:00",
-        ),
-        ({"cpus": 500}, "execution.slurm.cpus is 500, but no node of the default partition has more than"),
-        ({"gres": "gpu:1"}, "execution.slurm.gres is gpu:1, but no node of the default partition has that"),
-        ({"memory": "1T"}, "execution.slurm.memory is 1T, but no node of the default partition has more than 4000M"),
-        ({"extra": ["--account=x", "--qos=y", "--begin=nonsense"]}, "Slurm refuses: "),
+        {"partition": "mian"},
+        {"gres": "gpu:1"},
+        {"memory": "1T"},
+        {"extra": ["--account=x", "--qos=y", "--begin=nonsense"]},
     ],
 )
-def test_what_slurm_cannot_give_is_refused_before_anything_is_queued(
-    cluster: SlurmCluster, tmp_path: Path, settings: dict[str, Any], said: str
+def test_what_slurm_cannot_give_is_refused_in_its_words(
+    cluster: SlurmCluster, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     execution = Execution.model_validate({"on": "slurm", "slurm": settings})
-    with pytest.raises(FairtuneError) as error:
-        SlurmJobs(execution, tmp_path / "toy").check([])
-    assert said in str(error.value)
+    with pytest.raises(FairtuneError, match="Slurm refuses: ") as error:
+        SlurmJobs(execution, tmp_path / "toy").queue([Block(tmp_path, 0, ())])
     assert "\n" not in str(error.value)
     assert not cluster.ask("squeue", "-h").strip()
 
 
-def test_a_node_without_the_folder_or_with_another_version_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_node_without_the_folder_or_with_another_version_is_reported_and_nothing_is_sent_again(
+    cluster: SlurmCluster, tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = SlurmJobs(Execution.model_validate({"on": "slurm", "devices_per_run": 1}), tmp_path / "runs" / "toy")
-    monkeypatch.setattr(probe, "__version__", "9.9")
-    with pytest.raises(commands.SlurmError, match=r"the nodes have fairtune .*, this machine has 9\.9"):
-        jobs.check([])
-    send = probe.send_probe
+    plan = study(tmp_path, tiny_model, tiny_task, 1, 1, 1)
 
-    def send_and_hide(*words: Any) -> probe.Probe:
-        monkeypatch.setattr(probe, "write_atomically", lambda *_: None)
-        return send(*words)
+    def outcome_in(runs: str) -> str:
+        monitor = Acting()
+        executor = make_slurm_executor(plan.study.execution, tmp_path / runs / "toy")
+        outcome = run_plan(plan, tmp_path / runs, monitor, executor)
+        assert not any("sent again" in note for note in monitor.notes)
+        return outcome.failed["baseline/seed-0"]
 
-    monkeypatch.setattr(slurm, "send_probe", send_and_hide)
-    with pytest.raises(commands.SlurmError, match="is not shared: the node that Slurm chose does not see it"):
-        jobs.check([])
-    assert not list((tmp_path / "runs" / "toy" / "jobs").glob("*"))
+    monkeypatch.setattr(specs, "__version__", "9.9")
+    assert "another version of fairtune" in outcome_in("one")
+    monkeypatch.undo()
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, cluster.environment[name])
+    script = slurm.make_script
+
+    def elsewhere(home: Path, submission: Path, *rest: Any) -> str:
+        return script(home, submission, *rest).replace(str(submission), str(tmp_path / "unshared"))
+
+    monkeypatch.setattr(slurm, "make_script", elsewhere)
+    assert "cannot see" in outcome_in("two")

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from fairtune.core import leases
 from fairtune.core.errors import LeaseLost
-from fairtune.core.leases import LeaseTimes, LeaseWatch, held_by_us, require_held
+from fairtune.core.leases import LeaseWatch, require_held
 
-TIMES = LeaseTimes(beat=0.1, silence=1.0)
 RESULT, TWICE = "result", "twice"
 
 
 def work(folder: Path, runs: int, machine: int) -> None:
     """Finish whatever is not finished, in an order of one's own, until all is."""
-    leases.boot_name = lambda: f"machine {machine}"  # type: ignore[assignment]
+    leases._machine = lambda: f"machine {machine}"  # type: ignore[assignment]
+    leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.1, 1.0
     generator = random.Random(machine)
     watches: dict[int, LeaseWatch] = {}
     left = list(range(runs))
@@ -32,16 +32,15 @@ def work(folder: Path, runs: int, machine: int) -> None:
         for run in list(left):
             home = folder / str(run)
             if not (home / RESULT).exists():
-                watch = watches.setdefault(run, LeaseWatch(home, TIMES))
+                watch = watches.setdefault(run, LeaseWatch(home))
                 lease = watch.try_take()
                 if lease is None:
                     continue
-                with held_by_us(lease):
-                    try:
-                        _perform(home, lease, generator)
-                    except LeaseLost:
-                        continue
-                    lease.release(finished=(home / RESULT).exists())
+                try:
+                    _perform(home, lease, generator)
+                except LeaseLost:
+                    continue
+                lease.release(finished=(home / RESULT).exists())
             left.remove(run)
             watches.pop(run, None)
 
@@ -53,7 +52,7 @@ def _perform(home: Path, lease: leases.Lease, generator: random.Random) -> None:
     if generator.random() < 0.3:
         time.sleep(generator.random() * 0.01)
     aside = home / f".{os.getpid()}"
-    aside.write_text(str(lease.generation))
+    aside.write_text(str(lease.number))
     require_held(home)
     try:
         os.link(aside, home / RESULT)

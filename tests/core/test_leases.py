@@ -1,4 +1,4 @@
-"""Two machines never do the same work: leases taken, beaten, taken over after silence, and lost by who was away too long."""
+"""Two machines never do the same work: leases are taken, kept, taken over after silence, and lost by who was away too long."""
 
 from __future__ import annotations
 
@@ -14,69 +14,68 @@ import pytest
 
 from fairtune.core import leases
 from fairtune.core.errors import LeaseLost
-from fairtune.core.leases import (
-    FOLDER,
-    Holder,
-    Lease,
-    LeaseTimes,
-    LeaseWatch,
-    held_by_us,
-    is_leased,
-    require_held,
-    see_lease,
-)
+from fairtune.core.leases import FOLDER, Lease, LeaseWatch, is_leased, require_held
 
 ROOT = Path(__file__).parents[2]
-QUICK = LeaseTimes(beat=0.02, silence=0.2, look=0.01)
-NEVER = LeaseTimes(beat=3600, silence=7200)
 
 
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
-
-def take(folder: Path, times: LeaseTimes = NEVER) -> Lease:
-    lease = LeaseWatch(folder, times).try_take()
-    assert lease is not None
-    return lease
+    def time(self) -> float:
+        return time.time()
 
 
-def die(lease: Lease) -> None:
-    """Its process is gone, without a word."""
-    lease._ended.set()
-    lease._thread.join()
+@pytest.fixture(autouse=True)
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 3600.0)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(leases, "time", clock)
+    return clock
 
 
 @pytest.fixture
 def other_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks from now on is on another machine than whoever has taken a lease."""
-    monkeypatch.setattr(leases, "boot_name", lambda: "another")
+    """Whoever takes a lease is on a machine of its own."""
+    numbers = iter(range(1000))
+    monkeypatch.setattr(leases, "_machine", lambda: str(next(numbers)))
 
 
-def test_one_holder_at_a_time_and_nothing_is_left_of_a_finished_one(tmp_path: Path) -> None:
+def take(folder: Path) -> Lease:
+    lease = LeaseWatch(folder).try_take()
+    assert lease is not None
+    return lease
+
+
+def test_one_owner_at_a_time_and_nothing_is_left_of_a_finished_one(tmp_path: Path) -> None:
     lease = take(tmp_path)
-    assert LeaseWatch(tmp_path, NEVER).try_take() is None
+    assert LeaseWatch(tmp_path).try_take() is None
     assert is_leased(tmp_path)
     lease.release(finished=False)
     assert not is_leased(tmp_path)
     again = take(tmp_path)
-    assert again.generation == 2
     again.release(finished=True)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("other_machine")
-def test_a_holder_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watchers_clock(tmp_path: Path) -> None:
-    clock, lease = Clock(), take(tmp_path)
-    watch = LeaseWatch(tmp_path, LeaseTimes(silence=60), clock)
+def test_an_owner_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watchers_clock(
+    tmp_path: Path, clock: Clock
+) -> None:
+    lease = take(tmp_path)
+    watch = LeaseWatch(tmp_path)
     for _ in range(5):
         assert watch.try_take() is None
         clock.now += 50
-        assert lease._beat()
+        lease.confirm()
     os.utime(tmp_path / FOLDER / "1", (1, 1))  # a clock that is wrong by decades says nothing
     assert watch.try_take() is None
     clock.now += 59
@@ -84,22 +83,19 @@ def test_a_holder_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watche
     clock.now += 2
     taken = watch.try_take()
     assert taken is not None
-    assert taken.generation == 2
     with pytest.raises(LeaseLost):
         lease.confirm()
     lease.release(finished=True)
-    assert is_leased(tmp_path), "who lost it clears nothing away"
+    assert is_leased(tmp_path), "an owner that lost it clears nothing away"
     taken.release(finished=True)
 
 
 @pytest.mark.usefixtures("other_machine")
-def test_of_many_takers_of_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> None:
-    die(take(tmp_path))
-    clocks = [Clock() for _ in range(8)]
-    watches = [LeaseWatch(tmp_path, LeaseTimes(silence=60), clock) for clock in clocks]
+def test_of_many_takers_of_a_dead_owners_lease_one_gets_it(tmp_path: Path, clock: Clock) -> None:
+    take(tmp_path)
+    watches = [LeaseWatch(tmp_path) for _ in range(8)]
     assert not any(watch.try_take() for watch in watches)
-    for clock in clocks:
-        clock.now = 61.0
+    clock.now = 61.0
     found: list[Lease | None] = []
     threads = [threading.Thread(target=lambda watch=watch: found.append(watch.try_take())) for watch in watches]
     for thread in threads:
@@ -110,87 +106,56 @@ def test_of_many_takers_of_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> N
     lease.release(finished=True)
 
 
-def test_a_dead_process_of_this_machine_needs_no_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = Holder("here", leases.boot_name(), 2**22 + 1, "1")
-    monkeypatch.setattr(Holder, "here", classmethod(lambda _: gone))
-    die(take(tmp_path))
-    monkeypatch.undo()
+@pytest.mark.parametrize("began", [0.0, None])
+def test_a_dead_process_of_this_machine_needs_no_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, began: float | None
+) -> None:
+    """One that is gone, and one whose id another process has now."""
+    ours = leases._this_process()
+    gone = {**ours, "pid": 2**22 + 1} if began is None else {**ours, "began": began}
+    monkeypatch.setattr(leases, "_this_process", lambda: gone)
+    take(tmp_path)
     assert not is_leased(tmp_path)
-    lease = take(tmp_path)
-    assert lease.generation == 2
-    lease.release(finished=True)
-
-
-def test_an_id_that_another_process_has_now_is_dead(tmp_path: Path) -> None:
-    lease = take(tmp_path)
-    seen = see_lease(tmp_path)
-    assert seen is not None
-    assert seen.holder is not None
-    assert not seen.holder.is_dead
-    assert Holder(seen.holder.host, seen.holder.boot, seen.holder.pid, "7").is_dead
-    lease.release(finished=True)
+    assert take(tmp_path).number == 2
 
 
 @pytest.mark.usefixtures("other_machine")
-def test_who_was_away_too_long_asks_the_disk_and_stops(tmp_path: Path) -> None:
-    lease = take(tmp_path, LeaseTimes(beat=3600, silence=0.1))
+def test_an_owner_that_was_away_too_long_asks_the_disk_and_stops(tmp_path: Path, clock: Clock) -> None:
+    lease, watch = take(tmp_path), LeaseWatch(tmp_path)
     lease.check()
-    time.sleep(0.06)
-    lease.check()  # nobody has taken over, so it goes on
-    watch = LeaseWatch(tmp_path, LeaseTimes(silence=0.05))
-    while (taken := watch.try_take()) is None:
-        time.sleep(0.02)
-    time.sleep(0.06)
-    with held_by_us(lease), pytest.raises(LeaseLost):
-        require_held(tmp_path)
+    assert watch.try_take() is None
+    clock.now = 61.0
+    assert watch.try_take() is not None
     with pytest.raises(LeaseLost):
         lease.check()
-    die(lease)
-    taken.release(finished=True)
+    leases._held[str(tmp_path)] = lease
+    with pytest.raises(LeaseLost):
+        require_held(tmp_path)
 
 
-def test_the_thread_beats_and_ends(tmp_path: Path) -> None:
-    lease = take(tmp_path, QUICK)
-    seen = see_lease(tmp_path)
-    assert seen is not None
-    for _ in range(500):
-        if (now := see_lease(tmp_path)) is not None and now.content != seen.content:
-            break
+def test_the_thread_beats_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.02)
+    lease, file = take(tmp_path), tmp_path / FOLDER / "1"
+    before, until = file.stat().st_mtime_ns, time.monotonic() + 20
+    while file.stat().st_mtime_ns == before:
+        assert time.monotonic() < until
         time.sleep(0.01)
-    else:
-        pytest.fail("no beat")
     lease.release(finished=True)
     assert not lease._thread.is_alive()
 
 
-def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def link(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "link", link)
-    lease = take(tmp_path)
-    assert LeaseWatch(tmp_path, NEVER).try_take() is None
-    assert not leases._create(tmp_path / FOLDER / "1", b"")
-    lease.release(finished=True)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[]", b"\xff" * 512, b'{"host": 1, "boot": 2, "pid": "x", "mark": 3}']
-)
-def test_what_cannot_be_read_counts_as_held_until_it_was_silent(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff" * 512])
+def test_what_cannot_be_read_counts_as_held_until_it_was_silent(tmp_path: Path, clock: Clock, content: bytes) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "3").write_bytes(content)
-    clock = Clock()
-    watch = LeaseWatch(tmp_path, LeaseTimes(silence=60), clock)
+    watch = LeaseWatch(tmp_path)
     assert watch.try_take() is None
     clock.now = 61.0
     lease = watch.try_take()
     assert lease is not None
-    assert lease.generation == 4
-    lease.release(finished=True)
+    assert lease.number == 4
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="its processes are forked")
 def test_a_thousand_runs_with_random_kills_finish_once_each(tmp_path: Path) -> None:
     runs = 1000
     for run in range(runs):
@@ -214,9 +179,10 @@ import os, signal, sys
 from pathlib import Path
 from fairtune.core import leases
 from fairtune.core.errors import LeaseLost
-leases.boot_name = lambda: "another machine"
+leases._machine = lambda: "another machine"
+leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.05, 0.3
 folder = Path(sys.argv[1])
-lease = leases.LeaseWatch(folder, leases.LeaseTimes(beat=0.05, silence=0.3)).try_take()
+lease = leases.LeaseWatch(folder).try_take()
 (folder / "work").write_text("once")
 os.kill(os.getpid(), signal.SIGSTOP)
 try:
@@ -228,12 +194,14 @@ except LeaseLost:
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process is stopped")
-def test_who_wakes_up_after_somebody_took_over_writes_nothing(tmp_path: Path) -> None:
+def test_an_owner_that_wakes_up_after_it_was_replaced_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "SILENCE_SECONDS", 0.3)
     holder = subprocess.Popen([sys.executable, "-c", PAUSED, str(tmp_path)], cwd=ROOT)
     try:
         os.waitpid(holder.pid, os.WUNTRACED)
-        watch = LeaseWatch(tmp_path, LeaseTimes(beat=60, silence=0.3))
+        watch = LeaseWatch(tmp_path)
         while (lease := watch.try_take()) is None:
             time.sleep(0.02)
         os.kill(holder.pid, signal.SIGCONT)
@@ -242,5 +210,5 @@ def test_who_wakes_up_after_somebody_took_over_writes_nothing(tmp_path: Path) ->
         holder.kill()
         holder.wait()
     assert (tmp_path / "work").read_text() == "once"
-    assert is_leased(tmp_path)
+    assert (tmp_path / FOLDER / "2").exists()
     lease.release(finished=True)

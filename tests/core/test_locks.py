@@ -52,7 +52,7 @@ def test_where_there_are_no_locks_everybody_gets_in(tmp_path: Path, monkeypatch:
     def lacking(*_: object, **__: object) -> bool:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(locks, "lock_descriptor", lacking)
+    monkeypatch.setattr(locks.fcntl, "flock", lacking)
     with lock(tmp_path / ".lock", "taken"), try_lock(tmp_path / ".lock") as ours:
         assert ours
         assert not is_locked(tmp_path / ".lock")

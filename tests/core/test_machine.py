@@ -10,8 +10,7 @@ import pytest
 from tests.warm import warm_run
 
 from fairtune.core import machine
-from fairtune.core.machine import available_cores, available_memory
-from fairtune.core.threads import PATIENT, wait_asleep
+from fairtune.core.machine import PATIENT, available_cores, available_memory, wait_asleep
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairtune.core.processor_use import ProcessorUse
 from fairtune.execution import device_samples
-from fairtune.execution.device_samples import DeviceSamples
+from fairtune.execution.device_samples import DeviceSamples, ProcessorUse
 from fairtune.ledger.events import SAMPLE, EventLog, all_events
 from fairtune.ledger.seals import run_state
 from tests.execution.conftest import ToyStudy, digests, perform_here
@@ -71,11 +70,11 @@ def test_a_cpu_run_has_samples_of_what_others_take(tmp_path: Path) -> None:
 
 
 def test_shares_of_a_processor_are_ours_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "fairtune.core.processor_use"
+    module = "fairtune.execution.device_samples"
     clock, busy, own = [100.0], [50.0], [{1: 10.0, 2: 5.0}]
     monkeypatch.setattr(f"{module}.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(f"{module}.busy_seconds", lambda: (busy[0], 0.0))
-    monkeypatch.setattr(f"{module}.family_seconds", lambda: own[0])
+    monkeypatch.setattr(f"{module}.study_seconds", lambda: own[0])
     monkeypatch.setattr(f"{module}.psutil.cpu_count", lambda: 2)
     use = ProcessorUse()
     clock[0], busy[0], own[0] = 105.0, 60.0, {1: 14.0, 3: 1.0}  # one process ended, another began

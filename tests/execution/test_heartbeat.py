@@ -1,36 +1,23 @@
-"""The heartbeat of workers: who watches knows what they do, and the study does not notice."""
+"""The heartbeat of workers: live views know what they do, and the study does not notice."""
 
 from __future__ import annotations
 
-import sys
+import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
-from fairtune.execution.executors import heartbeat, local
+from fairtune.execution.executors import heartbeat
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.local import LocalExecutor
-from fairtune.execution.executors.slots import Slot, device_gpus
-from fairtune.execution.job import Job
-from fairtune.ledger.worker_signs import WorkerSign, read_signs, sign_file, write_sign
+from fairtune.ledger.worker_signs import WorkerSign, read_signs, write_sign
 from fairtune.settings.execution import Execution
+from tests import warm
+from tests.execution.conftest import ToyStudy
 from tests.fake_nvml import GB, use_fake
-
-SLOT = Slot("cpu", "cpu-1", 1)
-TALKING = """
-import json, sys
-print('{"type": "ready"}', flush=True)
-for line in sys.stdin:
-    job = json.loads(line)
-    print('{"type": "started"}', flush=True)
-    print('{"type": "progress", "phase": "stage", "what": "tokenising", "done": 3, "of": 20}', flush=True)
-    print('{"type": "progress", "phase": "train", "step": 4, "steps": 10}', flush=True)
-    print(json.dumps({"type": "ended", "result": {"status": "finished"}}), flush=True)
-"""
 
 
 @pytest.fixture
@@ -39,102 +26,66 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def wait_for(logs: Path, fits: Callable[[list[WorkerSign]], bool]) -> list[WorkerSign]:
+def wait_for(logs: Path, fits: Callable[[WorkerSign], bool]) -> WorkerSign:
     until = time.monotonic() + 20
-    while not fits(found := read_signs(logs.parent)):
+    while not ((found := read_signs(logs.parent)) and fits(found[0])):
         assert time.monotonic() < until, found
         time.sleep(0.005)
-    return found
+    return found[0]
 
 
-def test_a_worker_is_told_of_while_it_works_and_no_longer(logs: Path) -> None:
-    write_sign(logs, WorkerSign("cpu-9", "cpu"))  # of a process of this study that was killed
-    beating = Heartbeat(logs, every=0.1)
-    beating.add(SLOT, psutil.Process().pid)
-    (sign,) = wait_for(logs, lambda found: [one.worker for one in found] == ["cpu-1"] and found[0].load is not None)
-    assert (sign.device, sign.run, sign.every) == ("cpu", None, 0.1)
-    assert sign.name
-    assert 0 < (sign.memory_used or 0) < (sign.memory or 0)
-    assert sign.load is not None
-    assert 0 <= sign.load <= 1
-    beating.note(SLOT, "baseline/seed-0", {"phase": "stage", "what": "tokenising", "done": 3, "of": 20})
-    (sign,) = wait_for(logs, lambda found: found[0].run is not None)
-    assert (sign.run, sign.phase, sign.done, sign.of) == ("baseline/seed-0", "tokenising", 3, 20)
-    beating.note(SLOT, "baseline/seed-0", {"phase": "train", "step": 5, "steps": 9})
-    (sign,) = wait_for(logs, lambda found: found[0].phase == "train")
-    assert (sign.done, sign.of) == (5, 9)
-    beat = sign.beat
-    wait_for(logs, lambda found: found[0].beat > beat + 1)
-    beating.note(SLOT, None, {"type": "ended"})
-    wait_for(logs, lambda found: found[0].run is None)
-    beating.remove(SLOT)
-    wait_for(logs, lambda found: not found)
-    beating.add(SLOT, psutil.Process().pid)
-    wait_for(logs, lambda found: len(found) == 1)
-    beating.stop()
+def test_a_worker_shows_what_it_does_while_it_works_and_no_longer(logs: Path) -> None:
+    with Heartbeat(logs, "cpu-1", "cpu", every=0.1) as beating:
+        sign = wait_for(logs, lambda found: found.beat > 1)
+        assert (sign.worker, sign.device, sign.run, sign.every) == ("cpu-1", "cpu", None, 0.1)
+        assert sign.name
+        assert 0 < (sign.memory_used or 0) < (sign.memory or 0)
+        assert 0 <= (sign.load or 0) <= 1
+        beating.note("baseline/seed-0", {"phase": "stage", "what": "tokenising", "done": 3, "of": 20})
+        sign = wait_for(logs, lambda found: found.run is not None)
+        assert (sign.run, sign.phase, sign.done, sign.of) == ("baseline/seed-0", "tokenising", 3, 20)
+        beating.note("baseline/seed-0", {"phase": "train", "step": 5, "steps": 9})
+        sign = wait_for(logs, lambda found: found.phase == "train")
+        assert (sign.done, sign.of) == (5, 9)
+        beating.note(None, {})
+        wait_for(logs, lambda found: found.run is None)
     assert list(logs.iterdir()) == []
 
 
-def test_a_gpu_is_told_of_by_its_number_and_our_own_workers_are_no_others(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_is_described_and_our_own_process_is_not_foreign(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = use_fake(monkeypatch)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     nvml.cards[3].utilisation, nvml.cards[3].temperature = 40, 61
-    nvml.cards[3].processes = {psutil.Process().pid: 4 * GB, 1: GB}
-    nvml.cards[2].processes = {1: GB}
-    beating = Heartbeat(logs, every=0.01)
-    for name in ("cuda-1-1", "cuda-1-2"):
-        beating.add(Slot("cuda:1", name, None, device_gpus("cuda:1")), psutil.Process().pid)
-    both = (*device_gpus("cuda:0"), *device_gpus("cuda:1"))
-    beating.add(Slot("cuda:0", "cuda-0_1", None, both, 2), psutil.Process().pid)
-    together, *found = wait_for(logs, lambda found: len(found) == 3)
-    beating.stop()
-    name = nvml.cards[3].name
-    for sign in found:
-        seen = sign.name, sign.load, sign.memory_used, sign.memory, sign.temperature, sign.others
-        assert seen == (name, 0.4, 6 * GB, 40 * GB, 61, 1)
-    assert (together.load, together.memory, together.temperature, together.others) == (0.2, 80 * GB, 61, 2)
+    nvml.cards[3].processes = {os.getpid(): 4 * GB, 1: GB}
+    with Heartbeat(logs, "cuda-1", "cuda:1", every=0.01):
+        sign = wait_for(logs, lambda found: found.beat > 1)
+    seen = sign.name, sign.load, sign.memory_used, sign.memory, sign.temperature, sign.others
+    assert seen == (nvml.cards[3].name, 0.4, 6 * GB, 40 * GB, 61, 1)
 
 
 @pytest.mark.parametrize("fault", ["gone", "failing"])
-def test_what_goes_wrong_with_it_does_not_concern_the_study(
+def test_what_goes_wrong_with_it_does_not_affect_the_worker(
     logs: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     if fault == "gone":
         logs.rmdir()
     else:
         monkeypatch.setattr(heartbeat, "write_sign", lambda *_: 1 / 0)
-    beating = Heartbeat(logs, every=0.001)
-    beating.add(SLOT, 2**22 + 1)  # of no process
-    until = time.monotonic() + 20
-    while beating._beat < 3:
-        assert time.monotonic() < until
-        time.sleep(0.001)
-    beating.stop()
+    with Heartbeat(logs, "cpu-1", "cpu", every=0.001) as beating:
+        time.sleep(0.05)
+        assert beating._thread.is_alive()
     assert not logs.exists() or not list(logs.iterdir())
 
 
-def test_a_study_has_signs_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", TALKING))
-    monkeypatch.setattr(local, "find_slots", lambda *_: [SLOT])
+def test_a_study_has_signs_while_it_runs(toy: ToyStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", warm._dispatch)
+    (tmp_path / "logs").mkdir()
+    write_sign(tmp_path / "logs", WorkerSign("cpu-9", "cpu"))  # of a process of this study that was killed
     executor = LocalExecutor(Execution(devices=("cpu",)), tmp_path / "logs")
-    job: Any = Job(
-        plan={"arm": "baseline", "seed": 0}, **{name: {} for name in Job.__dataclass_fields__ if name != "plan"}
-    )
-    executor.submit([job])
-    seen = []
+    executor.submit([toy.job("runs")])
     for event in executor.events():
-        watched = executor._heartbeat._workers["cpu-1"].sign
-        seen.append((event.type, watched.run, watched.phase, watched.done))
-        wait_for(tmp_path / "logs", bool)
+        if event.type == "started":
+            sign = wait_for(tmp_path / "logs", lambda found: found.run is not None)
+            assert (sign.worker, sign.run) == ("cpu", event.job.name)
     executor.stop()
-    assert seen == [
-        ("ready", "baseline/seed-0", None, None),
-        ("started", "baseline/seed-0", None, None),
-        ("progress", "baseline/seed-0", "tokenising", 3),
-        ("progress", "baseline/seed-0", "train", 4),
-        ("ended", None, None, None),
-    ]
-    assert [file.name for file in (tmp_path / "logs").iterdir()] == ["worker-cpu-1.log"]
-    assert not sign_file(tmp_path / "logs", "cpu-1").exists()
+    assert [file.name for file in (tmp_path / "logs").iterdir()] == ["worker-cpu.log"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,20 @@ import pytest
 
 from fairtune.core import leases
 from fairtune.core.errors import LeaseLost, Stopped
-from fairtune.core.leases import FOLDER, Holder, LeaseTimes, LeaseWatch
+from fairtune.core.leases import FOLDER, LeaseWatch
 from fairtune.execution.executors import performer
-from fairtune.execution.executors.performer import leased, perform_job
+from fairtune.execution.executors.performer import held, perform_job
 from fairtune.execution.run import perform_run
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.index import study_status
 from fairtune.ledger.seals import INTERRUPTED, RUNNING, close_run, run_state
 from tests.execution.conftest import ToyStudy, digests, perform_here
 
-QUICK = LeaseTimes(beat=0.02, silence=5.0, look=0.01)
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(leases, "SILENCE_SECONDS", 5.0)
 
 
 def everything(folder: RunFolder) -> dict[str, bytes]:
@@ -34,12 +39,11 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
     def check_stop() -> None:
         pass
 
-    with leased(job.run, check_stop, QUICK) as lease:
+    with held(job.run, check_stop) as lease:
 
         def report(values: dict[str, Any]) -> None:
             if values.get("step") == 6 and not seen:
-                made = leases._content(Holder("other", "another machine", 1, "1"), 0)
-                assert leases._create(job.run.path / FOLDER / str(lease.generation + 1), made)
+                (job.run.path / FOLDER / str(lease.number + 1)).write_text('{"machine": "another"}')
                 seen.update(before=everything(job.run))
 
         def check() -> None:
@@ -49,9 +53,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
         with pytest.raises(LeaseLost):
             perform_run(job.spec, job.run, "cpu", check, report)
     assert everything(job.run) == seen["before"]
-    (job.run.path / FOLDER / "2").write_bytes(
-        leases._content(Holder("other", "another machine", 1, "1"), 1, ended=True)
-    )
+    os.utime(job.run.path / FOLDER / "2", (0, 0))
     assert perform_job(job, "cpu", check_stop, lambda _: None)["status"] == "finished"
     perform_here(whole)
     assert digests(job.run.path) == digests(whole.run.path)
@@ -61,9 +63,9 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
 def test_who_waits_for_another_machine_gets_its_result(toy: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     job = toy.job("runs")
     job.run.write_plan(job.plan)
-    lease = LeaseWatch(job.run.path, QUICK).try_take()
+    lease = LeaseWatch(job.run.path).try_take()
     assert lease is not None
-    monkeypatch.setattr(leases, "boot_name", lambda: "another machine")
+    monkeypatch.setattr(leases, "_machine", lambda: "another machine")
     assert run_state(job.run).status == RUNNING, "though nobody holds a lock here"
     said: list[dict[str, Any]] = []
 
@@ -88,9 +90,9 @@ def test_who_waits_can_be_stopped_and_a_silent_run_is_interrupted(
 ) -> None:
     job = toy.job("runs")
     job.run.write_plan(job.plan)
-    lease = LeaseWatch(job.run.path, QUICK).try_take()
+    lease = LeaseWatch(job.run.path).try_take()
     assert lease is not None
-    monkeypatch.setattr(leases, "boot_name", lambda: "another machine")
+    monkeypatch.setattr(leases, "_machine", lambda: "another machine")
 
     def stop() -> None:
         raise Stopped
@@ -112,7 +114,7 @@ def test_leases_are_no_part_of_a_finished_run(toy: ToyStudy, tmp_path: Path) -> 
     job.run.write_plan(job.plan)
     close_run(job.run, job.plan["key"], {"status": "finished", "signature": "x"})
     assert (
-        LeaseWatch(job.run.path, QUICK).try_take() is not None
+        LeaseWatch(job.run.path).try_take() is not None
     )  # such as of a process that was killed before it cleared away
     (row,) = study_status(tmp_path / "runs", "toy").runs
     assert row.status == "finished"

@@ -71,7 +71,7 @@ def test_a_log_folder_that_is_a_file_is_reported(toy: ToyStudy, tmp_path: Path) 
     (tmp_path / "logs").write_text("in the way")
     executor = LocalExecutor(Execution(devices=("cpu",)), tmp_path / "logs")
     executor.submit([toy.job("runs")])
-    with pytest.raises(LedgerError, match=r"logs: the workers' log cannot be written \(.+\); mend that or use another"):
+    with pytest.raises(LedgerError, match=r"logs: the workers' log cannot be written \(.+\); fix that or use another"):
         next(executor.events())
     executor.stop()
 

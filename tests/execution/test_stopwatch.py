@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from fairtune.api import timed_arms
 from fairtune.cli.app import app
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.executors.memory_estimate import estimate_memory
-from fairtune.execution.stopwatch import session, worker
+from fairtune.execution.executors.slots import device_gpu
+from fairtune.execution.stopwatch import machine_watch, session, worker
 from fairtune.execution.stopwatch.groups import group_arms
+from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.execution.stopwatch.session import make_jobs
 from fairtune.execution.stopwatch.worker import TimedArm, prepare_arms, rounds
 from fairtune.ledger.run_times import FIELDS
@@ -28,6 +32,7 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from tests import warm
 from tests.execution.made_runs import study_of
+from tests.fake_nvml import GB, use_fake
 
 TURN = 0.02
 """Seconds of a turn, for tests of all but how precise a ratio is."""
@@ -185,3 +190,17 @@ def test_a_stated_speed_up_is_checked_from_operations_alone() -> None:
     assert 0.03 < found["savable_share"] < 1 / 18
     text = CliRunner().invoke(app, words).stdout
     assert text.startswith("Not possible: 1.3x for oelm-freeze on google/bert_uncased_L-2_H-128_A-2 has to save 23.1 %")
+
+
+def test_of_what_is_timed_only_its_own_gpu_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = use_fake(monkeypatch)
+    monkeypatch.setattr(machine_watch, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(machine_watch, "LOOK_SECONDS", 0.01)
+    nvml.cards[0].processes, nvml.cards[1].processes = {1: GB}, {os.getpid(): GB}
+    with MachineWatch(os.getpid(), device_gpu("cuda:1")) as watch:
+        until = time.monotonic() + 20
+        while not any("gpus" in sample for sample in watch.samples):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    seen = next(sample["gpus"] for sample in watch.samples if "gpus" in sample)
+    assert [(gpu["index"], gpu["other_processes"]) for gpu in seen] == [(1, 0)]

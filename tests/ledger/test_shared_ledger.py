@@ -13,10 +13,9 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CODE = """
 import sys
 from pathlib import Path
-from shared_ledger import Load, share, TIMES
+from shared_ledger import Load, share
 import shared_ledger
-from dataclasses import replace
-shared_ledger.TIMES = replace(TIMES, beat=0.1, silence=1.5)
+shared_ledger.BEAT_SECONDS, shared_ledger.SILENCE_SECONDS = 0.1, 1.5
 found = share(Path(sys.argv[1]), Load(workers=8, arms=4, seeds=10, units=4, sleep=0.005, kills=6), seed=3)
 assert not found.faults, found.faults
 print(found.finished, found.killed, found.events - found.repeated - found.taken_over, found.reads > 0)

@@ -140,24 +140,11 @@ def test_a_reason_commands_nothing(plan: Plan, terminal: bool) -> None:
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_what_is_waited_for_and_a_gpu_that_failed_are_shown(live: bool) -> None:
+def test_notes_are_shown(live: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, width=200, force_terminal=live, color_system=None)
     monitor = LiveMonitor(console) if live else PlainMonitor(console)
     monitor.begin("toy", 1, {"a/seed-0": 20})
-    monitor.update("a/seed-0", "note", {"text": "cuda:3 is not used"})
-    monitor.update("a/seed-0", "waiting", {"text": "waiting for a free GPU: GPU 0 is used by 2 other processes"})
-    if live:
-        monitor._progress.refresh()
-    for _ in range(2):
-        monitor.update("a/seed-0", "started", {})
-        monitor.update("a/seed-0", "progress", {"phase": "train", "step": 12, "steps": 20, "epoch": 0})
-        monitor.update("a/seed-0", "device_lost", {"text": "GPU 0 has failed [lost]"})
-    if live:
-        assert [task.completed for task in monitor._progress.tasks] == [0], (
-            "its bar is gone, its steps are to be made again"
-        )
+    monitor.update("a/seed-0", "note", {"text": "lost on Slurm [sent again]"})
     monitor.end()
-    said = out.getvalue()
-    for text in ("cuda:3 is not used", "GPU 0 is used by 2 other processes", "GPU 0 has failed [lost]"):
-        assert text in said
+    assert "lost on Slurm [sent again]" in out.getvalue()

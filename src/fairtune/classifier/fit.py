@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +40,6 @@ from fairtune.classifier.provenance import (
 from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped, one_of
-from fairtune.core.folders import temporary_folder
 from fairtune.core.printable import printable
 from fairtune.execution.failures import failure_reason
 from fairtune.execution.start import build_start, plain_model
@@ -88,7 +88,7 @@ def train_classifier(settings: Settings, data: Data, watcher: FitWatcher, interr
         KeyboardInterrupt: Ctrl-C came before anything was learned.
     """
     device = find_device(settings.device)
-    with borrowed_process(device), temporary_folder("fairtune-fit-") as folder, explained_failures():
+    with borrowed_process(device), tempfile.TemporaryDirectory(prefix="fairtune-fit-") as folder, explained_failures():
         return _train(settings, data, device, Path(folder), watcher, interrupt)
 
 

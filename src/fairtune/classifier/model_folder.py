@@ -7,6 +7,7 @@ moved there when it is whole. Nothing in it is pickled, and nothing in it is run
 from __future__ import annotations
 
 import copy
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,7 @@ from fairtune.core.files import (
     sha256_of,
     write_json,
 )
-from fairtune.core.folders import files_of, sums_of, temporary_folder, write_folder
-from fairtune.core.machine import can_delete_open_files
+from fairtune.core.folders import files_of, sums_of, write_folder
 from fairtune.core.version import __version__
 from fairtune.models.loader import load_classifier
 from fairtune.models.model_parts import head_parameters
@@ -109,15 +109,7 @@ def load_files(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
     fresh = sorted(set(loaded.network.state_dict()) - loaded.from_checkpoint - unread)
     if fresh:
         raise UnusableModelError(f"{folder}: its weights lack {fresh[0]}, so it is not the classifier that was saved.")
-    if not can_delete_open_files():
-        _unmap(network)
     return network.eval(), tokenizer, provenance, parameters
-
-
-def _unmap(network: Any) -> None:
-    """Have the weights in memory of their own, so that the folder they were read from can be replaced."""
-    for tensor in (*network.parameters(), *network.buffers()):
-        tensor.data = tensor.data.clone()
 
 
 def load_classifier_folder(folder: Path) -> tuple[Any, Any, Provenance, dict[str, Any]]:
@@ -184,7 +176,7 @@ def require_free(folder: Path) -> None:
 
 def packed(network: Any, tokenizer: Any, provenance: Provenance, parameters: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a classifier as bytes, for a copy or another process."""
-    with temporary_folder("fairtune-copy-") as name:
+    with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
         folder = Path(name)
         write_files(folder, network, tokenizer, provenance, parameters)
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
@@ -192,7 +184,7 @@ def packed(network: Any, tokenizer: Any, provenance: Provenance, parameters: Map
 
 def unpacked(files: Mapping[str, bytes]) -> tuple[Any, Any, Provenance, dict[str, Any]]:
     """Network, tokenizer, provenance and parameters."""
-    with temporary_folder("fairtune-copy-") as name:
+    with tempfile.TemporaryDirectory(prefix="fairtune-copy-") as name:
         for file, content in files.items():
             place = Path(name) / file
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import DataError, FairtuneError, one_of
-from fairtune.core.threads import wait_asleep
+from fairtune.core.machine import wait_asleep
 from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import DEVICE
 from fairtune.tasks.reading.formats import check_columns

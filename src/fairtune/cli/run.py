@@ -242,7 +242,7 @@ def _show_dry(study: Study, runs: Path, chosen: list[str] | None, force: bool) -
     if study.tune is not None:
         print_note("fairtune: the trials of `tune` come first, in the same way; this is what follows them.")
     if study.execution.on == "slurm":
-        from fairtune.execution.executors.slurm.dry_run import planned_script
+        from fairtune.execution.executors.slurm import planned_script
 
         script = planned_script(plan, runs, arms)
         print_text("Every run is finished; nothing would be queued." if script is None else script.rstrip("\n"))

@@ -24,7 +24,7 @@ from fairtune.ledger.studies import study_folder, study_names
 from fairtune.settings.scales import scale_of
 
 if TYPE_CHECKING:
-    from fairtune.execution.executors.slurm.queue_states import RunInQueue
+    from fairtune.execution.executors.slurm import RunInQueue
     from fairtune.monitor.study_view import RunView, StudyView
 
 OPEN = ("running", "interrupted", "failed", "waiting")
@@ -77,7 +77,7 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
     found = study_status(runs, study)
     view = WatchedStudy(runs, study).settled(PATIENCE)
     live = {(run.arm, run.seed): run for run in view.runs}
-    queued = _queued(study_folder(runs, study), study)
+    queued = _queued(study_folder(runs, study))
     if as_json:
         print_json(_facts(found, view, live, queued))
         return
@@ -103,13 +103,13 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
         shown.print(Group("", *summary_lines(view, shown.width)))
 
 
-def _queued(home: Path, study: str) -> dict[str, RunInQueue]:
+def _queued(home: Path) -> dict[str, RunInQueue]:
     """Runs whose jobs are in a queue; Slurm is asked only of studies that it was given."""
     if not (home / "jobs" / "slurm.json").is_file():
         return {}
-    from fairtune.execution.executors.slurm.queue_states import runs_in_queue
+    from fairtune.execution.executors.slurm import runs_in_queue
 
-    return runs_in_queue(home, study.replace("/", "-"))
+    return runs_in_queue(home)
 
 
 def _facts(

@@ -22,8 +22,8 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import DataError, FairtuneError, nearest, one_of
+from fairtune.core.machine import wait_asleep
 from fairtune.core.stages import stage
-from fairtune.core.threads import wait_asleep
 from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.formats import check_columns

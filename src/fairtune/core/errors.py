@@ -28,7 +28,7 @@ class LedgerError(FairtuneError):
 
 
 class DeviceError(FairtuneError):
-    """The devices that a study asks for are not there, or have all failed."""
+    """The devices that a study asks for are not there."""
 
 
 class RunFailure(Exception):  # noqa: N818 - it is an outcome that gets recorded, not a user's mistake
@@ -39,11 +39,7 @@ class Stopped(Exception):  # noqa: N818 - a signal asked for it
     """Somebody asked this process to stop; what was done so far is saved."""
 
 
-class DeviceLost(Stopped):
-    """The GPU under a run has failed; the run can go on elsewhere, from its checkpoint."""
-
-
-class LeaseLost(Exception):  # noqa: N818 - nobody's mistake; whoever has the lease now goes on
+class LeaseLost(Exception):  # noqa: N818 - no one's mistake; the process that has the lease now goes on
     """Another process has taken over what this one was doing, so this one must write nothing more of it."""
 
 

@@ -15,13 +15,12 @@ import stat
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
-BINARY: int = getattr(os, "O_BINARY", 0)
-"""For `os.open` on Windows, which else writes "\\r\\n" for each "\\n", and reads the contrary."""
 CHUNK = 1 << 20
 """Bytes that are asked for at a time."""
 LARGEST_NUMBER = 1e300
@@ -30,10 +29,14 @@ SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
 
+def indented_json(value: Any) -> str:
+    """JSON that people may read; data classes are mappings, and numbers JSON has no word for (nan, inf) are null."""
+    return json.dumps(finite(value), indent=1, ensure_ascii=False)
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON aside, fsync, rename. Numbers JSON has no word for (nan, inf) become null."""
-    text = json.dumps(finite(value), indent=1, ensure_ascii=False) + "\n"
-    write_atomically(path, text.encode("utf-8", "surrogatepass"))
+    """Write JSON aside, fsync, rename."""
+    write_atomically(path, (indented_json(value) + "\n").encode("utf-8", "surrogatepass"))
 
 
 def aside_of(path: Path) -> Path:
@@ -59,7 +62,7 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
         aside.unlink(missing_ok=True)
         raise
     if durable:
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
 def remove_leftovers(folder: Path, older_than: float = 0.0, of: Path | None = None) -> None:
@@ -116,7 +119,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def sealed(value: Mapping[str, Any]) -> bytes:
-    """A mapping as JSON that carries the sha256 of its own content, so that whoever reads it notices a change."""
+    """A mapping as JSON that carries the sha256 of its own content, so that a reader notices a change."""
     plain = {name: inner for name, inner in finite(value).items() if name != SEAL}
     return (json.dumps({**plain, SEAL: _digest(plain)}, indent=1) + "\n").encode()
 
@@ -155,17 +158,9 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sync_file(path: Path) -> None:
-    """Put what a file holds on the disk. Windows does so for those who may write it; elsewhere reading is enough."""
-    with path.open("rb+" if os.name == "nt" else "rb") as handle:
-        os.fsync(handle.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last, where folders can be opened for that."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Put what a file holds on the disk, or make renames in a folder last."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -179,9 +174,11 @@ def as_number(value: Any) -> float | None:
 
 
 def finite(value: Any) -> Any:
-    """The value with every nan and infinity replaced by None."""
+    """The value as plain data, with every nan and infinity replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -190,7 +187,7 @@ def finite(value: Any) -> Any:
 
 
 def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> bytes:
-    """What a file holds; one that has no end, or nobody writes to, is not waited for.
+    """What a file holds; one that has no end, or no writer, is not waited for.
 
     Args:
         most: bytes; None takes any number.
@@ -200,7 +197,7 @@ def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> b
         OSError: it cannot be read, is not a regular file, or has more than `most` bytes; `strerror` says which.
     """
     # opening a pipe without a writer would block
-    handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         seen = os.fstat(handle)
         mode = seen.st_mode

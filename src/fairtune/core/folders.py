@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtune.core.files import aside_of, sha256_of, sync_file, sync_folder
-from fairtune.core.machine import can_delete_open_files
+from fairtune.core.files import aside_of, sha256_of, sync
 
 
 @contextmanager
@@ -32,7 +30,8 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
     try:
         yield aside
         if durable:
-            _sync_tree(aside)
+            for inside in (*aside.rglob("*"), aside):
+                sync(inside)
         if not os.path.lexists(path):
             aside.rename(path)
         elif replace:
@@ -40,14 +39,9 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
         else:
             raise FileExistsError(f"{path} exists already")
         if durable:
-            sync_folder(path.parent)
+            sync(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def temporary_folder(prefix: str | None = None, within: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes after use. On Windows what is still open or mapped stays behind, which is no reason to fail."""
-    return tempfile.TemporaryDirectory(prefix=prefix, dir=within, ignore_cleanup_errors=not can_delete_open_files())
 
 
 def remove_folder(path: Path) -> None:
@@ -68,19 +62,7 @@ def _exchange(new: Path, path: Path) -> None:
     except BaseException:
         old.rename(path)
         raise
-    if old.is_dir() and not old.is_symlink():
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        old.unlink(missing_ok=True)
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            sync_file(path)
-    sync_folder(folder)
+    remove_folder(old)
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,12 @@ ACCENTS = {
     "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0323": "d", "\u0327": "c", "\u0331": "b",
 }  # fmt: skip
 GREEK = re.compile(r"^GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)$")
-KNOWN = {
-    "ALPHA", "BETA", "GAMMA", "DELTA", "EPSILON", "ZETA", "ETA", "THETA", "IOTA", "KAPPA", "LAMBDA", "MU", "NU", "XI", "PI", "RHO",
-    "SIGMA", "TAU", "UPSILON", "PHI", "CHI", "PSI", "OMEGA",
+COMMANDS = {
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "pi", "rho",
+    "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
 }  # fmt: skip
-LATIN_LOOKS = {"OMICRON": "o", "ALPHA": "A", "BETA": "B", "EPSILON": "E", "ZETA": "Z", "ETA": "H", "IOTA": "I", "KAPPA": "K",
-               "MU": "M", "NU": "N", "RHO": "P", "TAU": "T", "CHI": "X"}  # fmt: skip
-"""Greek letters that LaTeX has no command for, since a Latin one looks the same; all but the first as capitals."""
+"""Greek letters that LaTeX has a command for."""
 
 
 def plain_latex(text: str) -> str:
@@ -64,14 +63,9 @@ def _greek(sign: str) -> str | None:
     named = GREEK.match(unicodedata.name(sign, ""))
     if named is None:
         return None
-    size, name = named.groups()
-    name = {"LAMDA": "LAMBDA"}.get(name, name)
-    if name == "OMICRON" or (size == "CAPITAL" and name in LATIN_LOOKS):
-        letter = LATIN_LOOKS[name]
-        return letter.upper() if size == "CAPITAL" else letter
-    if name not in KNOWN:
-        return None
-    return rf"\ensuremath{{\{name.lower() if size == 'SMALL' else name.capitalize()}}}"
+    name = named[2].replace("LAMDA", "LAMBDA")
+    command = name.lower() if named[1] == "SMALL" else name.capitalize()
+    return rf"\ensuremath{{\{command}}}" if command in COMMANDS else None
 
 
 def number(text: str) -> str:

@@ -1,14 +1,11 @@
-"""Leases: who alone may work on a folder, among processes of any number of machines that share a disk, without flock.
+"""Leases: one process at a time works on a folder, among all machines that share a disk.
 
-Each taking is a generation: a file `<n>` in the folder's `.lease/`, made by an exclusive create, which even an old NFS decides on
-the server. The highest generation owns. Its holder rewrites it in place every few seconds; whoever wants the folder watches that
-file, and once it says nothing new for the lease's time creates generation n + 1: of several takers one succeeds. So nobody
-deletes what another may be judging, and no two machines compare clocks: silence is measured by the watcher's own. A holder on this
-machine whose process is gone needs no waiting.
+A process that takes a folder creates the next number in its `.lease/` exclusively, which a shared disk decides on its server; the
+highest number owns. Its owner touches that file every few seconds. Others may take the folder once the file's time has stood still
+for `SILENCE_SECONDS` of their own clock (machines need not agree on the time), once the owner has released it (time 0), or, on the
+owner's machine, once its process is gone. So of several takers one succeeds, and no one deletes what another judges.
 
-A holder that was suspended, or lost its disk, may wake up to find itself replaced. It asks at every safe point (`check`), and
-again before anything is made to last (`require_held`); then it gets `LeaseLost` and writes nothing. Files of a lease go away
-when its work is finished for good, so whoever gets one looks first whether there is still something to do.
+An owner that was suspended, or lost its disk, finds a higher number when it looks again: `LeaseLost`, and it writes nothing more.
 """
 
 from __future__ import annotations
@@ -16,327 +13,136 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shutil
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import psutil
 
 from fairtune.core.errors import LeaseLost
-from fairtune.core.files import BINARY, aside_of, parse_json, read_regular
-from fairtune.core.machine import boot_name, process_mark
+from fairtune.core.files import read_json
 
 FOLDER = ".lease"
-WIDTH = 512
-"""Bytes of a lease's file, so that it can be rewritten in one piece."""
-NAME_LENGTH = 100
+BEAT_SECONDS, SILENCE_SECONDS = 5.0, 60.0
+"""Between two touches by an owner, and without one after which it counts as dead."""
+_held: dict[str, Lease] = {}
 
 
-@dataclass(frozen=True)
-class LeaseTimes:
-    """Seconds between two beats of a holder, and of silence after which it counts as dead."""
-
-    beat: float = 5.0
-    silence: float = 60.0
-    look: float = 1.0
-
-
-TIMES = LeaseTimes()
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A process, so that those of its own machine can tell whether it still lives.
-
-    Args:
-        boot: of the machine, with the space that its process ids are of.
-        mark: when the process began, in a form that its machine knows.
-    """
-
-    host: str
-    boot: str
-    pid: int
-    mark: str
-
-    @classmethod
-    def here(cls) -> Holder:
-        pid = os.getpid()
-        return cls(socket.gethostname()[:NAME_LENGTH], boot_name(), pid, process_mark(pid) or "")
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether the process is known to be gone; never of one on another machine."""
-        return self.boot == boot_name() and process_mark(self.pid) != self.mark
-
-    @property
-    def name(self) -> str:
-        return f"process {self.pid} on {self.host}"
-
-
-@dataclass(frozen=True)
-class SeenLease:
-    """A generation as it is on the disk just now.
-
-    Args:
-        content: its bytes; that they change is a sign of life.
-        holder: None where it cannot be read just now.
-        age: seconds since its file changed, by the clocks of two machines: for views alone.
-    """
-
-    generation: int
-    content: bytes
-    holder: Holder | None
-    ended: bool
-    age: float
-
-
-def see_lease(folder: Path) -> SeenLease | None:
-    """The generation in force of a folder; None where nobody has had it."""
-    generation = _highest(folder / FOLDER)
-    if generation is None:
-        return None
-    file = folder / FOLDER / str(generation)
-    try:
-        content, changed = read_regular(file, WIDTH), file.stat().st_mtime
-    except OSError:
-        return SeenLease(generation, b"", None, False, 0.0)
-    holder, ended = _parse(content)
-    return SeenLease(generation, content, holder, ended, max(0.0, time.time() - changed))
-
-
-def is_leased(folder: Path, times: LeaseTimes = TIMES) -> bool:
-    """Whether somebody seems to work on a folder, for views: who looks once has the file's time and nothing else."""
-    seen = see_lease(folder)
-    return seen is not None and not _is_over(seen) and seen.age < times.silence
+def is_leased(folder: Path) -> bool:
+    """Whether a process seems to work on a folder, for views: one look has the file's time and nothing else."""
+    number, touched = _look(folder / FOLDER)
+    return time.time() - touched / 1e9 < SILENCE_SECONDS and not _is_dead(folder / FOLDER / str(number))
 
 
 class Lease:
-    """A lease that this process holds. Its thread beats until it is released, or taken over."""
+    """A lease that this process holds; a thread keeps it until it is released or taken over."""
 
-    def __init__(self, folder: Path, generation: int, holder: Holder, times: LeaseTimes) -> None:
-        self.folder, self.generation = folder, generation
-        self._holder, self._times, self._beats = holder, times, 0
-        self._ended, self._lost = threading.Event(), False
-        self._guard = threading.Lock()
-        self._beaten = _now()
-        self._thread = threading.Thread(target=self._keep_beating, name="fairtune-lease", daemon=True)
+    def __init__(self, folder: Path, number: int) -> None:
+        self.folder, self.number, self.file = folder, number, folder / FOLDER / str(number)
+        _held[os.path.abspath(folder)] = self  # noqa: PTH100 - `resolve` asks the disk, which may be away
+        self._touched, self._lost, self._ended = time.monotonic(), False, threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="fairtune-lease", daemon=True)
         self._thread.start()
 
     def check(self) -> None:
-        """Go on only where the lease is ours; cheap while it beats, so that it can be asked at every step.
-
-        Raises:
-            LeaseLost: another process has taken over.
-        """
-        if self._lost or _now() - self._beaten > self._times.silence / 2:
+        """Raise `LeaseLost` if the lease is known to be lost; cheap, so that it can be asked at every step."""
+        if self._lost or time.monotonic() - self._touched > SILENCE_SECONDS / 2:
             self.confirm()
 
     def confirm(self) -> None:
-        """The same, with a look at the disk.
-
-        Raises:
-            LeaseLost: another process has taken over, or the disk cannot tell and others may have.
-        """
-        if not self._beat():
+        """The same with a look at the disk; one that has not answered for too long counts as lost."""
+        try:
+            self._touch()
+        except OSError:
+            self._lost = self._lost or time.monotonic() - self._touched > SILENCE_SECONDS
+        if self._lost:
             raise LeaseLost(f"{self.folder}: another process has taken over, since this one was silent for too long.")
 
     def release(self, *, finished: bool) -> None:
-        """Give it back.
-
-        Args:
-            finished: there will be nothing to do in the folder any more, so nothing of the lease need be left.
-        """
+        """Give it back; where nothing is left to do in the folder, nothing of the lease is left either."""
         self._ended.set()
-        self._thread.join(self._times.silence)
-        with self._guard, contextlib.suppress(OSError):
-            if self._lost or self._is_overtaken():
+        self._thread.join(SILENCE_SECONDS)
+        _held.pop(os.path.abspath(self.folder), None)  # noqa: PTH100
+        with contextlib.suppress(OSError):
+            if self._lost or _look(self.file.parent)[0] > self.number:
                 return
-            if finished:
-                shutil.rmtree(self.folder / FOLDER, ignore_errors=True)
-            else:
-                self._write(ended=True)
+            shutil.rmtree(self.file.parent, ignore_errors=True) if finished else os.utime(self.file, (0, 0))
 
-    def _keep_beating(self) -> None:
-        while not self._ended.wait(self._times.beat) and not self._lost:
+    def _keep(self) -> None:
+        while not self._ended.wait(BEAT_SECONDS) and not self._lost:
             with contextlib.suppress(OSError):  # a disk that is away for a moment; `check` notices if it stays so
-                self._beat()
+                self._touch()
 
-    def _beat(self) -> bool:
-        """Say that this process lives; whether the lease is still its own."""
-        with self._guard:
-            if self._ended.is_set():
-                return not self._lost
-            began = _now()
-            try:
-                self._lost = self._lost or self._is_overtaken()
-                if not self._lost:
-                    self._write()
-                    self._beaten = began
-            except FileNotFoundError:  # the folder was deleted or moved away; the run notices that itself
-                return not self._lost
-            except OSError:
-                return not self._lost and _now() - self._beaten < self._times.silence
-            return not self._lost
-
-    def _is_overtaken(self) -> bool:
-        highest = _highest(self.folder / FOLDER)
-        return highest is not None and highest > self.generation
-
-    def _write(self, ended: bool = False) -> None:
-        """In place, so that readers on NFS, who keep a name's file for a while, see it."""
-        self._beats += 1
-        handle = os.open(self.folder / FOLDER / str(self.generation), os.O_WRONLY | BINARY)
-        try:
-            os.write(handle, _content(self._holder, self._beats, ended))
-        finally:
-            os.close(handle)
+    def _touch(self) -> None:
+        began = time.monotonic()
+        self._lost = self._lost or _look(self.file.parent)[0] > self.number
+        if not self._lost and not self._ended.is_set():
+            with contextlib.suppress(FileNotFoundError):  # the folder was deleted; the run notices that itself
+                os.utime(self.file)
+            self._touched = began
 
 
 class LeaseWatch:
-    """Watches a folder that somebody else may hold, and takes it once nobody does. Ask it every `times.look` seconds."""
+    """Watches a folder that another process may hold, and takes it once none does. Ask it again and again."""
 
-    def __init__(self, folder: Path, times: LeaseTimes = TIMES, clock: Callable[[], float] = time.monotonic) -> None:
-        self._folder, self._times, self._clock = folder, times, clock
-        self._seen: tuple[int, bytes] | None = None
-        self._since = clock()
-        self.holder: Holder | None = None
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._seen, self._since = folder, (0, 0), time.monotonic()
 
     def try_take(self) -> Lease | None:
-        """The lease, or None while another process has it.
-
-        Raises:
-            OSError: the folder cannot be written.
-        """
-        seen = see_lease(self._folder)
-        if seen is not None and not self._is_free(seen):
-            self.holder = seen.holder or self.holder
+        """The lease, or None while another process has it. Raises OSError where the folder cannot be written."""
+        seen = number, touched = _look(self._folder / FOLDER)
+        if seen != self._seen:
+            self._seen, self._since = seen, time.monotonic()
+        silent = time.monotonic() - self._since > SILENCE_SECONDS
+        if touched and not silent and not _is_dead(self._folder / FOLDER / str(number)):
             return None
-        generation, holder = 1 if seen is None else seen.generation + 1, Holder.here()
         (self._folder / FOLDER).mkdir(parents=True, exist_ok=True)
         try:
-            ours = _create(self._folder / FOLDER / str(generation), _content(holder, 0))
-        except FileNotFoundError:  # it was finished, and cleared away, in this very moment; look again
+            with (self._folder / FOLDER / str(number + 1)).open("x") as file:
+                json.dump(_this_process(), file)
+        except (FileExistsError, FileNotFoundError):  # another was quicker, or it was finished at this very moment
             return None
-        return Lease(self._folder, generation, holder, self._times) if ours else None
-
-    def _is_free(self, seen: SeenLease) -> bool:
-        if _is_over(seen):
-            return True
-        now = self._clock()
-        if self._seen != (seen.generation, seen.content):
-            self._seen, self._since = (seen.generation, seen.content), now
-        return now - self._since > self._times.silence
-
-
-_held: dict[str, Lease | _FollowedLease] = {}
-
-
-@contextmanager
-def held_by_us(lease: Lease) -> Iterator[Lease]:
-    """Let `require_held` know of a lease meanwhile."""
-    key = os.path.abspath(lease.folder)  # noqa: PTH100 - `resolve` asks the disk, which may have gone
-    _held[key] = lease
-    try:
-        yield lease
-    finally:
-        _held.pop(key, None)
+        return Lease(self._folder, number + 1)
 
 
 def require_held(folder: Path) -> None:
-    """Before something in a folder is made to last: still ours? Of a folder that this process has no lease on, nothing is asked.
-
-    Raises:
-        LeaseLost: another process has taken over.
-    """
+    """Raise `LeaseLost` where this process had a lease on a folder and another has taken over; asked before anything lasting."""
     if (lease := _held.get(os.path.abspath(folder))) is not None:  # noqa: PTH100
         lease.confirm()
 
 
-def held_generation(folder: Path) -> int | None:
-    """Of the lease that this process has on a folder, for processes that work for it."""
-    lease = _held.get(os.path.abspath(folder))  # noqa: PTH100
-    return None if lease is None else lease.generation
-
-
-@contextmanager
-def followed(folder: Path, generation: int | None) -> Iterator[None]:
-    """Let `require_held` ask meanwhile whether a lease that another process of this machine holds is still in force."""
-    key = os.path.abspath(folder)  # noqa: PTH100
-    if generation is not None:
-        _held[key] = _FollowedLease(folder, generation)
-    try:
-        yield
-    finally:
-        _held.pop(key, None)
-
-
-@dataclass(frozen=True)
-class _FollowedLease:
-    """A lease of the process that started this one, and beats for both."""
-
-    folder: Path
-    generation: int
-
-    def confirm(self) -> None:
-        if _highest(self.folder / FOLDER) != self.generation:
-            raise LeaseLost(f"{self.folder}: another process has taken over.")
-
-
-def _is_over(seen: SeenLease) -> bool:
-    return seen.ended or (seen.holder is not None and seen.holder.is_dead)
-
-
-def _highest(folder: Path) -> int | None:
-    """Listing asks the server, where looking for one name may be answered from a client's memory."""
-    try:
-        names = os.listdir(folder)  # noqa: PTH208
+def _look(leases: Path) -> tuple[int, int]:
+    """The number in force, and when it was touched last; zeros where there is none."""
+    try:  # a listing and an open file ask the server; facts about a name may come from a client's memory
+        number = max((int(name) for name in os.listdir(leases) if name.isdecimal()), default=0)  # noqa: PTH208
+        with (leases / str(number)).open("rb") as file:
+            return number, os.fstat(file.fileno()).st_mtime_ns
     except FileNotFoundError:
-        return None
-    return max((int(name) for name in names if name.isdecimal() and name.isascii()), default=None)
+        return 0, 0
 
 
-def _create(file: Path, content: bytes) -> bool:
-    """Make a file that must not be there, with its content at once; whether it was not."""
-    aside = aside_of(file)
-    aside.write_bytes(content)
+def _this_process() -> dict[str, object]:
+    return {"machine": _machine(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+
+
+def _machine() -> str:
+    """One start of one machine, and one container on it: processes that share it can look for each other by id."""
     try:
-        os.link(aside, file)
-        return True
-    except FileExistsError:
-        return aside.stat().st_nlink > 1  # NFS may have done it, lost the answer and asked again
-    except FileNotFoundError:
-        raise
-    except OSError:  # a file system without links
-        with contextlib.suppress(FileExistsError), file.open("xb") as made:
-            made.write(content)
-            return True
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - not a path
+    except OSError:
+        return platform.node()
+
+
+def _is_dead(lease: Path) -> bool:
+    """Whether the owner is known to be gone; never of one on another machine."""
+    owner = read_json(lease) or {}
+    if owner.get("machine") != _machine():
         return False
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _content(holder: Holder, beat: int, ended: bool = False) -> bytes:
-    text = json.dumps({"beat": beat, "ended": ended, **vars(holder)})
-    return text.encode().ljust(WIDTH - 1)[: WIDTH - 1] + b"\n"
-
-
-def _parse(content: bytes) -> tuple[Holder | None, bool]:
     try:
-        found: Any = parse_json(content)
-        holder = Holder(*(found[name] for name in ("host", "boot", "pid", "mark")))
-        valid = all(isinstance(text, str) for text in (holder.host, holder.boot, holder.mark)) and isinstance(
-            holder.pid, int
-        )
-        return (holder if valid else None), found.get("ended") is True
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None, False
-
-
-def _now() -> float:
-    """Seconds that also pass while the machine is suspended, where the system counts them."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)
+        process = psutil.Process(owner["pid"])
+        return process.status() == psutil.STATUS_ZOMBIE or abs(process.create_time() - owner["began"]) > 5.0
+    except psutil.NoSuchProcess:
+        return True

@@ -1,26 +1,25 @@
-"""Locks between processes that end with the process that holds them, however it ends, on every system that Python runs on.
+"""Locks between processes that end with the process that holds them, however it ends.
 
-A file system without locks lets everybody in: then the other guards (names of each writer's own, renames) must do.
+A file system without locks lets everyone in: then the other guards (names of each writer's own, renames) must do.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import lock_descriptor
-
 POLL_SECONDS = 0.05
 MOMENT = 0.1
-"""Seconds for which `is_locked` may seem to hold a lock that it only asks about; that is no reason to turn anybody away."""
+"""Seconds for which `is_locked` may seem to hold a lock that it only asks about; that is no reason to turn anyone away."""
 
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock for a while, if nobody else does; what is yielded says whether we have it.
+    """Hold the lock for a while, if no one else does; what is yielded says whether we have it.
 
     Raises:
         OSError: the lock's file cannot be opened.
@@ -34,7 +33,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock, as soon as nobody else does.
+    """Hold the lock, as soon as no one else does.
 
     Args:
         check_stop: called again and again while we wait, so that waiting can be stopped.
@@ -49,7 +48,7 @@ def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock; one that cannot be opened tells nothing, and counts as free."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # readers need not be able to write
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # readers need not be able to write
     except OSError:
         return False
     try:
@@ -60,6 +59,9 @@ def is_locked(path: Path) -> bool:
 
 def _take(handle: int) -> bool:
     try:
-        return lock_descriptor(handle, blocking=False)
-    except OSError:  # a file system, or a Python, without locks
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
         return True
+    return True

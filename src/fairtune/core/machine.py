@@ -1,26 +1,25 @@
-"""What this machine offers, asked in a way that works on every system."""
+"""What this machine offers: cores and memory, within the limits of a container, and the processor time that it has spent."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import platform
-import uuid
+import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
 """Where Linux keeps what a container may use."""
-
-
-def can_delete_open_files() -> bool:
-    """Whether a file that is open, or mapped into memory, can lose its name and stay so; on Windows it cannot be deleted."""
-    return os.name != "nt"
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
+"""Threads wait for each other by spinning, so a core that another program takes holds them all up. These sleep after a few
+microseconds, which costs little on a quiet machine."""
+COUNTS = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
 
 
 def available_cores() -> int:
-    """Cores that this process may use: all of the machine's where the system cannot tell (macOS, Windows)."""
+    """Cores that this process may use: all of the machine's where the system cannot tell (macOS)."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -47,31 +46,28 @@ def memory_kills() -> int:
     return 0
 
 
-@cache
-def boot_name() -> str:
-    """A name that processes share which know each other by their ids: of one start of one machine, and of one container on it."""
-    with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - not a path
+def busy_seconds() -> tuple[float, float]:
+    """Processor seconds that all processes have used since the machine started, and those that its host took away."""
     import psutil
 
-    return f"{platform.node()} {uuid.getnode():x} {int(psutil.boot_time())}"
+    times = psutil.cpu_times()
+    idle, stolen = times.idle + getattr(times, "iowait", 0.0), getattr(times, "steal", 0.0)
+    guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # Linux counts them in user time too
+    return sum(times) - idle - stolen - guests, stolen
 
 
-def process_mark(pid: int) -> str | None:
-    """When a process of this machine began, which no later one of the same id did; None where there is no such process."""
-    if Path("/proc/self/stat").exists():
-        try:
-            facts = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            return None
-        return None if facts[0] in "ZX" else facts[19]
-    import psutil
+def thread_environment(threads: int) -> dict[str, str]:
+    """What tells every library of a new process how many threads to use, and several threads to sleep while they wait."""
+    return {**dict.fromkeys(COUNTS, str(threads)), **(PATIENT if threads > 1 else {})}
 
-    try:
-        return str(int(psutil.Process(pid).create_time()))
-    except psutil.Error:
-        return None
+
+def wait_asleep() -> None:
+    """Have this process's threads sleep while they wait, unless torch is there already or the user has said how they wait.
+
+    For processes of fairtune's own; in a user's, threads are the user's business.
+    """
+    if "torch" not in sys.modules and not any(name in os.environ for name in PATIENT):
+        os.environ.update(PATIENT)
 
 
 def _cpu_quotas() -> Iterator[tuple[float, float]]:

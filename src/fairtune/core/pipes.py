@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 def own_pipes() -> tuple[int, int]:
-    """Standard input and output under numbers that nobody else knows. Called before anything reads or prints.
+    """Standard input and output under numbers that no library knows. Called before anything reads or prints.
 
     What a library then reads is empty, so that a question it asks cannot be answered by a message; what it prints goes to
     standard error, never among the messages.

@@ -14,7 +14,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -22,11 +22,10 @@ from types import ModuleType
 from typing import Any
 
 from fairtune.core.errors import FairtuneError
+from fairtune.core.files import sha256_of
 
 MODULE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 """How a study names a module; one beside the study file may also be given with its `.py`."""
-MOST_FILES = 2000
-"""Files of one plug-in; a folder with more is not one."""
 
 
 class PluginError(FairtuneError):
@@ -75,16 +74,9 @@ class Plugin:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class _Note:
-    """Something that was registered: by which module, and how to undo it."""
-
-    module: str
-    forget: Callable[[], object]
-
-
 _loaded: dict[str, Plugin] = {}
-_noted: dict[tuple[str, str], _Note] = {}
+_noted: dict[tuple[str, str], tuple[str, Callable[[], object]]] = {}
+"""What was registered: by which module, and how to undo it."""
 _loading: list[str] = []
 _discovered: set[str] = set()
 
@@ -97,15 +89,13 @@ def note(registry: str, name: str, module: str, forget: Callable[[], object]) ->
         module: where it is defined; used where no plug-in is being loaded.
         forget: takes it out of the registry again.
     """
-    _noted[registry, name] = _Note(_loading[-1] if _loading else module, forget)
+    _noted[registry, name] = (_loading[-1] if _loading else module), forget
 
 
 def plugin_of(registry: str, name: str) -> Plugin | None:
     """The plug-in that registered a thing; None if it was not a plug-in."""
-    found = _noted.get((registry, name))
-    if found is None:
-        return None
-    return _loaded.get(found.module) or next(iter(_of_package(found.module)), None)
+    module, _ = _noted.get((registry, name), ("", None))
+    return _loaded.get(module) or next(iter(_of_package(module)), None)
 
 
 def loaded_plugins() -> tuple[Plugin, ...]:
@@ -159,39 +149,29 @@ def take_plugins(planned: Iterable[Plugin]) -> None:
         if before.group is not None:
             discover(before.group)
             now = _loaded.get(before.module)
-            if now is None:
-                raise PluginError(
-                    f"plug-in {before.name}: the study was planned with it, but it is not installed here."
-                )
         else:
-            if not Path(before.file).is_file():
-                raise PluginError(
-                    f"plug-in {before.name}: {before.file} is gone, with which the study was planned; bring it back."
-                )
-            now = _load(before.module, Path(before.file))
+            now = _load(before.module, Path(before.file)) if Path(before.file).is_file() else None
+        if now is None:
+            where = "it is not installed here" if before.group else f"{before.file} is gone"
+            raise PluginError(f"plug-in {before.name}: {where}, with which the study was planned; bring it back.")
         if now.identity() != before.identity():
             found = "" if now.version == before.version else f" ({before.version} then, {now.version} now)"
             raise PluginError(
-                f"plug-in {before.name} changed since the study was planned{found}; run `fairtune run` again to plan anew."
+                f"plug-in {before.name} changed since the study was planned{found}; run `fairtune run` again to plan again."
             )
 
 
 def _load_announced(point: importlib.metadata.EntryPoint, group: str) -> None:
-    distribution = point.dist
-    name, version = (distribution.name, distribution.version) if distribution else (point.module, None)
-    called = f"plug-in {name} {version or ''}".strip()
+    name, version = (point.dist.name, point.dist.version) if point.dist else (point.module, None)
+    called = f"plug-in {name} {version or ''}".strip() + f": its entry point {point.name} of {group}"
     if point.attr:
-        raise PluginError(
-            f"{called}: its entry point {point.name} of {group} is '{point.value}'; it must name a module, such as {point.module}."
-        )
-    try:
+        raise PluginError(f"{called} is '{point.value}'; it must name a module, such as {point.module}.")
+    spec = None
+    with contextlib.suppress(ImportError, ValueError):
         spec = importlib.util.find_spec(_root(point.module))
-    except (ImportError, ValueError):
-        spec = None
     if spec is None or spec.origin is None:
         raise PluginError(
-            f"{called}: its entry point {point.name} of {group} names the module {point.module}, which is not there; "
-            "install it again, or remove it."
+            f"{called} names the module {point.module}, which is not there; install it again, or remove it."
         )
     _load(point.module, Path(spec.origin), distribution=name, version=version, group=group)
 
@@ -204,14 +184,14 @@ def _load(module: str, file: Path, **announced: Any) -> Plugin:
         _forget(root)
     elif module in _loaded:
         return _loaded[module]
-    elif not before and root in sys.modules and not _is_from(sys.modules[root], file):
+    elif not before and root in sys.modules and _place(sys.modules[root]) != file.resolve():
         raise PluginError(
             f"plug-in {plugin.name} ({plugin.origin}): another module is called '{root}'; give it another name."
         )
     _loaded[module], there_before = plugin, root in sys.modules
     try:
         _import(module, file, plugin)
-        if not any(_root(noted.module) == root for noted in _noted.values()):
+        if not any(_root(by) == root for by, _ in _noted.values()):
             raise PluginError(
                 f"plug-in {plugin.name} ({plugin.origin}): importing it registers nothing; it must call a `register` of fairtune."
             )
@@ -222,25 +202,21 @@ def _load(module: str, file: Path, **announced: Any) -> Plugin:
 
 
 def _import(module: str, file: Path, plugin: Plugin) -> None:
-    root = _root(module)
+    called = f"plug-in {plugin.name} ({plugin.origin})"
     _loading.append(module)
     try:
-        if root not in sys.modules:
-            _import_file(root, file)
+        if _root(module) not in sys.modules:
+            _import_file(_root(module), file)
         importlib.import_module(module)
     except PluginError:
         raise
     except ModuleNotFoundError as error:
-        raise PluginError(
-            f"plug-in {plugin.name} ({plugin.origin}): there is no module '{error.name}'{_line(error, file)}."
-        ) from None
+        raise PluginError(f"{called}: there is no module '{error.name}'{_line(error, file)}.") from None
     except (Exception, SystemExit) as error:
         text = error.msg if isinstance(error, SyntaxError) else str(error)  # whose text has the line already
-        lines = text.strip().splitlines()
-        reason = f"{type(error).__name__}: {lines[0].removesuffix('.')}" if lines else type(error).__name__
-        raise PluginError(
-            f"plug-in {plugin.name} ({plugin.origin}): importing it raised {reason}{_line(error, file)}."
-        ) from error
+        first = next(iter(text.strip().splitlines()), "").removesuffix(".")
+        reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise PluginError(f"{called}: importing it raised {reason}{_line(error, file)}.") from error
     finally:
         _loading.pop()
 
@@ -254,15 +230,12 @@ class _HashedSource(SourceFileLoader):
 
 def _import_file(root: str, file: Path) -> None:
     package = [str(file.parent)] if file.name == "__init__.py" else None
-    spec = importlib.util.spec_from_file_location(
-        root, file, loader=_HashedSource(root, str(file)), submodule_search_locations=package
-    )
+    loader = _HashedSource(root, str(file))
+    spec = importlib.util.spec_from_file_location(root, file, loader=loader, submodule_search_locations=package)
     assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[root] = module
+    module = sys.modules[root] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         sys.modules.pop(root, None)
         raise
@@ -281,9 +254,9 @@ def _forget(root: str, imported: bool = True) -> None:
     """
     for plugin in _of_package(root):
         del _loaded[plugin.module]
-    for key, noted in list(_noted.items()):
-        if _root(noted.module) == root:
-            noted.forget()
+    for key, (module, forget) in list(_noted.items()):
+        if _root(module) == root:
+            forget()
             del _noted[key]
     for name in [name for name in sys.modules if imported and _root(name) == root]:
         del sys.modules[name]
@@ -308,26 +281,18 @@ def _sha256(module: str, file: Path) -> str:
     """Of a single file as `sha256sum` has it; of a package, over the hashes of all its Python files."""
     try:
         if file.name != "__init__.py":
-            return hashlib.sha256(file.read_bytes()).hexdigest()
+            return sha256_of(file)
         every = hashlib.sha256()
-        for number, part in enumerate(_sources(file.parent)):
-            if number == MOST_FILES:
-                raise PluginError(f"plug-in '{module}': {file.parent} has more than {MOST_FILES:,} Python files.")
-            every.update(
-                f"{part.relative_to(file.parent).as_posix()}\0{hashlib.sha256(part.read_bytes()).hexdigest()}\n".encode()
-            )
+        for part in sorted(file.parent.rglob("*.py")):
+            every.update(f"{part.relative_to(file.parent).as_posix()}\0{sha256_of(part)}\n".encode())
         return every.hexdigest()
     except OSError as error:
         raise PluginError(f"plug-in '{module}': {file} cannot be read: {error.strerror}.") from None
 
 
-def _sources(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.rglob("*.py"))
-
-
-def _is_from(module: ModuleType, file: Path) -> bool:
+def _place(module: ModuleType) -> Path | None:
     found = getattr(module, "__file__", None)
-    return found is not None and Path(found).resolve() == file.resolve()
+    return None if found is None else Path(found).resolve()
 
 
 def _line(error: BaseException, file: Path) -> str:

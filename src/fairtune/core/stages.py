@@ -1,6 +1,6 @@
-"""What a process is doing that may take long, told to whoever watches: a few words, and how far it is.
+"""What a process is doing that may take long: a few words, and how far it is.
 
-Who does the work says so with `stage`, and knows of nobody; who shows it, or sends it to another process, watches with `watched`.
+Code that does the work says so with `stage`; code that shows it, or sends it to another process, watches with `watched`.
 Without a watcher, saying so costs nothing.
 """
 
@@ -16,7 +16,7 @@ Advance = Callable[[int], None]
 
 
 class StageWatcher(Protocol):
-    """Is told of stages, which may be within each other."""
+    """Learns of stages, which may be within each other."""
 
     def begin(self, what: str, total: int | None) -> None:
         """A stage begins.
@@ -37,7 +37,7 @@ _watcher: ContextVar[StageWatcher | None] = ContextVar("stage_watcher", default=
 
 @contextmanager
 def watched(watcher: StageWatcher | None) -> Iterator[None]:
-    """Let a watcher know of every stage meanwhile; None lets nobody."""
+    """Let a watcher know of every stage meanwhile; None lets none."""
     before = _watcher.set(watcher)
     try:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from typing import Any
 
 import torch
 
-from fairtune.core.folders import temporary_folder
 from fairtune.execution.executors.slots import find_slots
 from fairtune.execution.job import make_job
 from fairtune.execution.prepare import prepare_run
@@ -58,7 +58,7 @@ def estimate_costs(plan: Plan, arms: Collection[str] | None = None) -> Costs:
     """
     per_step, per_run = {}, {}
     runs = [run for run in plan.runs if arms is None or run.arm in arms]
-    with temporary_folder() as scratch:
+    with tempfile.TemporaryDirectory() as scratch:
         slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in runs])[: len(runs)]
         with _threads(slots[0].threads):
             for arm in (arm for arm in plan.trained if arms is None or arm in arms):

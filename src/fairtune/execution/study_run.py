@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent
-from fairtune.execution.executors.choice import make_executor
+from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent, make_executor
 from fairtune.execution.job import DISK, Job, make_job
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import lock
@@ -92,7 +91,7 @@ def run_plan(
 
     Raises:
         LedgerError: the folder cannot be written, belongs to another plan, or another process runs this study.
-        DeviceError: devices that the study asks for are not there, or all have failed.
+        DeviceError: devices that the study asks for are not there.
         Stopped: it was interrupted; what was done is saved.
     """
     require_writable(runs)
@@ -153,7 +152,7 @@ def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: Stud
 
 
 def _require_there(home: Path) -> None:
-    """Stop where there is nothing left to record in, rather than train for nobody."""
+    """Stop where there is nothing left to record in, rather than train for nothing."""
     if not (home / "study.json").is_file():
         raise LedgerError(
             f"{home}: the study's folder was deleted or moved away while its runs were under way, so the study was stopped. "

@@ -14,9 +14,8 @@ from typing import Any
 import psutil
 
 from fairtune.core.files import read_sealed
-from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_held
+from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_held, visible_gpus
 from fairtune.core.version import __version__
-from fairtune.core.visible_gpus import visible_gpus
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.node import node_name, own_cards
 
@@ -86,7 +85,7 @@ def capture_load() -> dict[str, Any]:
     """How busy the machine is now; taken before and after a run."""
     return {
         "time": round(time.time(), 3),
-        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "load_average": list(os.getloadavg()),
         "memory_available_bytes": psutil.virtual_memory().available,
         "gpus": gpus(),
     }
@@ -95,7 +94,7 @@ def capture_load() -> dict[str, Any]:
 def gpus() -> list[dict[str, Any]]:
     """Every GPU that NVML knows, with its temperature, use and foreign processes; empty where there is none.
 
-    `visible` are those that this process may use; `other_processes` are those of others than this study.
+    `visible` are those that this process may use; `other_processes` are those of neither this process nor the one that started it.
     """
     with nvml_held():
         found, driver = find_gpus() or (), driver_version()

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import BINARY, read_at_most
+from fairtune.core.files import read_at_most
 from fairtune.ledger.events import SUM, parse_lines
 
 MOST = 8 << 20
@@ -36,7 +36,7 @@ class EventTail:
         self.restarted = self.behind = False
         try:
             # opening a pipe without a writer would block
-            handle = os.open(self.path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
+            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
             self._restart()
             return []

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import BINARY, finite, read_regular
+from fairtune.core.files import finite, read_regular
 
 SYNC_SECONDS = 1.0
 LATEST_BYTES = 1 << 18
@@ -38,7 +38,7 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._unit, self._ended = 0, False
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = time.monotonic()
         self._whole = True
         if os.fstat(self._file).st_size and not _ends_with_newline(path):

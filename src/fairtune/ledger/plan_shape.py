@@ -13,7 +13,7 @@ from typing import Any
 NEEDED = {"task": dict, "arms": dict, "compare": dict, "runs": list}
 """What no reader can do without."""
 SEPARATORS = {"/", "\0", os.sep, os.altsep or os.sep}
-"""What no name of a folder has in it; a backslash leads elsewhere on Windows alone."""
+"""What no name of a folder has in it."""
 LARGEST_SEED, MOST_STEPS = 2**63 - 1, 2**53
 """What the index and a script can hold."""
 

@@ -23,8 +23,6 @@ PLAIN_SECONDS = 30.0
 """How often plain lines give a sign of life."""
 STAGE = "stage"
 """The phase of a run that tells what it does in words."""
-NOTES = ("note", "waiting", "device_lost")
-"""Events with a text of whoever performs the runs."""
 STOPPING = (
     "fairtune: stopping: runs under way are saving their state. Press Ctrl-C again to end them at once; they then go on from their "
     "last checkpoint."
@@ -78,9 +76,7 @@ class PlainMonitor:
                 self._steps[run] = f"{run}: step {values['step']} of {values['steps']}"
             if time.monotonic() - self._printed_at > PLAIN_SECONDS:
                 self._print(f"  {'; '.join(self._steps.values())}{self._left_text()}")
-        elif event in NOTES:
-            if event == "device_lost":
-                self._steps.pop(run, None)
+        elif event == "note":
             self._print(f"  {values['text']}")
         elif event in ("ended", "refused"):
             self._steps.pop(run, None)
@@ -132,11 +128,7 @@ class LiveMonitor:
             self._progress.update(self._study, note=self._study_note())
         elif event == "progress" and run in self._bars:
             self._move(run, values)
-        elif event == "waiting":
-            self._progress.update(self._study, note=f"{self._study_note()}; {values['text']}")
-        elif event in NOTES:
-            if event == "device_lost" and run in self._bars:
-                self._take_back(run)
+        elif event == "note":
             self._progress.console.print(str(values["text"]), highlight=False, markup=False, soft_wrap=True)
         elif event in ("ended", "refused"):
             self._ended += 1
@@ -164,11 +156,6 @@ class LiveMonitor:
         left = self._steps[run] - self._completed(run)
         self._left.ended(run)
         self._progress.update(self._study, advance=left, note=self._study_note(), left=self._left.text)
-        self._progress.remove_task(self._bars.pop(run))
-
-    def _take_back(self, run: str) -> None:
-        """A run is to begin again, from its last checkpoint."""
-        self._progress.update(self._study, advance=-self._completed(run), note=self._study_note())
         self._progress.remove_task(self._bars.pop(run))
 
     def _completed(self, run: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairtune.analysis.results import Results
-from fairtune.core.json_text import indented_json
+from fairtune.core.files import indented_json
 from fairtune.core.printable import printable_json
 from fairtune.report.comparison_record import comparison_records
 from fairtune.report.content import ReportContent

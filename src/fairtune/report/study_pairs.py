@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fairtune.analysis.fact_differences import FactDifference
 from fairtune.analysis.study_pairs import ArmFigure, StudiesBeside, StudyBeside
-from fairtune.core.json_text import indented_json
+from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts

@@ -16,7 +16,7 @@ from fairtune.analysis.arms_over_tasks import ArmOverTasks, GroupMean
 from fairtune.analysis.suite_cells import ArmCell, StudyState
 from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_sentence
 from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
-from fairtune.core.json_text import indented_json
+from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, p_value, significant
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts

@@ -5,11 +5,11 @@ It is said in the words in which loading the task would say it, by the same code
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairtune.core.errors import DataError
-from fairtune.core.folders import temporary_folder
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
@@ -42,14 +42,12 @@ def file_problems(spec: FileTask) -> list[FilePlaces]:
         with_kinds(spec, files)
     except DataError as error:
         problems.append(("kinds", str(error).removeprefix("task: kinds: ")))
-    with temporary_folder() as aside:
+    with tempfile.TemporaryDirectory() as aside:
         looked = {split: _Look(spec, file, Path(aside) / f"{split}.rows") for split, file in files.items()}
         problems += [(split, message) for split, look in looked.items() for message in look.problems]
         rows = {split: look.rows for split, look in looked.items() if look.rows is not None}
         if len(rows) == len(files) and all(look.whole for look in looked.values()):
             problems += _labels(spec, rows, shares)
-        rows.clear()
-        looked.clear()  # nothing of the folder is mapped any more, which Windows asks for
     return list(dict.fromkeys(problems))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 
 from fairtune.core.cache import cache_folder, cached, key_of
 from fairtune.core.files import write_json
-from fairtune.core.folders import temporary_folder
 from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.task import SPLITS, Split, Task
 
@@ -40,8 +40,8 @@ def _key(parts: Any) -> str:
 
 
 def _build(folder: Path, make: Make) -> None:
-    with temporary_folder(within=folder) as aside:
-        facts = _keep(folder, make(Path(aside)))  # and let go of it: Windows deletes no file that is mapped
+    with tempfile.TemporaryDirectory(dir=folder) as aside:
+        facts = _keep(folder, make(Path(aside)))
     write_json(folder / "task.json", facts)
 
 

@@ -1,1 +1,1 @@
-"""Executors: whoever performs a study's jobs, on this machine or elsewhere."""
+"""Executors perform a study's jobs, on this machine or elsewhere."""

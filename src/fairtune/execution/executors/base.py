@@ -1,9 +1,10 @@
-"""What a study and whoever performs its runs know of each other: jobs go in, events come out, and it can be stopped."""
+"""What a study knows of the executor that performs its runs: jobs go in, events come out, and it can be stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
 
 STARTED, PROGRESS, ENDED, REFUSED = "started", "progress", "ended", "refused"
-NOTE, WAITING, LOST = "note", "waiting", "device_lost"
+NOTE = "note"
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,8 @@ class JobEvent:
 
     Args:
         type: `started`; `progress`, with what `execution/run.py` reports; `ended`, with the `result` of the run, finished or
-            failed; `refused`, with the `reason` why the run could not be begun. A study takes no notice of others; monitors
-            show the `text` of a `note`, of `waiting` (what a job that cannot begin waits for) and of `device_lost` (a GPU has
-            failed, and its job is to begin again elsewhere).
+            failed; `refused`, with the `reason` why the run could not be begun. A study ignores others; monitors show the
+            `text` of a `note`.
         values: plain data, as JSON can hold it.
     """
 
@@ -39,21 +39,12 @@ class JobEvent:
 class Executor(Protocol):
     """Performs jobs somewhere, one after the other or side by side.
 
-    `LocalExecutor` starts worker processes, one per GPU or per core. What another one needs, such as one for Slurm or Ray:
-
-    - A job is plain data: `Job.as_json()` may be written to a file or sent down a pipe, and `Job(**json)` is the same job in
-      another process. It holds all that `perform_run` needs besides the data and the model, which each process finds in its
-      own cache or fetches.
-    - Every process sees the folder that the job names (`job.run.path`). Everything about a run is recorded there, by the
-      process that performs it and under the run's lock; nothing but events goes back.
-    - Events may come by any way: a pipe, a file in the study's folder that is read as it grows, an actor's messages. A lost
-      `progress` costs nothing, but each job gets exactly one last event (`ended` or `refused`). So an executor notices when
-      a process dies without one, records the failure (`failed_result`, `record_failure`) and yields it.
-    - To stop is to ask each process to stop (`perform_run` calls `check_stop` at every safe point, and saves its state when
-      that raises `Stopped`), to give it time, and then to end it. A run that was stopped has no last event: the next
+    - Everything about a run is recorded in the folder that its job names, by the process that performs it; only events go back.
+    - A lost `progress` costs nothing, but each job gets exactly one last event. So an executor notices when a process dies without
+      one, records the failure (`failed_result`, `record_failure`) and yields it. A run that was stopped has no last event: the next
       `fairtune run` goes on with it.
-    - An executor whose jobs can go on without this process has a method `interrupted(by_user: bool)` too, which is called
-      before `stop` when the study is interrupted, and decides what becomes of them; see `remote/executor.py`.
+    - An executor whose jobs can go on without this process has a method `interrupted(by_user: bool)` too, which is called before
+      `stop` when the study is interrupted, and decides what becomes of them; see `remote.py`.
     """
 
     def submit(self, jobs: Sequence[Job]) -> None:
@@ -71,3 +62,16 @@ class Executor(Protocol):
 
 ExecutorFactory = Callable[[Execution, Path], Executor]
 """Makes the executor of one study, from the study's execution settings and its folder."""
+FACTORIES = {
+    "local": "fairtune.execution.executors.local:make_local_executor",
+    "slurm": "fairtune.execution.executors.slurm:make_slurm_executor",
+    "ray": "fairtune.execution.executors.ray:make_ray_executor",
+}
+"""By `execution.on`, where the factory is; each is imported when it is chosen."""
+
+
+def make_executor(execution: Execution, home: Path) -> Executor:
+    """The executor that a study asks for."""
+    module, _, name = FACTORIES[execution.on].partition(":")
+    factory: ExecutorFactory = getattr(import_module(module), name)
+    return factory(execution, home)

@@ -1,7 +1,7 @@
-"""One job performed under its run's lock and lease: by local workers, and so by whoever starts those on other machines.
+"""One job performed under its run's lock and lease, by every worker on every machine.
 
-The lock guards runs on one machine, at once and for nothing; the lease among machines, whose locks may not know each other. Where
-another process has the run, this one waits for it: what that one finishes is this one's result, and what it leaves is taken up.
+The lock guards runs on one machine, at once and at no cost; the lease among machines, whose locks may not know each other. Where
+another process has the run, this one waits: what that one finishes is this one's result, and what it leaves is taken up.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from fairtune.core.errors import LeaseLost, LedgerError
-from fairtune.core.leases import TIMES, Lease, LeaseTimes, LeaseWatch, held_by_us
-from fairtune.core.locks import is_locked
+from fairtune.core.leases import Lease, LeaseWatch
+from fairtune.core.locks import wait_for_lock
 from fairtune.core.stages import stage, watched
 from fairtune.execution.job import Job
-from fairtune.ledger.folders import RunFolder, lock
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import FINISHED, run_state
 
 REPORT_SECONDS = 0.2
-LOCK_SECONDS = 60.0
 LOOK_SECONDS = 0.2
 Report = Callable[[dict[str, Any]], None]
 CheckStop = Callable[[], None]
@@ -48,10 +47,10 @@ def perform_job(job: Job, device: str, check_stop: CheckStop, report: Report) ->
 
     with watched(StageReports(report)):
         while True:
-            with _locked(job.run, check_stop), leased(job.run, check_stop) as lease:
+            with held(job.run, check_stop) as lease:
 
                 def check(lease: Lease = lease) -> None:
-                    lease.check()  # first: who stops saves its state
+                    lease.check()  # first: a run that stops saves its state
                     check_stop()
 
                 if (done := run_state(job.run, job.plan["key"])).status == FINISHED:
@@ -59,51 +58,37 @@ def perform_job(job: Job, device: str, check_stop: CheckStop, report: Report) ->
                 try:
                     return perform_run(job.spec, job.run, device, check, report_some)
                 except LeaseLost:
-                    continue  # to wait for whoever has it now
+                    continue  # to wait for the process that has it now
 
 
 @contextmanager
-def leased(run: RunFolder, check_stop: CheckStop, times: LeaseTimes = TIMES) -> Iterator[Lease]:
-    """Hold a run's lease, as soon as no other process does; a finished run keeps nothing of it."""
-    watch = LeaseWatch(run.path, times)
-    lease = _take(watch)
-    if lease is None:
-        by = "another process" if watch.holder is None else watch.holder.name
-        with stage(f"waiting for {by}, which performs this run"):
-            while lease is None:
-                check_stop()
-                time.sleep(min(LOOK_SECONDS, times.look))
-                lease = _take(watch)
-    try:
-        with held_by_us(lease):
+def held(run: RunFolder, check_stop: CheckStop) -> Iterator[Lease]:
+    """Hold a run's lock and its lease, as soon as no other process does; a finished run keeps nothing of the lease."""
+    with ExitStack() as kept:
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as told:
+                said = False
+
+                def wait() -> None:
+                    nonlocal said
+                    check_stop()
+                    if not said:
+                        said = True
+                        told.enter_context(stage("waiting for another process, which performs this run"))
+
+                kept.enter_context(wait_for_lock(run.lock, wait))
+                watch = LeaseWatch(run.path)
+                while (lease := watch.try_take()) is None:
+                    wait()
+                    time.sleep(LOOK_SECONDS)
+        except OSError as error:
+            where = error.filename or run.path
+            raise LedgerError(f"{where}: the run cannot be locked ({error.strerror}); fix that.") from None
+        try:
             yield lease
-    finally:
-        lease.release(finished=run.result.exists() and run.manifest.exists())
-
-
-def _take(watch: LeaseWatch) -> Lease | None:
-    try:
-        return watch.try_take()
-    except OSError as error:
-        where = error.filename or "the run's folder"
-        raise LedgerError(f"{where}: the run's lease cannot be written ({error.strerror}); fix that.") from None
-
-
-@contextmanager
-def _locked(run: RunFolder, check_stop: CheckStop) -> Iterator[None]:
-    """Hold the run's lock; a worker whose parent was killed may still be saving this very run."""
-    waited = time.monotonic()
-    with ExitStack() as held:
-        while True:
-            try:
-                held.enter_context(lock(run.lock, f"{run.path}: another process is performing this run."))
-                break
-            except LedgerError:
-                if time.monotonic() - waited >= LOCK_SECONDS or not is_locked(run.lock):
-                    raise
-            check_stop()
-            time.sleep(LOOK_SECONDS)
-        yield
+        finally:
+            lease.release(finished=run.result.exists() and run.manifest.exists())
 
 
 class StageReports:

@@ -1,8 +1,8 @@
 """A worker process: takes jobs as JSON lines on its standard input, performs them one after the other, reports what happens.
 
-Started as `python -m fairtune.execution.executors.worker DEVICE [THREADS]`. It lives for the whole study, so imports, the
-task's data and its tokens are paid once. What libraries print goes to standard error, never among the messages; what they read
-is nothing.
+Started as `python -m fairtune.execution.executors.worker DEVICE THREADS NAME LOGS`; 0 threads leaves that to torch. It lives for
+the whole study, so imports, the task's data and its tokens are paid once. What libraries print goes to standard error, never
+among the messages.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fairtune.core.console import make_messages_printable
-from fairtune.core.errors import DeviceLost, FairtuneError, Stopped
+from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.pipes import own_pipes
-from fairtune.execution.executors.base import LOST
+from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.performer import perform_job
 from fairtune.execution.job import Job
-
-LOST_CODE = 75
-"""The exit code of a worker whose GPU has failed."""
 
 
 class _Stop:
@@ -44,9 +41,9 @@ class _Stop:
 
 
 def main() -> None:
-    device, threads = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None
+    device, threads, name, logs = sys.argv[1], int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
     inbox, outbox = own_pipes()
-    make_messages_printable()  # they go to the worker's log, which somebody will look at in a terminal
+    make_messages_printable()  # they go to the worker's log, which people read in a terminal
     messages = os.fdopen(outbox, "w", encoding="utf-8")
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.request)
@@ -56,40 +53,40 @@ def main() -> None:
         try:
             messages.write(json.dumps({"type": message_type, **values}) + "\n")
             messages.flush()
-        except OSError:  # a broken pipe, which Windows calls an invalid argument
-            stop.request()  # nobody reads them any more
+        except BrokenPipeError:
+            stop.request()  # no one reads them any more
 
     jobs: queue.Queue[str | None] = queue.Queue()
     threading.Thread(target=_read, args=(inbox, jobs, stop), daemon=True).start()
     send("ready")
-    if threads is not None:
-        _use_threads(threads)
-    while (line := _next(jobs, stop)) is not None:
-        job = Job(**json.loads(line))
-        send("started", run=job.name)
-        try:
-            result = perform_job(job, device, stop.check, partial(_progress, send, job))
-            if is_spoilt(result):
-                send("ended", run=job.name, result=result, leaving=True)
-                os._exit(0)
-            send("ended", run=job.name, result=result)
-        except DeviceLost as lost:
-            send(LOST, run=job.name, reason=str(lost))
-            os._exit(LOST_CODE)  # to let go of a broken GPU in good order can take for ever
-        except Stopped:
-            send("stopped", run=job.name)
-            return
-        except FairtuneError as error:
-            send("refused", run=job.name, reason=str(error))
+    with Heartbeat(logs, name, device, threads or 1) as heartbeat:
+        if threads:
+            _use_threads(threads)
+        while (line := _next(jobs, stop)) is not None:
+            job = Job(**json.loads(line))
+            send("started", run=job.name)
+            heartbeat.note(job.name, {})
+
+            def report(values: dict[str, Any], run: str = job.name) -> None:
+                send("progress", run=run, **values)
+                heartbeat.note(run, values)
+
+            try:
+                result = perform_job(job, device, stop.check, report)
+                send("ended", run=job.name, result=result, leaving=is_spoilt(result))
+                if is_spoilt(result):
+                    os._exit(0)  # another worker takes this one's place
+            except Stopped:
+                send("stopped", run=job.name)
+                return
+            except FairtuneError as error:
+                send("refused", run=job.name, reason=str(error))
+            heartbeat.note(None, {})
 
 
 def is_spoilt(result: Mapping[str, Any]) -> bool:
-    """Whether a run failed with an error of CUDA's, after which every further one fails in the same process."""
+    """Whether a run failed with a CUDA error, after which every further one fails in the same process."""
     return result["status"] == "failed" and "CUDA error" in str(result.get("reason"))
-
-
-def _progress(send: Callable[..., None], job: Job, values: dict[str, Any]) -> None:
-    send("progress", run=job.name, **values)
 
 
 def _use_threads(threads: int) -> None:
@@ -97,7 +94,7 @@ def _use_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    with contextlib.suppress(RuntimeError):  # once they have worked it is too late, and no matter
+    with contextlib.suppress(RuntimeError):  # once they have worked it is too late, and does not matter
         torch.set_num_interop_threads(1)
 
 
@@ -111,10 +108,8 @@ def _read(inbox: int, jobs: queue.Queue[str | None], stop: _Stop) -> None:
 
 def _next(jobs: queue.Queue[str | None], stop: _Stop) -> str | None:
     while not stop.requested:
-        try:
+        with contextlib.suppress(queue.Empty):
             return jobs.get(timeout=0.2)
-        except queue.Empty:
-            continue
     return None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from fairtune.core.gpus import describe_gpu
 from fairtune.core.machine import available_memory
 from fairtune.execution.executors.memory_estimate import estimate_memory
-from fairtune.execution.executors.slots import device_gpus, find_devices
+from fairtune.execution.executors.slots import device_gpu, find_devices
 from fairtune.execution.stopwatch.session import make_jobs
 from fairtune.study.plan import Plan
 
@@ -47,8 +47,8 @@ def _grouped(arms: Sequence[str], partners: Mapping[str, str | None], reference:
 
 def _free(device: str) -> int:
     """Bytes that are free where the arms will be."""
-    for gpu in device_gpus(device):
-        found = describe_gpu(gpu)
-        if found["memory_bytes"]:
-            return int(found["memory_bytes"] - (found["memory_used_bytes"] or 0))
+    gpu = device_gpu(device)
+    found = {} if gpu is None else describe_gpu(gpu)
+    if found.get("memory_bytes"):
+        return int(found["memory_bytes"] - (found["memory_used_bytes"] or 0))
     return available_memory()

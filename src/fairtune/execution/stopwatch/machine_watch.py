@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import psutil
 
 from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
-from fairtune.core.processor_use import busy_seconds
+from fairtune.core.machine import busy_seconds
 
 EVERY_SECONDS = 1.0
 LOOK_SECONDS = 5.0
@@ -21,15 +20,15 @@ BUSY_SHARE = 0.2
 
 
 class MachineWatch:
-    """Samples the machine beside a process, in a thread, until it is left.
+    """Samples the machine while a process is timed, in a thread, until it is left.
 
     Args:
         pid: the process that is timed; what it and this one do is not foreign.
-        gpus: that it uses.
+        gpu: that it uses; None on a CPU.
     """
 
-    def __init__(self, pid: int, gpus: Sequence[Gpu] = ()) -> None:
-        self._gpus = gpus
+    def __init__(self, pid: int, gpu: Gpu | None = None) -> None:
+        self._gpu = gpu
         self.samples: list[dict[str, Any]] = []
         self._own = [psutil.Process(pid), psutil.Process()]
         self._known: dict[int, float] = {}
@@ -57,7 +56,7 @@ class MachineWatch:
             passed = max(1e-3, now["time"] - before["time"])
             sample: dict[str, Any] = {
                 "seconds": round(time.monotonic() - started, 1),
-                "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+                "load": os.getloadavg()[0],
                 "foreign_cores": max(0.0, (now["busy"] - before["busy"] - now["own"] + before["own"]) / passed),
                 "stolen_cores": max(0.0, (now["stolen"] - before["stolen"]) / passed),
                 "mhz": _frequency(),
@@ -66,7 +65,8 @@ class MachineWatch:
             before = now
             if time.monotonic() - looked >= LOOK_SECONDS:
                 looked = time.monotonic()
-                sample |= {"foreign_processes": self._foreign(), "gpus": [describe_gpu(gpu) for gpu in self._gpus]}
+                gpus = [] if self._gpu is None else [describe_gpu(self._gpu, {process.pid for process in self._own})]
+                sample |= {"foreign_processes": self._foreign(), "gpus": gpus}
             self.samples.append(sample)
 
     def _counters(self) -> dict[str, float]:

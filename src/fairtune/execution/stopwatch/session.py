@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import FairtuneError, Stopped
-from fairtune.core.folders import temporary_folder
-from fairtune.execution.executors.slots import device_gpus, find_devices, worker_environment
+from fairtune.execution.executors.slots import device_gpu, find_devices, worker_environment
 from fairtune.execution.job import Job, make_job
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
@@ -50,7 +49,7 @@ def time_arms(
         FairtuneError: an arm cannot be prepared, or the process died.
     """
     device, threads = find_devices(plan.study.execution.devices)[0], plan.study.execution.threads
-    with temporary_folder() as scratch, (Path(scratch) / "log").open("w+") as log:
+    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "log").open("w+") as log:
         record = _begin_record(plan, device, threads)
         jobs = make_jobs(plan, arms, Path(scratch))
         process = subprocess.Popen(
@@ -58,7 +57,7 @@ def time_arms(
             env=worker_environment(device, threads), start_new_session=True, encoding="utf-8",
         )  # fmt: skip
         try:
-            with MachineWatch(process.pid, device_gpus(device)) as watch:
+            with MachineWatch(process.pid, device_gpu(device)) as watch:
                 record["samples"] = watch.samples  # the list itself, which grows
                 _follow(process, jobs, record, seconds, enough, tell)
         except KeyboardInterrupt:
@@ -111,20 +110,17 @@ def _follow(
 ) -> None:
     """Give the process its jobs, take its messages down, and end its input once it is enough."""
     assert process.stdin is not None
-    inbox: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(process, inbox), daemon=True).start()
-    try:
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):  # it died; the end of its output says so
         process.stdin.write(json.dumps({name: job.as_json() for name, job in jobs.items()}) + "\n")
         process.stdin.flush()
-    except OSError:
-        pass  # it died; the end of its output says so
-    deadline, closed_at, asked = float("inf"), None, 0
-    while (line := _next(inbox, closed_at)) is not None:
+    began, asked, closed = time.monotonic(), 0, False
+    for line in process.stdout:
+        if not line.endswith("\n"):  # the end of the process may cut one off
+            return
         message = json.loads(line)
         if message["type"] == "ready":
-            record["arms"] = message["arms"]
-            deadline = time.monotonic() + seconds
-            began = time.monotonic()
+            record["arms"], began = message["arms"], time.monotonic()
         elif message["type"] == "round":
             if message["warm"]:
                 record["rounds"].append({k: v for k, v in message.items() if k not in ("type", "warm", "number")})
@@ -133,12 +129,16 @@ def _follow(
             record["seconds"] = round(time.monotonic() - began, 2)
             tell(record)
             count = len(record["rounds"])
-            due = count >= FEWEST_ROUNDS and count >= asked * 1.1
+            if closed or count < FEWEST_ROUNDS:
+                continue
+            due = count >= asked * 1.1
             asked = count if due else asked
-            over = count >= FEWEST_ROUNDS and time.monotonic() >= deadline
-            if closed_at is None and (over or (due and enough(record))):
-                closed_at = time.monotonic()
+            if time.monotonic() - began >= seconds or (due and enough(record)):
+                closed = True
                 process.stdin.close()
+                ending = threading.Timer(END_SECONDS, process.kill)
+                ending.daemon = True
+                ending.start()
         elif message["type"] == "done":
             for name, memory in message["memory"].items():
                 record["arms"][name]["memory"] = memory
@@ -146,33 +146,10 @@ def _follow(
             record["failed"] = message["reason"]
 
 
-def _read(process: subprocess.Popen[str], inbox: queue.SimpleQueue[str | None]) -> None:
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            if line.endswith("\n"):  # the end of the process may cut one off
-                inbox.put(line)
-    finally:
-        inbox.put(None)
-
-
-def _next(inbox: queue.SimpleQueue[str | None], closed_at: float | None) -> str | None:
-    """The next message; None for the end, also of one that does not come to its end."""
-    while True:
-        try:
-            return inbox.get(timeout=0.2)
-        except queue.Empty:
-            if closed_at is not None and time.monotonic() - closed_at > END_SECONDS:
-                return None
-
-
 def _kill(process: subprocess.Popen[str]) -> None:
     """End it, with what it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 

@@ -55,7 +55,7 @@ def main() -> None:
             send("round", number=number, **found)
         send("done", memory={arm.name: arm.memory for arm in arms})
     except BrokenPipeError:
-        pass  # nobody listens any more
+        pass  # no one listens any more
     except (FairtuneError, RunFailure) as error:
         send("failed", reason=str(error))
     except Exception as error:
@@ -136,7 +136,7 @@ def prepare_arms(jobs: Mapping[str, Job], device: str) -> list[TimedArm]:
 
 
 def rounds(arms: Sequence[TimedArm], ended: threading.Event) -> Any:
-    """Rounds without end, until somebody says so; the first ones are marked as warming up."""
+    """Rounds until `ended` is set; the first ones are marked as warming up."""
     draw, steps, begun, number = random.Random(0), 1, time.monotonic(), 0
     while not ended.is_set():
         warm = number >= LONGEST_WARM_UP or (number >= WARM_UP_ROUNDS and time.monotonic() - begun >= WARM_UP_SECONDS)

@@ -177,14 +177,11 @@ def write_batches(file: Path, batches: Iterable[Any], written: Callable[[Any, in
             writer.close()
 
 
-def open_table(file: Path, mapped: bool = True) -> Any:
-    """An Arrow file, mapped into memory or read."""
+def open_table(file: Path) -> Any:
+    """An Arrow file, mapped into memory."""
     import pyarrow as pa
 
-    if mapped:
-        return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-    with pa.OSFile(str(file), "rb") as source:
-        return pa.ipc.open_file(source).read_all()
+    return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
 
 
 def _texts(where: Path | str, some: RowBatch, column: str) -> Any:

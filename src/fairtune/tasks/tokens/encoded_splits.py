@@ -6,6 +6,7 @@ length, so that there is little padding; a seed decides their order, the same fo
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
-from fairtune.core.folders import temporary_folder
-from fairtune.core.machine import can_delete_open_files
 from fairtune.core.stages import stage
 from fairtune.settings.few_labels import Examples, FewLabels, is_resampled
 from fairtune.tasks.reading.rows import open_table
@@ -82,9 +81,9 @@ class Encoded:
 
 def encode(split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None] = lambda: None) -> Encoded:
     """A split as tokens, without the cache."""
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), split, tokenizer, max_length, check_stop)
-        return _open(Path(folder), tokenizer, can_delete_open_files())  # stays mapped when the file's name is gone
+        return _open(Path(folder), tokenizer)  # stays mapped when the file's name is gone
 
 
 _opened: dict[str, Encoded] = {}
@@ -157,7 +156,7 @@ def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_st
 def _join(
     file: Path, split: Split, flat: Path, flat_types: Path, dtype: np.dtype[Any], lengths: list[npt.NDArray[np.int64]]
 ) -> None:
-    """Make one batch of flat files. They are mapped no longer than this takes, since Windows deletes no file that is."""
+    """Make one batch of flat files."""
     import pyarrow as pa
 
     offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
@@ -183,8 +182,8 @@ def _mapped(file: Path, dtype: np.dtype[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), size, [None, buffer])
 
 
-def _open(folder: Path, tokenizer: Any, mapped: bool = True) -> Encoded:
-    table = open_table(folder / FILE, mapped)
+def _open(folder: Path, tokenizer: Any) -> Encoded:
+    table = open_table(folder / FILE)
     tokens = table.column("tokens").chunk(0)
     return Encoded(
         tokens=tokens.values.to_numpy(),
