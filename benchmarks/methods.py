@@ -50,7 +50,6 @@ class Steps:
     """A run of an arm, made to do one optimizer step after the other."""
 
     def __init__(self, folder: Path, model: str, methods: list[str], batch_size: int, words: int) -> None:
-        from fairtune.execution.job import make_job
         from fairtune.execution.prepare import prepare_run
         from fairtune.ledger.events import EventLog
         from fairtune.study.plan import make_plan
@@ -64,9 +63,9 @@ class Steps:
             "arms": {"arm": {"methods": methods}}, "compare": {"to": "arm"}, "execution": {"checkpoint_every": "24h"},
         }  # fmt: skip
         plan = make_plan(load_study(study))
-        job = make_job(plan, plan.runs[0], folder / "-".join(["runs", *methods]))
+        job = plan.runs[0].at(folder / "-".join(["runs", *methods]))
         job.run.path.mkdir(parents=True, exist_ok=True)
-        self.run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+        self.run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
         self.factor = plan.study.methods("arm")[0].config.step_factor if methods else 1.0
 
     def step(self) -> tuple[float, float]:

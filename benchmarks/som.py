@@ -37,7 +37,6 @@ SIDES, HEADS, RESAMPLES = 3, 400, 2000
 
 def ready(scratch: Path, steps: int, examples: int) -> Any:
     """A run of BP-SOM as a worker has it before its first step; nothing is pruned."""
-    from fairtune.execution.job import make_job
     from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
     from fairtune.study.plan import make_plan
@@ -54,9 +53,9 @@ def ready(scratch: Path, steps: int, examples: int) -> Any:
         "execution": {"checkpoint_every": "24h"},
     }
     plan = make_plan(load_study(study))
-    job = make_job(plan, plan.runs[0], scratch)
+    job = plan.runs[0].at(scratch)
     job.run.path.mkdir(parents=True)
-    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 class Steps:

@@ -28,7 +28,6 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
-from fairtune.execution.job import make_job
 from fairtune.execution.prepare import prepare_run
 from fairtune.execution.stopwatch.worker import go_on_training
 from fairtune.ledger.events import EventLog
@@ -69,9 +68,9 @@ def training_run(steps: int) -> Iterator[Any]:
     }
     plan = make_plan(load_study(described))
     with tempfile.TemporaryDirectory() as scratch:
-        job = make_job(plan, plan.runs[0], Path(scratch))
+        job = plan.runs[0].at(Path(scratch))
         job.run.path.mkdir(parents=True)
-        run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+        run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
         yield run
         run.log.close()
 

@@ -64,14 +64,13 @@ class Fairtune:
         self.plan = make_plan(load_study(study(examples)))
 
     def prepare(self, seed: int) -> None:
-        from fairtune.execution.job import make_job
         from fairtune.execution.prepare import prepare_run
         from fairtune.ledger.events import EventLog
 
         self.scratch = tempfile.TemporaryDirectory()
-        self.job = make_job(self.plan, self.plan.runs[seed], Path(self.scratch.name))
+        self.job = self.plan.runs[seed].at(Path(self.scratch.name))
         self.job.run.path.mkdir(parents=True)
-        self.run = prepare_run(self.job.spec, self.job.run, "cpu", EventLog(self.job.run.events), lambda: None).run
+        self.run = prepare_run(self.job, "cpu", EventLog(self.job.run.events), lambda: None).run
 
     def train(self) -> None:
         from fairtune.training.progress import TRAIN

@@ -123,7 +123,7 @@ class InProcessExecutor:
 
         while self._waiting:
             job = self._waiting.popleft()
-            result = perform_run(job.spec, job.run, self._device, lambda: None, lambda _: None)
+            result = perform_run(job, self._device, lambda: None, lambda _: None)
             yield JobEvent(job, ENDED, {"result": result})
 
     def cancel_waiting(self) -> None:

@@ -36,7 +36,7 @@ class _Put(MetaPathFinder):
 
 def _sleep(job: Any, _: str, check_stop: Any, report: Any) -> dict[str, Any]:
     began, folder = time.time(), job.run
-    folder.begin(job.plan)
+    folder.begin(job.as_json())
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from fairtune.core.files import read_sealed
     from fairtune.ledger.seals import close_run
@@ -46,9 +46,9 @@ def _sleep(job: Any, _: str, check_stop: Any, report: Any) -> dict[str, Any]:
         check_stop()
         time.sleep(min(left, SLICE))
         report({"phase": "train", "step": 1, "steps": 2})
-    record_run(folder, job.plan, LedgerSize(1, 1, examples=60, steps=2))
+    record_run(folder, job.as_json(), LedgerSize(1, 1, examples=60, steps=2))
     result = {**read_sealed(folder.result), "slept": [began, time.time(), os.getpid()]}
-    close_run(folder, job.plan["key"], result)
+    close_run(folder, job.key, result)
     folder.clear_scratch()
     return result
 

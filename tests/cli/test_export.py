@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from fairtune.cli.app import app
 from fairtune.core.files import read_sealed, write_sealed
-from fairtune.execution.job import make_job
 from fairtune.execution.study_files import record_plan
 from fairtune.export import _name_checkpoint, export_model
 from fairtune.ledger.folders import RunFolder
@@ -87,7 +86,7 @@ def test_what_is_exported_loads_as_it_says_and_answers_as_the_run(
     source = study_of(tiny_model, tiny_task, {arm: methods})
     plan = make_plan(load_study(source))
     record_plan(plan, tmp_path / "runs" / "toy")
-    job = make_job(plan, plan.runs[0], tmp_path / "runs")
+    job = plan.runs[0].at(tmp_path / "runs")
     assert perform_here(job)["status"] == "finished"
 
     done = export_model(f"toy/{arm}/seed-{SEED}", tmp_path / "out", tmp_path / "runs")

@@ -15,7 +15,6 @@ from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.execution.executors import ray as connection
 from fairtune.execution.executors import remote, specs
 from fairtune.execution.executors.ray import RayCluster, make_ray_executor
-from fairtune.execution.job import make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import all_events
@@ -88,7 +87,7 @@ def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_
     nodes: RayNodes, quick: Path, plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, alone = tmp_path / "runs", tmp_path / "alone"
-    jobs = {job.name: job for run in plan.runs if (job := make_job(plan, run, runs))}
+    jobs = {job.name: job for run in plan.runs if (job := run.at(runs))}
 
     def interrupt(_: str) -> bool:
         raise KeyboardInterrupt
@@ -118,7 +117,7 @@ def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_
     assert told[0].startswith(f"lost on Ray: {lost[0]}: its node"), told
     assert Counter(event for _, event in monitor.events)["ended"] == 2
     for run in plan.runs:
-        job, here = make_job(plan, run, runs), make_job(plan, run, alone)
+        job, here = run.at(runs), run.at(alone)
         events = list(all_events(job.run.events))
         assert [event["event"] for event in events].count("finished") == 1
         resumed = [event["unit"] for event in events if event["event"] == "resumed"]

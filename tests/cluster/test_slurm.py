@@ -21,7 +21,6 @@ from fairtune.execution.executors.performer import perform_job
 from fairtune.execution.executors.remote import RemoteExecutor
 from fairtune.execution.executors.slurm import SlurmJobs, make_slurm_executor, read_arrays, runs_in_queue
 from fairtune.execution.executors.specs import Block
-from fairtune.execution.job import make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.events import all_events
 from fairtune.monitor.terminal import QuietMonitor
@@ -110,7 +109,7 @@ def start_now(cluster: SlurmCluster, job: str) -> None:
 
 def check_bits(plan: Plan, runs: Path, alone: Path) -> None:
     for run in plan.runs:
-        there, here = make_job(plan, run, runs), make_job(plan, run, alone)
+        there, here = run.at(runs), run.at(alone)
         perform_here(here)
         assert digests(there.run.path) == digests(here.run.path), there.name
         assert not (there.run.path / ".lease").exists()
@@ -149,7 +148,7 @@ def test_an_array_is_put_back_in_the_middle_and_has_the_bits_of_a_local_study(
     assert "back into the queue" in logs[0]
     assert all(log.count("runs to perform") >= 2 for log in logs), (logs, monitor.notes)
     for run in first.values():
-        events = all_events(make_job(plan, run, runs).run.events)
+        events = all_events(run.at(runs).run.events)
         resumed = [event["unit"] for event in events if event["event"] == "resumed"]
         assert len(resumed) >= 2
         assert resumed[1] > 0, "it went on from what it had saved"
@@ -210,12 +209,12 @@ def test_drained_left_followed_lost_and_cancelled_a_run_has_the_same_bits(
     assert monitor.notes[0].startswith("1 run is on Slurm already")
     assert any("sent again (1 of 3)" in note for note in monitor.notes)
     assert not cluster.ask("squeue", "-h").strip()
-    events = all_events(make_job(plan, plan.runs[0], runs).run.events)
+    events = all_events(plan.runs[0].at(runs).run.events)
     steps = [event["unit"] for event in events if event["event"] == "step"]
 
     # and goes on here
     quick.touch()
-    job = make_job(plan, plan.runs[0], runs)
+    job = plan.runs[0].at(runs)
     assert perform_job(job, "cpu", lambda: None, lambda _: None)["status"] == "finished"
     *_, resumed = [event["unit"] for event in all_events(job.run.events) if event["event"] == "resumed"]
     assert resumed > steps[-1] - 1, "the last step before it was cancelled was saved"

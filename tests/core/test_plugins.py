@@ -58,8 +58,8 @@ def test_a_changed_plugin_is_another_run(study: Path) -> None:
 
 def test_without_plugins_nothing_of_a_plan_mentions_them(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> None:
     job = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path).job("runs", ["focal"])
-    assert not job.spec.plugins
-    assert "plugin" not in json.dumps(job.spec.settings.as_json())
+    assert not job.plugins
+    assert "plugin" not in json.dumps(job.settings.as_json())
 
 
 def test_another_file_of_the_same_name_replaces_the_former(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from fairtune.execution.job import make_job
 from fairtune.execution.start import build_start, plain_model, save_adapter
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import RunFolder
@@ -39,10 +38,10 @@ def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = 
     """A finished run of one arm in a runs folder; its study may have other fields too."""
     plan = make_plan(load_study(study_of(model, task, {arm: methods}) | others))
     record_plan(plan, runs / "toy")
-    job = make_job(plan, plan.runs[0], runs)
-    job.run.write_plan(job.plan)
-    uses = [parse_method_use(use) for use in job.spec.settings.methods]
-    start = build_start(job.spec.model, uses, job.spec.settings.seed, LABELS)
+    job = plan.runs[0].at(runs)
+    job.run.write_plan(job.as_json())
+    uses = [parse_method_use(use) for use in job.settings.methods]
+    start = build_start(job.model, uses, job.settings.seed, LABELS)
     generator = torch.Generator().manual_seed(5)
     for parameter in start.model.parameters():
         if parameter.requires_grad:
@@ -50,5 +49,5 @@ def make_run(runs: Path, model: Path, task: Any, methods: list[Any], arm: str = 
     save_adapter(start.model, start.methods, job.run.adapter)
     plain_model(start.model, start.methods).save_pretrained(job.run.model)
     load_tokenizer(model).save_pretrained(job.run.model)
-    close_run(job.run, job.plan["key"], {"status": "finished", "signature": job.plan["signature"]})
+    close_run(job.run, job.key, {"status": "finished", "signature": job.signature})
     return job.run

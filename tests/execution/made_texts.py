@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from fairtune.execution.job import Job, make_job
 from fairtune.study.plan import make_plan
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from tests.tasks.made_tokenizers import byte_level
 
@@ -79,7 +79,7 @@ def study_of(model: Path | str | dict[str, Any], folder: Path, **train: Any) -> 
     }
 
 
-def job_of(study: dict[str, Any], runs: Path, methods: list[Any] | None = None, seed: int = 0, **train: Any) -> Job:
+def job_of(study: dict[str, Any], runs: Path, methods: list[Any] | None = None, seed: int = 0, **train: Any) -> RunSpec:
     """The run of one arm."""
     source = {
         **study,
@@ -88,4 +88,4 @@ def job_of(study: dict[str, Any], runs: Path, methods: list[Any] | None = None, 
         "arms": {"arm": {"methods": methods or []}},
     }
     plan = make_plan(load_study(source))
-    return make_job(plan, plan.runs[0], runs)
+    return plan.runs[0].at(runs)

@@ -10,7 +10,6 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from fairtune.core.errors import LedgerError
-from fairtune.execution.job import make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
@@ -26,7 +25,7 @@ def test_data_that_changes_after_the_plan_fails_the_run_with_what_to_do(
     source["task"] = {**source["task"], "train": str(file)}
     plan = make_plan(load_study(source))
     file.write_text(file.read_text() + "a good film,pos\n")
-    result = perform_here(make_job(plan, plan.runs[0], tmp_path / "runs"))
+    result = perform_here(plan.runs[0].at(tmp_path / "runs"))
     assert result["status"] == "failed"
     assert "the task's data changed since the study was planned; run `fairtune run` again" in result["reason"]
 
@@ -38,7 +37,7 @@ def test_a_model_that_changes_after_the_plan_fails_the_run_with_what_to_do(
     plan = make_plan(load_study(study_of(folder, tiny_task, {"baseline": []})))
     weights = load_file(folder / "model.safetensors")
     save_file({name: tensor + 1 for name, tensor in weights.items()}, folder / "model.safetensors", {"format": "pt"})
-    result = perform_here(make_job(plan, plan.runs[0], tmp_path / "runs"))
+    result = perform_here(plan.runs[0].at(tmp_path / "runs"))
     assert result["status"] == "failed"
     assert "changed since the study was planned; run `fairtune run` again to plan anew" in result["reason"]
 
@@ -50,7 +49,7 @@ def test_a_study_whose_data_changed_does_not_go_on_in_the_old_folder(
     file = Path(shutil.copy(source["task"]["train"], tmp_path / "train.csv"))
     source["task"] = {**source["task"], "train": str(file)}
     first = make_plan(load_study(source))
-    assert perform_here(make_job(first, first.runs[0], tmp_path / "runs"))["status"] == "finished"
+    assert perform_here(first.runs[0].at(tmp_path / "runs"))["status"] == "finished"
     file.write_text(file.read_text() + "a good film,pos\n")
     second = make_plan(load_study(source))
     assert second.hash != first.hash

@@ -94,4 +94,4 @@ def test_a_run_is_the_same_with_samples_and_is_sealed_with_them(toy: ToyStudy, m
     kinds = [event["event"] for event in all_events(sampled.run.events)]
     assert SAMPLE in kinds
     assert kinds[-1] == "finished", "what comes after would break the seal"
-    assert run_state(sampled.run, sampled.plan["key"]).status == "finished"
+    assert run_state(sampled.run, sampled.key).status == "finished"

@@ -10,10 +10,10 @@ import pytest
 
 from fairtune.core.errors import Stopped
 from fairtune.execution.executors.base import ENDED, PROGRESS, REFUSED, STARTED, Executor, JobEvent
-from fairtune.execution.job import Job, failed_result
 from fairtune.execution.study_run import run_plan, use_executor
 from fairtune.monitor.terminal import QuietMonitor
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from tests.execution.conftest import ToyStudy
 
@@ -22,11 +22,11 @@ class Acting:
     """An executor that answers each job from a script, and notes what it is asked."""
 
     def __init__(self, script: Mapping[str, Any]) -> None:
-        self._script, self._waiting = script, list[Job]()
+        self._script, self._waiting = script, list[RunSpec]()
         self.began: list[str] = []
         self.stops = 0
 
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[RunSpec]) -> None:
         self._waiting += jobs
 
     def events(self) -> Iterator[JobEvent]:
@@ -43,7 +43,7 @@ class Acting:
             elif answer == "finished":
                 yield JobEvent(job, ENDED, {"result": {"status": "finished"}})
             else:
-                yield JobEvent(job, ENDED, {"result": failed_result(job, "why", answer)})
+                yield JobEvent(job, ENDED, {"result": {"status": "failed", "reason": "why", "kind": answer}})
 
     def cancel_waiting(self) -> None:
         self._waiting.clear()
@@ -129,4 +129,4 @@ def test_a_job_is_the_same_after_a_journey_as_json(toy: ToyStudy) -> None:
     import json
 
     job = toy.job("runs", ["bitfit"])
-    assert Job(**json.loads(json.dumps(job.as_json()))) == job
+    assert RunSpec.model_validate(json.loads(json.dumps(job.as_json()))) == job

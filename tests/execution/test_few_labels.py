@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairtune.execution.job import make_job
 from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.study.plan import make_plan
@@ -22,7 +21,7 @@ FEW = {"per_class": 5, "resample": "seed"}
 def sample_of(job: Any) -> tuple[str, ...]:
     job.run.path.mkdir(parents=True)
     log = EventLog(job.run.events)
-    objective = prepare_run(job.spec, job.run, "cpu", log, lambda: None).run.objective
+    objective = prepare_run(job, "cpu", log, lambda: None).run.objective
     log.close()
     assert isinstance(objective, Classification)
     assert objective.texts is not None
@@ -40,7 +39,7 @@ def test_all_arms_of_a_seed_train_on_its_sample(toy: ToyStudy, tmp_path: Path) -
     }
     plan = make_plan(load_study(source))
     split = load_task(**plan.study.data()).splits["train"]
-    found = {run.name: sample_of(make_job(plan, run, tmp_path / "samples")) for run in plan.runs}
+    found = {run.name: sample_of(run.at(tmp_path / "samples")) for run in plan.runs}
     assert found == {run.name: class_sample(split, 5, run.seed).ids for run in plan.runs}
     assert len(found) == 6, "the copy of the reference too"
     assert len(set(found.values())) == 2

@@ -18,7 +18,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from fairtune.analysis.ledger_runs import metrics_of
 from fairtune.core.errors import Stopped
-from fairtune.execution.job import Job
 from fairtune.execution.prepare import prepare_run
 from fairtune.export import export_model
 from fairtune.ledger.events import EventLog, counted_events
@@ -28,6 +27,7 @@ from fairtune.methods.base import Batch, Method
 from fairtune.models.loader import load_language_model
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
+from fairtune.study.run_spec import RunSpec
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.tokens.blocks import TokenBlocks, token_blocks
 from fairtune.training import language_modelling, samples
@@ -55,7 +55,7 @@ def study(gpt: Path, tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def finished(gpt: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
+def finished(gpt: Path, tmp_path_factory: pytest.TempPathFactory) -> RunSpec:
     """A finished run, to look at."""
     folder = tmp_path_factory.mktemp("finished")
     job = job_of(study_of(gpt, folder), folder / "runs")
@@ -63,23 +63,23 @@ def finished(gpt: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
     return job
 
 
-def done(job: Job, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def done(job: RunSpec, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
     result = perform_here(job, check_stop)
     assert result["status"] == "finished", result
     return result
 
 
-def events(job: Job, kind: str) -> list[dict[str, Any]]:
+def events(job: RunSpec, kind: str) -> list[dict[str, Any]]:
     return [event for event in counted_events(job.run.events) if event["event"] == kind]
 
 
-def ready(job: Job) -> Any:
+def ready(job: RunSpec) -> Any:
     """The run of a job before its first step."""
     job.run.path.mkdir(parents=True, exist_ok=True)
-    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None)
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None)
 
 
-def test_the_result_is_what_its_documents_say(finished: Job) -> None:
+def test_the_result_is_what_its_documents_say(finished: RunSpec) -> None:
     result = json.loads(finished.run.result.read_text())
     assert tuple(sorted(result["metrics"])) == tuple(sorted(SCORED))
     assert result["metric"] == "perplexity"
@@ -96,7 +96,7 @@ def test_the_result_is_what_its_documents_say(finished: Job) -> None:
     assert selected["perplexity"] == result["metrics"]["validation"]["perplexity"]
 
 
-def test_every_token_of_the_text_is_scored_and_nothing_else(finished: Job) -> None:
+def test_every_token_of_the_text_is_scored_and_nothing_else(finished: RunSpec) -> None:
     run = ready(finished).run
     for split, name in (("validation", "validation"), ("test", "test"), ("test", "final")):
         blocks, stored = run.objective.text[split], read_predictions(finished.run.predictions, name)
@@ -119,7 +119,7 @@ def independent(folder: Path, blocks: TokenBlocks, length: int) -> list[float]:
     return found
 
 
-def test_the_test_loss_is_that_of_plain_transformers(finished: Job) -> None:
+def test_the_test_loss_is_that_of_plain_transformers(finished: RunSpec) -> None:
     blocks = ready(finished).run.objective.text["test"]
     losses = independent(finished.run.model, blocks, 32)
     recorded = json.loads(finished.run.result.read_text())["metrics"]["test"]["loss"]
@@ -158,7 +158,7 @@ def test_windows_hold_each_token_of_the_text_once_and_know_only_what_is_before_i
         assert begun or max(blocks.documents[:, 0]) > length, "only long documents are cut"
 
 
-def test_scores_do_not_depend_on_the_batch(finished: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_the_batch(finished: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ready(finished).run
     found = []
     for most in (1, 100, 2048, 100_000):
@@ -198,7 +198,7 @@ def test_a_model_that_knows_the_next_token_has_no_loss() -> None:
 
 
 def test_same_plan_and_seed_give_the_same_bits_and_another_seed_others(
-    study: dict[str, Any], finished: Job, tmp_path: Path
+    study: dict[str, Any], finished: RunSpec, tmp_path: Path
 ) -> None:
     again, other = job_of(study, tmp_path / "again"), job_of(study, tmp_path / "other", seed=1)
     done(again)
@@ -210,7 +210,7 @@ def test_same_plan_and_seed_give_the_same_bits_and_another_seed_others(
 
 @pytest.mark.parametrize("point", [2, 6, 9, 14])
 def test_stopped_anywhere_a_run_goes_on_to_the_same_bits(
-    study: dict[str, Any], finished: Job, tmp_path: Path, point: int
+    study: dict[str, Any], finished: RunSpec, tmp_path: Path, point: int
 ) -> None:
     job, looks = job_of(study, tmp_path / "runs"), 0
 
@@ -226,7 +226,7 @@ def test_stopped_anywhere_a_run_goes_on_to_the_same_bits(
     assert digests(job.run.path) == digests(finished.run.path)
 
 
-def test_killed_a_run_goes_on_to_the_same_bits(study: dict[str, Any], finished: Job, tmp_path: Path) -> None:
+def test_killed_a_run_goes_on_to_the_same_bits(study: dict[str, Any], finished: RunSpec, tmp_path: Path) -> None:
     job = job_of(study, tmp_path / "runs")
     assert perform_apart(job, kill_at=9) != 0
     assert list(job.run.checkpoint.glob("step-*")), "it had saved a state"
@@ -251,13 +251,13 @@ def test_two_batches_of_four_make_the_step_of_one_of_eight(study: dict[str, Any]
     assert metrics[1] == pytest.approx(metrics[0], rel=1e-3)
 
 
-def test_the_rate_warms_up_and_ends_at_zero(finished: Job) -> None:
+def test_the_rate_warms_up_and_ends_at_zero(finished: RunSpec) -> None:
     rates = [event["lr"] for event in events(finished, "step")]
     assert rates[:3] == pytest.approx([0.0, 0.5e-2, 1e-2])
     assert rates[2:] == pytest.approx([1e-2 * (1 + math.cos(math.pi * step / 6)) / 2 for step in range(6)])
 
 
-def test_half_precision_trains_and_is_scored(study: dict[str, Any], finished: Job, tmp_path: Path) -> None:
+def test_half_precision_trains_and_is_scored(study: dict[str, Any], finished: RunSpec, tmp_path: Path) -> None:
     job = job_of(study, tmp_path / "runs", precision="bf16")
     found, whole = done(job)["metrics"]["test"]["loss"], json.loads(finished.run.result.read_text())
     assert found == pytest.approx(whole["metrics"]["test"]["loss"], rel=0.02)
@@ -359,7 +359,7 @@ class Sharp(Method):
 
 
 def test_a_method_with_a_loss_sees_the_logits(
-    study: dict[str, Any], finished: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: dict[str, Any], finished: RunSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry.registered()
     monkeypatch.setitem(registry._registered, "sharp", Sharp)
@@ -371,7 +371,9 @@ def test_a_method_with_a_loss_sees_the_logits(
     assert result["metrics"]["test"]["loss"] == pytest.approx(whole["loss"], rel=0.05), "scored as everyone is"
 
 
-def test_samples_are_the_same_prompts_and_the_same_draws(study: dict[str, Any], finished: Job, tmp_path: Path) -> None:
+def test_samples_are_the_same_prompts_and_the_same_draws(
+    study: dict[str, Any], finished: RunSpec, tmp_path: Path
+) -> None:
     texts = json.loads(finished.run.samples.read_text())
     assert len(texts) == samples.PROMPTS
     assert len({text["prompt"] for text in texts}) == samples.PROMPTS
@@ -417,7 +419,7 @@ def test_a_model_as_narrow_as_its_blocks_writes_samples(tmp_path: Path) -> None:
     assert json.loads(job.run.samples.read_text())[0]["continuation"]
 
 
-def test_an_exported_model_writes_on_in_plain_transformers(finished: Job, tmp_path: Path) -> None:
+def test_an_exported_model_writes_on_in_plain_transformers(finished: RunSpec, tmp_path: Path) -> None:
     done = export_model(finished.run.path, tmp_path / "out")
     assert "AutoModelForCausalLM" in done.loading[-1]
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "out")

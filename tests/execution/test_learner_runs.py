@@ -14,7 +14,6 @@ from fairtune.analysis.results import Results, load_results
 from fairtune.analysis.verification import verify_study
 from fairtune.api import run_study, timed_arms
 from fairtune.core.errors import FairtuneError, Stopped
-from fairtune.execution.job import make_job
 from fairtune.execution.run import perform_run
 from fairtune.export import export_model
 from fairtune.learners.registry import load_learner
@@ -82,7 +81,7 @@ def test_a_run_that_was_killed_is_done_again_to_the_same_bits(
     done: Results, tiny_model: Path, tiny_task: TaskFiles, tmp_path: Path
 ) -> None:
     plan = make_plan(load_study(study_of(tiny_model, tiny_task)))
-    job = make_job(plan, next(run for run in plan.runs if run.name == "linear-probe/seed-8"), tmp_path)
+    job = next(run for run in plan.runs if run.name == "linear-probe/seed-8").at(tmp_path)
     calls = iter(range(5))
 
     def stop() -> None:
@@ -90,11 +89,11 @@ def test_a_run_that_was_killed_is_done_again_to_the_same_bits(
             raise Stopped
 
     with pytest.raises(Stopped):
-        perform_run(job.spec, job.run, "cpu", stop, lambda _: None)
+        perform_run(job, "cpu", stop, lambda _: None)
     job.run.model.mkdir()
     (job.run.model / "left-by-the-killed.bin").write_text("x")
     told: list[dict[str, Any]] = []
-    assert perform_run(job.spec, job.run, "cpu", lambda: None, told.append)["status"] == "finished"
+    assert perform_run(job, "cpu", lambda: None, told.append)["status"] == "finished"
     kept = done.finished("linear-probe")[1].folder
     for name in ("predictions.parquet", "model/learner.safetensors"):
         assert (job.run.path / name).read_bytes() == (kept.path / name).read_bytes()

@@ -51,7 +51,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
                 lease.confirm()
 
         with pytest.raises(LeaseLost):
-            perform_run(job.spec, job.run, "cpu", check, report)
+            perform_run(job, "cpu", check, report)
     assert everything(job.run) == seen["before"]
     os.utime(job.run.path / FOLDER / "2", (0, 0))
     assert perform_job(job, "cpu", check_stop, lambda _: None)["status"] == "finished"
@@ -62,7 +62,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
 
 def test_who_waits_for_another_machine_gets_its_result(toy: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     job = toy.job("runs")
-    job.run.write_plan(job.plan)
+    job.run.write_plan(job.as_json())
     lease = LeaseWatch(job.run.path).try_take()
     assert lease is not None
     monkeypatch.setattr(leases, "_machine", lambda: "another machine")
@@ -73,7 +73,7 @@ def test_who_waits_for_another_machine_gets_its_result(toy: ToyStudy, monkeypatc
         said.append(values)
 
         def finish() -> None:
-            close_run(job.run, job.plan["key"], {"status": "finished", "signature": "x"})
+            close_run(job.run, job.key, {"status": "finished", "signature": "x"})
             lease.release(finished=True)
 
         threading.Timer(0.05, finish).start()
@@ -89,7 +89,7 @@ def test_who_waits_can_be_stopped_and_a_silent_run_is_interrupted(
     toy: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = toy.job("runs")
-    job.run.write_plan(job.plan)
+    job.run.write_plan(job.as_json())
     lease = LeaseWatch(job.run.path).try_take()
     assert lease is not None
     monkeypatch.setattr(leases, "_machine", lambda: "another machine")
@@ -111,8 +111,8 @@ def test_leases_are_no_part_of_a_finished_run(toy: ToyStudy, tmp_path: Path) -> 
     plan = make_plan(load_study({**toy.source, "arms": {"arm": {}}, "seeds": [0], "compare": {"to": "arm"}}))
     record_plan(plan, tmp_path / "runs" / "toy")
     job = toy.job("runs")
-    job.run.write_plan(job.plan)
-    close_run(job.run, job.plan["key"], {"status": "finished", "signature": "x"})
+    job.run.write_plan(job.as_json())
+    close_run(job.run, job.key, {"status": "finished", "signature": "x"})
     assert (
         LeaseWatch(job.run.path).try_take() is not None
     )  # such as of a process that was killed before it cleared away

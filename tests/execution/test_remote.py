@@ -17,13 +17,14 @@ from fairtune.execution.executors import local, node, ray, remote, slurm, specs
 from fairtune.execution.executors.base import ENDED, STARTED
 from fairtune.execution.executors.remote import GONE, OVER, RUNNING, WAITING, BlockState, RemoteExecutor, exit_state
 from fairtune.execution.executors.specs import Block, read_spec, write_blocks
-from fairtune.execution.job import Job, failed_result, make_job, record_failure
+from fairtune.execution.failures import record_failure
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.seals import FAILED, close_run, run_state
 from fairtune.ledger.worker_signs import WorkerSign, write_sign
 from fairtune.monitor.terminal import QuietMonitor
 from fairtune.settings.execution import Execution
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import digests
 from tests import warm
@@ -42,7 +43,7 @@ class ActingCluster:
         self.known: dict[Block, BlockState] = {block: BlockState(RUNNING) for block in left}
         self.closed = False
 
-    def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
+    def group(self, jobs: Sequence[RunSpec]) -> list[list[RunSpec]]:
         return slurm.group_by_seed(jobs)
 
     def queue(self, blocks: Sequence[Block]) -> str:
@@ -60,7 +61,7 @@ class ActingCluster:
             if act.startswith("finish"):
                 finish(job)
             elif act == "fail":
-                record_failure(job, failed_result(job, "no", "run"))
+                record_failure(job, "no", "run")
 
     def left(self) -> list[Block]:
         return self._left
@@ -78,9 +79,9 @@ class ActingCluster:
         self.closed = True
 
 
-def finish(job: Job) -> None:
-    job.run.write_plan(job.plan)
-    close_run(job.run, job.plan["key"], {"status": "finished", "signature": job.plan["signature"]})
+def finish(job: RunSpec) -> None:
+    job.run.write_plan(job.as_json())
+    close_run(job.run, job.key, {"status": "finished", "signature": job.signature})
 
 
 @pytest.fixture(autouse=True)
@@ -147,8 +148,8 @@ def test_a_block_that_is_lost_again_and_again_has_failed(plan: Plan, tmp_path: P
     outcome, _ = run_on(cluster, plan, tmp_path / "runs")
     assert len(cluster.queueings) == 4
     assert sorted(outcome.failed) == ["baseline/seed-0", "fast/seed-0"]
-    job = make_job(plan, plan.runs[0], tmp_path / "runs")
-    assert run_state(job.run, job.plan["key"]).status == FAILED
+    job = plan.runs[0].at(tmp_path / "runs")
+    assert run_state(job.run, job.key).status == FAILED
 
 
 def test_what_a_person_cancelled_is_not_sent_again(plan: Plan, tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_what_a_person_cancelled_is_not_sent_again(plan: Plan, tmp_path: Path) -
 
 def test_a_run_that_another_machine_still_performs_is_not_taken_for_lost(plan: Plan, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    job = make_job(plan, plan.runs[0], runs)
+    job = plan.runs[0].at(runs)
     (job.run.path / ".lease").mkdir(parents=True)
     (job.run.path / ".lease" / "1").write_text('{"machine": "another"}')
     timer = threading.Timer(0.5, finish, (job,))
@@ -174,7 +175,7 @@ def test_a_run_that_another_machine_still_performs_is_not_taken_for_lost(plan: P
 
 def test_runs_that_are_there_already_are_followed_by_their_signs(plan: Plan, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    jobs = [make_job(plan, run, runs) for run in plan.runs]
+    jobs = [run.at(runs) for run in plan.runs]
     (earlier,) = write_blocks(runs / "toy", [jobs[:2]], plan.study.execution)
     finish(jobs[0])
     (runs / "toy" / "logs").mkdir()
@@ -268,7 +269,7 @@ def test_what_a_node_lacks_is_recorded_as_the_runs_failure(
     job = toy.job("runs")
     (block,) = write_blocks(tmp_path / "runs" / "toy", [[job]], Execution())
     assert node.perform_specs([str(block.specs[0])]) == node.DONE
-    state = run_state(job.run, job.plan["key"])
+    state = run_state(job.run, job.key)
     assert (state.status, state.result["reason"]) == (FAILED, "this machine has no visible GPU.")
 
 

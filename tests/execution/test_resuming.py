@@ -13,11 +13,11 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from fairtune.execution.job import Job
 from fairtune.ledger.events import all_events, counted_events
 from fairtune.ledger.predictions import read_predictions
 from fairtune.ledger.seals import run_state
 from fairtune.methods.registry import registered
+from fairtune.study.run_spec import RunSpec
 from fairtune.testing import check_resume, check_state, toy_use
 from fairtune.testing.toy import VOCABULARY, make_tokenizer
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here, toy_source
@@ -29,16 +29,16 @@ ARMS = {"baseline": [], **resumed_arms({name: toy_use(name) for name in register
 KILLED = -signal.SIGKILL
 BRIEF = {"batch_size": 32, "evaluate": 5}
 """Two epochs of 7 steps, with three evaluations."""
-Wholes = Callable[..., Job]
+Wholes = Callable[..., RunSpec]
 
 
 @pytest.fixture(scope="module")
 def wholes(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Wholes:
     """Runs that nothing broke, each performed once in a process of its own; tests only read them."""
     toy = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path_factory.mktemp("wholes"))
-    done: dict[str, Job] = {}
+    done: dict[str, RunSpec] = {}
 
-    def whole(methods: list[Any] | None = None, **train: Any) -> Job:
+    def whole(methods: list[Any] | None = None, **train: Any) -> RunSpec:
         key = json.dumps([methods or [], train])
         if key not in done:
             job = toy.job(str(len(done)), methods, **train)
@@ -81,7 +81,7 @@ def test_a_saved_model_predicts_the_same_in_plain_transformers(wholes: Wholes, m
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
     from fairtune.tasks import load_task
 
-    texts = [text for (text,) in load_task(**job.spec.data).splits["test"].texts]
+    texts = [text for (text,) in load_task(**job.data).splits["test"].texts]
     with torch.inference_mode():
         logits = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits
     torch.testing.assert_close(logits, torch.from_numpy(stored.scores), atol=1e-5, rtol=1e-4)
@@ -93,7 +93,7 @@ def test_killed_at_every_single_point_a_run_ends_with_the_same_bits(toy: ToyStud
     Points that leave the same bytes are one; what a process that went on from there does is the same.
     """
     train, points = {"steps": 4, "evaluate": 2}, 0
-    running, left = toy.job("running", **train), dict[tuple[tuple[str, bytes], ...], Job]()
+    running, left = toy.job("running", **train), dict[tuple[tuple[str, bytes], ...], RunSpec]()
 
     def keep() -> None:
         nonlocal points

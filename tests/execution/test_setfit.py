@@ -14,12 +14,12 @@ from transformers import AutoModel, AutoTokenizer, BertModel
 
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.executors.memory_estimate import estimate_memory
-from fairtune.execution.job import Job, make_job
 from fairtune.learners.registry import load_learner
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.predictions import Predictions, read_predictions
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import KILLED
 from fairtune.testing.toy import make_tokenizer
@@ -35,13 +35,15 @@ def planned(toy: ToyStudy, arm: dict[str, Any] | None = None, **train: Any) -> P
     return make_plan(load_study({**toy.source, "train": settings, "arms": arms, "seeds": [2]}))
 
 
-def job_of(toy: ToyStudy, runs: str, arm: dict[str, Any] | None = None, **train: Any) -> Job:
+def job_of(toy: ToyStudy, runs: str, arm: dict[str, Any] | None = None, **train: Any) -> RunSpec:
     plan = planned(toy, arm, **train)
-    return make_job(plan, next(run for run in plan.runs if run.arm == "setfit"), toy.root / runs)
+    return next(run for run in plan.runs if run.arm == "setfit").at(toy.root / runs)
 
 
 @pytest.fixture(scope="module")
-def finished(tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, dict[str, Any]]:
+def finished(
+    tiny_model: Path, tiny_task: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[RunSpec, dict[str, Any]]:
     from tests.execution.conftest import toy_source
 
     toy = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path_factory.mktemp("setfit"))
@@ -57,7 +59,9 @@ def test_a_pass_is_over_its_pairs_and_there_is_one_unless_the_arm_says_otherwise
     assert {run.arm: run.steps for run in planned(toy, examples=20).runs}["setfit"] == 10
 
 
-def test_a_run_learns_to_tell_pairs_apart_and_scores_with_probabilities(finished: tuple[Job, dict[str, Any]]) -> None:
+def test_a_run_learns_to_tell_pairs_apart_and_scores_with_probabilities(
+    finished: tuple[RunSpec, dict[str, Any]],
+) -> None:
     job, result = finished
     assert result["status"] == "finished", result
     assert (result["steps"], result["examples"]) == (18, 3 * 96)
@@ -73,7 +77,7 @@ def test_a_run_learns_to_tell_pairs_apart_and_scores_with_probabilities(finished
 
 
 def test_its_card_shows_an_untouched_encoder_of_which_only_the_unread_pooler_is_frozen(
-    finished: tuple[Job, dict[str, Any]],
+    finished: tuple[RunSpec, dict[str, Any]],
 ) -> None:
     card = json.loads(finished[0].run.card.read_text())
     assert (card["changed"], card["new"], card["unverified"]) == ([], [], [])
@@ -82,7 +86,7 @@ def test_its_card_shows_an_untouched_encoder_of_which_only_the_unread_pooler_is_
 
 
 def test_the_folder_is_an_encoder_for_plain_transformers_with_its_head_beside_it(
-    finished: tuple[Job, dict[str, Any]], tiny_task: Any
+    finished: tuple[RunSpec, dict[str, Any]], tiny_task: Any
 ) -> None:
     job, _ = finished
     encoder, head = AutoModel.from_pretrained(job.run.model).eval(), load_learner(job.run.model)
@@ -100,7 +104,7 @@ def test_the_folder_is_an_encoder_for_plain_transformers_with_its_head_beside_it
     assert head[0].scores(vectors) == pytest.approx(found.scores, abs=1e-4)
 
 
-def test_a_killed_run_ends_in_the_same_bits(finished: tuple[Job, dict[str, Any]], toy: ToyStudy) -> None:
+def test_a_killed_run_ends_in_the_same_bits(finished: tuple[RunSpec, dict[str, Any]], toy: ToyStudy) -> None:
     job = replace(finished[0], folder=str(toy.root / "killed"))
     assert perform_apart(job, kill_at=14) == KILLED
     assert perform_here(job)["status"] == "finished"
@@ -134,7 +138,7 @@ def test_a_gpt_like_model_learns_from_pairs_too(toy: ToyStudy, tmp_path: Path) -
 
 def test_a_batch_of_pairs_is_twice_as_many_texts_for_memory_and_for_steps(toy: ToyStudy) -> None:
     plan = planned(toy)
-    jobs = {run.arm: make_job(plan, run, toy.root) for run in plan.runs}
+    jobs = {run.arm: run.at(toy.root) for run in plan.runs}
     assert estimate_memory(jobs["setfit"]) > estimate_memory(jobs["baseline"])
     assert plan.as_json()["arms"]["setfit"]["step_factor"] == 2
 

@@ -19,12 +19,12 @@ from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.executors.slots import find_slots, worker_environment
 from fairtune.execution.executors.worker import is_spoilt
-from fairtune.execution.job import Job, make_job
 from fairtune.execution.study_run import run_plan
 from fairtune.ledger.events import all_events
 from fairtune.monitor.terminal import QuietMonitor
 from fairtune.settings.execution import Execution
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from tests import warm
 from tests.execution.conftest import ToyStudy, digests
@@ -39,8 +39,8 @@ def plan(toy: ToyStudy) -> Plan:
 
 
 @pytest.fixture
-def jobs(plan: Plan, tmp_path: Path) -> list[Job]:
-    return [make_job(plan, run, tmp_path / "runs") for run in plan.runs]
+def jobs(plan: Plan, tmp_path: Path) -> list[RunSpec]:
+    return [run.at(tmp_path / "runs") for run in plan.runs]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def jobs(plan: Plan, tmp_path: Path) -> list[Job]:
     ],
 )
 def test_there_is_a_worker_per_core_or_gpu_and_no_more_than_jobs_or_memory_allow(
-    jobs: list[Job], monkeypatch: pytest.MonkeyPatch, execution: Any, cores: int, memory: float, names: list[str]
+    jobs: list[RunSpec], monkeypatch: pytest.MonkeyPatch, execution: Any, cores: int, memory: float, names: list[str]
 ) -> None:
     monkeypatch.setattr(slots, "available_cores", lambda: cores)
     monkeypatch.setattr(slots, "available_memory", lambda: int(memory))
@@ -168,7 +168,7 @@ for line in sys.stdin:
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_worker_that_memory_had_no_room_for_says_so_and_is_not_replaced(
-    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: bool
+    jobs: list[RunSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: bool
 ) -> None:
     began: list[str] = []
     give = local._Worker.give
@@ -208,7 +208,7 @@ for line in sys.stdin:
 
 
 def test_a_worker_that_cuda_has_spoilt_or_that_dies_is_replaced_on_its_gpu(
-    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs: list[RunSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_fake(monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")

@@ -225,7 +225,7 @@ def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
     def ready(name: str) -> Any:
         job = toy.job(name, [{"augment": {"function": f"{__name__}:once_more", "share": 0.6, "delete": 0.2}}], **SHORT)
         job.run.path.mkdir(parents=True, exist_ok=True)
-        return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+        return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
     def tokens(run: Any) -> list[Any]:
         return [run.objective.batch(rows, run.device)["input_ids"].tolist() for rows in run._next_rows()]

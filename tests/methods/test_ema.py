@@ -128,7 +128,7 @@ def ready(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Any:
 
     job = toy.job(name, methods, **{**SHORT, **train})
     job.run.path.mkdir(parents=True, exist_ok=True)
-    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 def test_training_never_sees_the_averages_and_all_that_is_scored_does(toy: ToyStudy) -> None:

@@ -144,7 +144,7 @@ class Learner:
     def __init__(self, toy: ToyStudy) -> None:
         job = toy.job("passes")
         job.run.path.mkdir(parents=True)
-        self.run: Any = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+        self.run: Any = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
     def __call__(self, methods: list[Any], *parts: range, dropout: bool = True) -> tuple[float, Tensor]:
         """The loss of a step over parts of the training examples, and all its gradients."""

@@ -178,7 +178,7 @@ def require_same_answers(model: Any, job: Any) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(job.run.model)
     stored = read_predictions(job.run.predictions, "test")
-    split = load_task(**job.spec.data).splits["test"]
+    split = load_task(**job.data).splits["test"]
     texts = dict(zip(split.ids, split.texts, strict=True))
     with torch.inference_mode():
         batch = tokenizer([texts[i][0] for i in stored.ids], padding=True, return_tensors="pt")
@@ -192,7 +192,7 @@ def test_adalora_is_left_with_the_ranks_it_was_given(toy: ToyStudy) -> None:
 
     job = toy.job("runs", [{"peft": {"type": "adalora", **ADALORA}}], evaluate=8)
     job.run.path.mkdir(parents=True)
-    run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
     while run.progress.step < 8:
         run.advance()
     ranks = [int((p != 0).sum()) for name, p in run.model.named_parameters() if "lora_E" in name]

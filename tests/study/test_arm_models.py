@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import FairtuneError
-from fairtune.execution.job import make_job
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 
@@ -105,7 +104,7 @@ def test_runs_of_two_models_are_performed_and_compared(
     plan = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})))
     record_plan(plan, tmp_path / "runs" / "toy")
     for run in plan.runs:
-        assert perform_here(make_job(plan, run, tmp_path / "runs"))["status"] == "finished"
+        assert perform_here(run.at(tmp_path / "runs"))["status"] == "finished"
     found = load_results(tmp_path / "runs", "toy").comparison("other")
     assert found is not None
     assert found.confounds == ("model",)

@@ -255,7 +255,7 @@ def test_a_device_that_is_not_there_is_not_replaced_in_silence(toy: ToyStudy) ->
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     job = toy.job("runs")
-    result = perform_run(job.spec, job.run, "cuda:0", lambda: None, lambda _: None)
+    result = perform_run(job, "cuda:0", lambda: None, lambda _: None)
     assert result["status"] == "failed"
     assert "no device cuda:0" in result["reason"]
 
@@ -278,7 +278,7 @@ def test_runs_that_take_turns_in_one_process_end_with_the_bits_they_have_alone(t
     def ready(name: str, methods: list[Any]) -> Any:
         job = toy.job(name, methods, steps=10)
         job.run.path.mkdir(parents=True)
-        return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+        return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
     def weights(run: Any) -> list[torch.Tensor]:
         return [p.detach().clone() for p in run.model.parameters()]

@@ -44,7 +44,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def prepared(job: Any) -> Any:
     job.run.path.mkdir(parents=True)
-    return prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
 
 
 @pytest.mark.parametrize("methods", ARMS, ids=str)

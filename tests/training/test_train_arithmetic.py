@@ -29,7 +29,7 @@ MAP = {"bpsom": {"hidden": 16, "grid": 4, "reliability": 0.5, "relabel": 2, "alp
 
 def ready(job: Any) -> Any:
     job.run.path.mkdir(parents=True)
-    run = prepare_run(job.spec, job.run, "cpu", EventLog(job.run.events), lambda: None).run
+    run = prepare_run(job, "cpu", EventLog(job.run.events), lambda: None).run
     torch.manual_seed(3)
     return run
 
@@ -123,9 +123,9 @@ def test_layers_are_compiled_and_give_the_same_gradients(toy: ToyStudy, monkeypa
 
 
 def test_a_plan_leaves_out_what_is_as_ever_and_the_audit_says_what_differs(toy: ToyStudy) -> None:  # noqa: F811
-    usual = toy.job("usual").plan["settings"]["train"]
+    usual = toy.job("usual").settings.as_json()["train"]
     assert not {"attention", "gradient_checkpointing", "compile", "attention_kernel", "deterministic"} & usual.keys()
-    other = toy.job("other", gradient_checkpointing=True, deterministic=False).plan["settings"]["train"]
+    other = toy.job("other", gradient_checkpointing=True, deterministic=False).settings.as_json()["train"]
     assert other == {**usual, "gradient_checkpointing": True, "deterministic": False}
     assert Train.model_validate(usual).deterministic
     arms = {"baseline": {}, "arm": {"methods": ["fgm"], "attention_kernel": "eager", "deterministic": False}}

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from fairtune.execution.executors.slots import find_slots
-from fairtune.execution.job import make_job
 from fairtune.execution.prepare import prepare_run
 from fairtune.ledger.events import EventLog
 from fairtune.methods.base import Method
@@ -59,12 +58,12 @@ def estimate_costs(plan: Plan, arms: Collection[str] | None = None) -> Costs:
     per_step, per_run = {}, {}
     runs = [run for run in plan.runs if arms is None or run.arm in arms]
     with tempfile.TemporaryDirectory() as scratch:
-        slots = find_slots(plan.study.execution, [make_job(plan, run, Path(scratch)) for run in runs])[: len(runs)]
+        slots = find_slots(plan.study.execution, [run.at(Path(scratch)) for run in runs])[: len(runs)]
         with _threads(slots[0].threads):
             for arm in (arm for arm in plan.trained if arms is None or arm in arms):
                 planned = next(run for run in plan.runs if run.arm == arm)
                 started = time.perf_counter()
-                run = _ready(plan, planned, slots[0].device, Path(scratch))
+                run = _ready(planned, slots[0].device, Path(scratch))
                 setup = time.perf_counter() - started
                 per_step[arm] = _step_seconds(run)
                 per_run[arm] = setup + planned.steps * per_step[arm] + _evaluation_seconds(run, plan, planned)
@@ -93,10 +92,10 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _ready(plan: Plan, planned: RunSpec, device: str, scratch: Path) -> TrainingRun:
-    job = make_job(plan, planned.model_copy(update={"checkpoint_every": "24h"}), scratch)
+def _ready(planned: RunSpec, device: str, scratch: Path) -> TrainingRun:
+    job = planned.model_copy(update={"checkpoint_every": "24h"}).at(scratch)
     job.run.path.mkdir(parents=True)
-    return prepare_run(job.spec, job.run, device, EventLog(job.run.events), lambda: None).run
+    return prepare_run(job, device, EventLog(job.run.events), lambda: None).run
 
 
 def _step_seconds(run: TrainingRun) -> float:

@@ -11,7 +11,6 @@ from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
 from fairtune.core.leases import require_held
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
 from fairtune.study.run_spec import RunSpec
 
 GONE = "its folder was deleted or moved away while it was training, so nothing of it is recorded"
@@ -19,9 +18,7 @@ DISK = "disk"
 """The cause of a failure after which no other run can be recorded either."""
 
 
-def record_failure(
-    spec: RunSpec, folder: RunFolder, reason: str, cause: str, details: str | None = None
-) -> dict[str, Any]:
+def record_failure(spec: RunSpec, reason: str, cause: str, details: str | None = None) -> dict[str, Any]:
     """Write a failure into the ledger, as far as the disk still takes it; a study whose folder is gone gets none.
 
     Args:
@@ -35,6 +32,7 @@ def record_failure(
         LeaseLost: another process has taken the run over, so it has not failed.
     """
     result = {"status": "failed", "signature": spec.signature, "key": spec.key, "reason": reason, "kind": cause}
+    folder = spec.run
     require_held(folder.path)
     if folder.path.parent.parent.is_dir():
         with contextlib.suppress(OSError):
@@ -50,21 +48,21 @@ def record_failure(
     return result
 
 
-def record_error(spec: RunSpec, folder: RunFolder, error: Exception, begun: bool) -> dict[str, Any]:
+def record_error(spec: RunSpec, error: Exception, begun: bool) -> dict[str, Any]:
     """Record that a run ended in an exception, and where that was raised unless the message says it all.
 
     Args:
         begun: whether the run's folder was made.
     """
-    if begun and not folder.plan.exists():
-        return record_failure(spec, folder, GONE, "run")
+    if begun and not spec.run.plan.exists():
+        return record_failure(spec, GONE, "run")
     if _is_full_disk(error):
         cause = DISK
     else:
         cause = "run" if isinstance(error, RunFailure) else "input" if isinstance(error, FairtuneError) else "error"
     foreseen = isinstance(error, RunFailure | FairtuneError)
     details = None if foreseen else "".join(traceback.format_exception(error, limit=-6))
-    return record_failure(spec, folder, failure_reason(error), cause, details)
+    return record_failure(spec, failure_reason(error), cause, details)
 
 
 def failure_reason(error: BaseException) -> str:

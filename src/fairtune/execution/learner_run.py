@@ -16,7 +16,6 @@ from fairtune.execution.prepare import Trained, planned_task, tokenizer_of
 from fairtune.learners.base import LabelledInputs, score_trial
 from fairtune.learners.registry import fit_learner
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions
 from fairtune.models.attention_layouts import take_layouts
 from fairtune.models.sources import require_unchanged
@@ -44,7 +43,7 @@ class Stopwatch:
         self.seconds[purpose] = self.seconds.get(purpose, 0.0) + time.perf_counter() - began
 
 
-def fit(spec: RunSpec, folder: RunFolder, device: str, log: EventLog, check_stop: CheckStop, report: Report) -> Trained:
+def fit(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, report: Report) -> Trained:
     """Fit a simple baseline and score it."""
     log.write("resumed", 0, step=0, signature=spec.signature)
     take_plugins(spec.plugins)
@@ -67,7 +66,7 @@ def fit(spec: RunSpec, folder: RunFolder, device: str, log: EventLog, check_stop
     for note in learner.notes:
         log.write("warning", 0, text=note)
     found = {"name": name, "short": LEARNERS[name].short, "examples": len(splits["train"]), **learner.describe()}
-    write_json(folder.card, {"learner": found, "notes": list(learner.notes)})
+    write_json(spec.run.card, {"learner": found, "notes": list(learner.notes)})
     log.write("fitted", 0, **found)
     metrics = {}
     for split in SCORED:

@@ -13,7 +13,6 @@ from fairtune.core.errors import RunFailure
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.start import build_start
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.ledger.records import write_arrays
 from fairtune.methods.registry import parse_method_use
@@ -76,7 +75,7 @@ class Trained:
     result: dict[str, Any]
 
 
-def prepare_run(spec: RunSpec, folder: RunFolder, device: str, log: EventLog, check_stop: CheckStop) -> PreparedRun:
+def prepare_run(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop) -> PreparedRun:
     """Bring together data, model and methods, prove what the run starts from, and resume a saved state."""
     take_plugins(spec.plugins)  # what the planning process was given must be known to this one, before anything else
     take_layouts(spec.attention)
@@ -96,8 +95,8 @@ def prepare_run(spec: RunSpec, folder: RunFolder, device: str, log: EventLog, ch
     warn = partial(_warn, log)
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, seed=settings.seed, accelerator=accelerator, log=log,
-        train=train.for_pairs() if isinstance(objective, Contrastive) else train, keep=partial(write_arrays, folder),
-        states=RunStates(folder.checkpoint, spec.key, warn, spec.checkpoint_every), check_stop=check_stop,
+        train=train.for_pairs() if isinstance(objective, Contrastive) else train, keep=partial(write_arrays, spec.run),
+        states=RunStates(spec.run.checkpoint, spec.key, warn, spec.checkpoint_every), check_stop=check_stop,
     )  # fmt: skip
     return PreparedRun(run, card, frozen, tokenizer)
 

@@ -36,43 +36,42 @@ Report = Callable[[dict[str, Any]], None]
 CheckStop = Callable[[], None]
 
 
-def perform_run(spec: RunSpec, folder: RunFolder, device: str, check_stop: CheckStop, report: Report) -> dict[str, Any]:
+def perform_run(spec: RunSpec, device: str, check_stop: CheckStop, report: Report) -> dict[str, Any]:
     """Perform a run and record it. Returns its result, finished or failed.
 
     Raises:
         Stopped: it was asked to stop; its state is saved and it can go on later.
         LeaseLost: another process has taken it over; nothing more was written.
     """
+    folder, begun = spec.run, False
     folder.check_plan(spec.as_json())
-    begun = False
     try:
         folder.begin(spec.as_json())
         begun = True
         log = EventLog(folder.events)
         try:
             with DeviceSamples(log, device, folder.path):
-                return _perform(spec, folder, device, log, check_stop, report)
+                return _perform(spec, device, log, check_stop, report)
         finally:
             log.close()
     except (Stopped, LeaseLost):
         raise
     except Exception as error:
-        return record_error(spec, folder, error, begun)
+        return record_error(spec, error, begun)
 
 
-def _perform(
-    spec: RunSpec, folder: RunFolder, device: str, log: EventLog, check_stop: CheckStop, report: Report
-) -> dict[str, Any]:
+def _perform(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, report: Report) -> dict[str, Any]:
     report({"phase": "preparing"})
+    folder = spec.run
     environment = continued(capture_environment(device), read_environment(folder))
     write_sealed(folder.environment, environment)
     if spec.settings.is_simple:
-        done = fit(spec, folder, device, log, check_stop, report)
+        done = fit(spec, device, log, check_stop, report)
     else:
-        ready = prepare_run(spec, folder, device, log, check_stop)
+        ready = prepare_run(spec, device, log, check_stop)
         if not ready.run.progress.unit and environment.pop("earlier", None):  # nothing of it was trained elsewhere
             write_sealed(folder.environment, environment)
-        done = _train(spec, folder, ready, log, report)
+        done = _train(spec, ready, log, report)
     write_predictions(folder.predictions, done.predictions)
     if spec.save_model:
         shutil.rmtree(folder.model, ignore_errors=True)  # what a killed attempt left would be sealed as this one's
@@ -95,9 +94,9 @@ def _perform(
     return result
 
 
-def _train(spec: RunSpec, folder: RunFolder, ready: PreparedRun, log: EventLog, report: Report) -> Trained:
+def _train(spec: RunSpec, ready: PreparedRun, log: EventLog, report: Report) -> Trained:
     """Train to the end, then make what is recorded of the trained model."""
-    run, objective = ready.run, ready.run.objective
+    folder, run, objective = spec.run, ready.run, ready.run.objective
     write_json(folder.card, ready.card)
     log.write("resumed", run.progress.unit, step=run.progress.step, signature=spec.signature)
     watch_memory(run.device)

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent, make_executor
-from fairtune.execution.job import DISK, Job, make_job
+from fairtune.execution.failures import DISK
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.folders import lock
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import require_writable, study_folder
 from fairtune.study.plan import Plan
+from fairtune.study.run_spec import RunSpec
 
 _default_executor: ExecutorFactory = make_executor
 
@@ -97,12 +98,12 @@ def run_plan(
     require_writable(runs)
     home = study_folder(runs, plan.study.study)
     with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; see `fairtune status`."):
-        jobs = [make_job(plan, run, runs) for run in plan.runs]
+        jobs = [run.at(runs) for run in plan.runs]
         for job in jobs:
-            job.run.check_plan(job.plan)
+            job.run.check_plan(job.as_json())
         record_plan(plan, home, reanalysed, until_decided)
         jobs = [job for job, run in zip(jobs, plan.runs, strict=True) if arms is None or run.arm in arms]
-        states = {job.name: run_state(job.run, job.plan["key"], remember=True) for job in jobs}
+        states = {job.name: run_state(job.run, job.key, remember=True) for job in jobs}
         outcome = StudyOutcome(
             kept=[name for name, state in states.items() if state.status == FINISHED],
             damaged={name: str(state.problem) for name, state in states.items() if state.status == DAMAGED},
@@ -111,7 +112,7 @@ def run_plan(
         waiting = [job for job in jobs if job.name not in settled]
         if waiting and executor is None:
             executor = _default_executor(plan.study.execution, home)  # which says what is amiss before anything begins
-        monitor.begin(plan.study.study, len(jobs), {job.name: job.plan["steps"] for job in waiting})
+        monitor.begin(plan.study.study, len(jobs), {job.name: job.steps for job in waiting})
         try:
             if waiting and executor is not None:
                 _run_jobs(executor, waiting, home, outcome, monitor)
@@ -122,7 +123,7 @@ def run_plan(
     return outcome
 
 
-def _run_jobs(executor: Executor, jobs: Sequence[Job], home: Path, outcome: StudyOutcome, monitor: Monitor) -> None:
+def _run_jobs(executor: Executor, jobs: Sequence[RunSpec], home: Path, outcome: StudyOutcome, monitor: Monitor) -> None:
     """Have the jobs performed, and take note of what happens.
 
     Raises:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from fairtune.core.plugins import Plugin
+from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.studies import run_folder
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.learners import is_simple
@@ -68,7 +71,7 @@ class RunSettings(Frozen):
 
 
 class RunSpec(Frozen):
-    """One run of a plan, with all that performing it takes besides its folder.
+    """One run of a plan, with all that performing it takes.
 
     Args:
         plan: hash of the plan.
@@ -81,6 +84,7 @@ class RunSpec(Frozen):
         prompts: texts that a language model continues when it is trained; None takes beginnings of validation texts.
         attention: layouts that the user registered, for the worker to know them too.
         plugins: what the worker loads first.
+        folder: that it is recorded in; empty until the plan is run.
     """
 
     plan: str
@@ -101,10 +105,19 @@ class RunSpec(Frozen):
     plugins: tuple[Plugin, ...] = ()
     checkpoint_every: int | str
     save_model: bool
+    folder: str = ""
 
     @property
     def name(self) -> str:
         return f"{self.arm}/seed-{self.seed}"
+
+    @property
+    def run(self) -> RunFolder:
+        return RunFolder(Path(self.folder))
+
+    def at(self, runs: Path) -> RunSpec:
+        """The same run, to be recorded in a ledger."""
+        return self.model_copy(update={"folder": str(run_folder(runs, self.study, self.arm, self.seed).path)})
 
 
 def hash_of(value: Any) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import FairtuneError
-from fairtune.execution.job import Job
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.methods.registry import conflicts, parse_method_use, registered
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import KILLED, ToyStudy, digests, perform_apart, perform_here
 
@@ -55,7 +55,9 @@ def check_task(toy: ToyStudy) -> None:
     check_resume(toy, [])
 
 
-def check_resume(toy: ToyStudy, methods: list[Any], whole: Job | None = None, kills: Sequence[int] = KILLS) -> Job:
+def check_resume(
+    toy: ToyStudy, methods: list[Any], whole: RunSpec | None = None, kills: Sequence[int] = KILLS
+) -> RunSpec:
     """Killed with SIGKILL again and again, in real processes, a run ends with the same bits as one that nothing broke.
 
     Args:
@@ -97,14 +99,14 @@ def check_state(toy: ToyStudy, methods: list[Any], units: int = 6) -> None:
     from fairtune.execution.prepare import prepare_run
 
     job = _new(toy, "state", methods)
-    job.run.begin(job.plan)
+    job.run.begin(job.as_json())
     log = EventLog(job.run.events)
     try:
-        run = prepare_run(job.spec, job.run, "cpu", log, lambda: None).run
+        run = prepare_run(job, "cpu", log, lambda: None).run
         for _ in range(units):
             run.advance()
         run.save()
-        again = prepare_run(job.spec, job.run, "cpu", log, lambda: None).run
+        again = prepare_run(job, "cpu", log, lambda: None).run
     finally:
         log.close()
     assert again.progress.unit == run.progress.unit, "the state was not loaded"
@@ -172,7 +174,7 @@ def fit(methods: Sequence[Any]) -> bool:
     return not conflicts([parse_method_use(method) for method in methods])
 
 
-def _new(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Job:
+def _new(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> RunSpec:
     """A run in a folder that no other has."""
     toy.root.mkdir(parents=True, exist_ok=True)
     return toy.job(Path(tempfile.mkdtemp(prefix=f"{name}-", dir=toy.root)).name, methods, **train)

@@ -14,8 +14,8 @@ from typing import Any
 
 from fairtune.core.errors import Stopped
 from fairtune.core.plugins import load_module
-from fairtune.execution.job import Job, make_job
 from fairtune.study.plan import make_plan
+from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
 from fairtune.testing.toy import TaskFiles, make_tiny_model, make_tiny_task
 
@@ -41,7 +41,7 @@ class ToyStudy:
     source: dict[str, Any]
     root: Path
 
-    def job(self, runs: str, methods: list[Any] | None = None, seed: int = 0, **train: Any) -> Job:
+    def job(self, runs: str, methods: list[Any] | None = None, seed: int = 0, **train: Any) -> RunSpec:
         """A run of an arm with these methods.
 
         Args:
@@ -54,7 +54,7 @@ class ToyStudy:
             "arms": {"arm": {"methods": methods or []}},
         }
         plan = make_plan(load_study({**source, "seeds": [seed], "compare": {"to": "arm"}}))
-        return make_job(plan, plan.runs[0], self.root / runs)
+        return plan.runs[0].at(self.root / runs)
 
 
 def make_toy(folder: Path | str, plugins: Sequence[str | Path] = (), task: str | None = None) -> ToyStudy:
@@ -96,14 +96,14 @@ def digests(folder: Path) -> dict[str, str]:
     return {**files, "metrics": json.dumps(result["metrics"], sort_keys=True), "best_step": str(result["best_step"])}
 
 
-def perform_here(job: Job, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def perform_here(job: RunSpec, check_stop: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """A run in this process. Returns its result."""
     from fairtune.execution.run import perform_run
 
-    return perform_run(job.spec, job.run, "cpu", check_stop, lambda _: None)
+    return perform_run(job, "cpu", check_stop, lambda _: None)
 
 
-def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = None) -> int:
+def perform_apart(job: RunSpec, kill_at: int | None = None, stop_at: int | None = None) -> int:
     """A run in a real process of its own. Returns its exit code.
 
     Args:
@@ -117,7 +117,7 @@ def perform_apart(job: Job, kill_at: int | None = None, stop_at: int | None = No
     return int(process.exitcode)
 
 
-def _perform_until(job: Job, kill_at: int | None, stop_at: int | None) -> None:
+def _perform_until(job: RunSpec, kill_at: int | None, stop_at: int | None) -> None:
     """In a process of its own: perform a run; at a given look for signals, be killed, or be asked to stop."""
     import torch
 

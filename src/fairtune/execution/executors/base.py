@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
+from fairtune.study.run_spec import RunSpec
 
 STARTED, PROGRESS, ENDED, REFUSED = "started", "progress", "ended", "refused"
 NOTE = "note"
@@ -26,7 +26,7 @@ class JobEvent:
         values: plain data, as JSON can hold it.
     """
 
-    job: Job
+    job: RunSpec
     type: str
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -41,13 +41,13 @@ class Executor(Protocol):
 
     - Everything about a run is recorded in the folder that its job names, by the process that performs it; only events go back.
     - A lost `progress` costs nothing, but each job gets exactly one last event. So an executor notices when a process dies without
-      one, records the failure (`failed_result`, `record_failure`) and yields it. A run that was stopped has no last event: the next
+      one, records the failure (`record_failure`) and yields it. A run that was stopped has no last event: the next
       `fairtune run` goes on with it.
     - An executor whose jobs can go on without this process has a method `interrupted(by_user: bool)` too, which is called before
       `stop` when the study is interrupted, and decides what becomes of them; see `remote.py`.
     """
 
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[RunSpec]) -> None:
         """Take jobs, to be begun in this order. Returns at once."""
 
     def events(self) -> Iterator[JobEvent]:

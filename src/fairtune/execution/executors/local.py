@@ -21,9 +21,10 @@ from fairtune.core.errors import LedgerError, Stopped
 from fairtune.core.machine import memory_kills
 from fairtune.execution.executors.base import ENDED, JobEvent
 from fairtune.execution.executors.slots import Slot, find_devices, find_slots, worker_environment
-from fairtune.execution.job import Job, failed_result, record_failure
+from fairtune.execution.failures import record_failure
 from fairtune.ledger.worker_signs import remove_sign, remove_signs
 from fairtune.settings.execution import Execution
+from fairtune.study.run_spec import RunSpec
 
 WORKER = (sys.executable, "-m", "fairtune.execution.executors.worker")
 STOP_SECONDS = 600.0
@@ -39,7 +40,7 @@ class _Worker:
     slot: Slot
     process: subprocess.Popen[bytes]
     inbox: queue.SimpleQueue[WorkerLine]
-    job: Job | None = None
+    job: RunSpec | None = None
     reader: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class _Worker:
         finally:
             self.inbox.put((self, None))
 
-    def give(self, job: Job) -> None:
+    def give(self, job: RunSpec) -> None:
         assert self.process.stdin is not None
         self.job = job
         with contextlib.suppress(BrokenPipeError):  # it died; the end of its output says so
@@ -98,13 +99,13 @@ class LocalExecutor:
 
     def __init__(self, execution: Execution, logs: Path, label: str = "") -> None:
         self._execution, self._logs, self._prefix = execution, logs, f"{label}-" if label else ""
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[RunSpec] = deque()
         self._workers: list[_Worker] = []
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
         self._memory_kills = memory_kills()
 
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[RunSpec]) -> None:
         self._waiting.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
@@ -194,7 +195,7 @@ class LocalExecutor:
             self._start(worker.slot)
 
 
-def _record_death(job: Job, code: int, starved: bool, others: int) -> dict[str, Any]:
+def _record_death(job: RunSpec, code: int, starved: bool, others: int) -> dict[str, Any]:
     """Record a run whose worker ended under it.
 
     Args:
@@ -209,6 +210,4 @@ def _record_death(job: Job, code: int, starved: bool, others: int) -> dict[str, 
         reason = f"the worker was ended by signal {-code} ({signal.Signals(-code).name})"
     else:
         reason = f"the worker ended with exit code {code}; its log in the study's folder says why"
-    result = failed_result(job, reason, "killed")
-    record_failure(job, result)
-    return result
+    return record_failure(job, reason, "killed")

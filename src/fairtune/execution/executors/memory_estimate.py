@@ -7,10 +7,9 @@ import math
 from pathlib import Path
 
 from fairtune.core.errors import FairtuneError
-from fairtune.execution.job import Job
 from fairtune.models.folder_safety import CONFIG, read_settings, weight_files
 from fairtune.models.presets import preset_config
-from fairtune.settings.sections import Train
+from fairtune.study.run_spec import RunSpec
 
 LIBRARIES = 600 << 20
 """Bytes of a worker besides what it trains."""
@@ -25,10 +24,10 @@ LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """What architectures call their sizes."""
 
 
-def estimate_memory(job: Job) -> int:
+def estimate_memory(job: RunSpec) -> int:
     """Bytes of a run's worker, every batch being as long as it may be; libraries alone where the model is not known."""
     try:
-        source = job.spec.model.fetched()
+        source = job.model.fetched()
         config = preset_config(source.preset) if source.preset else read_settings(source.name, source.fetch() / CONFIG)
         width, layers = (next((config[name] for name in names if name in config), 0) for names in (WIDTHS, LAYERS))
         vocabulary = source.vocabulary or config.get("vocab_size", 0)
@@ -38,9 +37,8 @@ def estimate_memory(job: Job) -> int:
             weights = sum(map(_numbers, weight_files(source.fetch())))
     except (FairtuneError, OSError, ValueError, TypeError, KeyError, AttributeError):
         return LIBRARIES  # the worker says what is wrong with it
-    train = Train.model_validate(job.plan["settings"]["train"])
-    classifies = job.plan["settings"]["task"].get("kind") is None
-    texts = train.batch_size * (2 if "pairs" in (job.plan["settings"].get("learner") or {}) else 1)
+    train, classifies = job.settings.train, job.settings.task.kind is None
+    texts = train.batch_size * (2 if "pairs" in (job.settings.learner or {}) else 1)
     kept = KEPT_BYTES * layers * width + (0 if classifies else LOGIT_BYTES * vocabulary)
     return int(LIBRARIES + STATE_BYTES * weights + texts * train.longest * kept)
 

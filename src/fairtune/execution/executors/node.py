@@ -24,10 +24,11 @@ from fairtune.core.errors import FairtuneError, LedgerError, Stopped
 from fairtune.execution.executors.base import REFUSED
 from fairtune.execution.executors.local import LocalExecutor
 from fairtune.execution.executors.specs import OtherVersionError, read_spec
-from fairtune.execution.job import Job, failed_result, record_failure
+from fairtune.execution.failures import record_failure
 from fairtune.ledger.seals import FINISHED, run_state
 from fairtune.settings.execution import Execution
 from fairtune.settings.values import AUTO
+from fairtune.study.run_spec import RunSpec
 
 DONE, LEFT, UNSEEN, OTHER_VERSION = 0, 75, 41, 43
 """Exit codes: all runs have ended; stopped, states saved; the files cannot be read here; they are of another fairtune."""
@@ -44,7 +45,7 @@ def perform_specs(words: Sequence[str]) -> int:
         return OTHER_VERSION if isinstance(error, OtherVersionError) else UNSEEN
     if ATTACHED in words:
         threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
-    jobs = [job for job, _ in found if run_state(job.run, job.plan["key"]).status != FINISHED]
+    jobs = [job for job, _ in found if run_state(job.run, job.key).status != FINISHED]
     _log(f"{len(jobs)} of {len(found)} runs to perform")
     signals: list[int] = []
     try:
@@ -60,7 +61,7 @@ def perform_specs(words: Sequence[str]) -> int:
         return LEFT
 
 
-def _perform(jobs: Sequence[Job], execution: Execution, home: Path) -> None:
+def _perform(jobs: Sequence[RunSpec], execution: Execution, home: Path) -> None:
     if execution.workers == AUTO:  # one run at a time on each device that this process was given, so that times compare
         execution = execution.model_copy(update={"workers": 1})
     place = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
@@ -83,14 +84,14 @@ def _perform(jobs: Sequence[Job], execution: Execution, home: Path) -> None:
         executor.stop()
 
 
-def _refuse(job: Job, reason: str) -> None:
+def _refuse(job: RunSpec, reason: str) -> None:
     """Record a run that could not begin; in a folder of another plan nothing is written, and the log must do."""
     try:
-        job.run.check_plan(job.plan)
+        job.run.check_plan(job.as_json())
     except LedgerError as error:
         _log(str(error))
         return
-    record_failure(job, failed_result(job, reason, "input"))
+    record_failure(job, reason, "input")
 
 
 @contextmanager

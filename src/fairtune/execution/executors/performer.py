@@ -15,9 +15,9 @@ from fairtune.core.errors import LeaseLost, LedgerError
 from fairtune.core.leases import Lease, LeaseWatch
 from fairtune.core.locks import wait_for_lock
 from fairtune.core.stages import stage, watched
-from fairtune.execution.job import Job
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import FINISHED, run_state
+from fairtune.study.run_spec import RunSpec
 
 REPORT_SECONDS = 0.2
 LOOK_SECONDS = 0.2
@@ -25,7 +25,7 @@ Report = Callable[[dict[str, Any]], None]
 CheckStop = Callable[[], None]
 
 
-def perform_job(job: Job, device: str, check_stop: CheckStop, report: Report) -> dict[str, Any]:
+def perform_job(job: RunSpec, device: str, check_stop: CheckStop, report: Report) -> dict[str, Any]:
     """Perform a run, alone among all processes. Returns its result, finished or failed, by this process or by another.
 
     Args:
@@ -53,10 +53,10 @@ def perform_job(job: Job, device: str, check_stop: CheckStop, report: Report) ->
                     lease.check()  # first: a run that stops saves its state
                     check_stop()
 
-                if (done := run_state(job.run, job.plan["key"])).status == FINISHED:
+                if (done := run_state(job.run, job.key)).status == FINISHED:
                     return done.result
                 try:
-                    return perform_run(job.spec, job.run, device, check, report_some)
+                    return perform_run(job, device, check, report_some)
                 except LeaseLost:
                     continue  # to wait for the process that has it now
 

@@ -26,9 +26,9 @@ from fairtune.execution.executors.remote import (
 )
 from fairtune.execution.executors.slots import CPU
 from fairtune.execution.executors.specs import Block
-from fairtune.execution.job import Job
 from fairtune.ledger.node import NODE
 from fairtune.settings.execution import Execution
+from fairtune.study.run_spec import RunSpec
 
 OWN = "local"
 """The address of a cluster that does not exist yet."""
@@ -65,7 +65,7 @@ class RayCluster:
         self._ray: Any = None
         self._tasks: dict[Block, Any] = {}
 
-    def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
+    def group(self, jobs: Sequence[RunSpec]) -> list[list[RunSpec]]:
         return [[job] for job in jobs]
 
     def queue(self, blocks: Sequence[Block]) -> str:

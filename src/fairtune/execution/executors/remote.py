@@ -22,11 +22,12 @@ from fairtune.core.errors import FairtuneError
 from fairtune.execution.executors.base import ENDED, NOTE, PROGRESS, REFUSED, STARTED, JobEvent
 from fairtune.execution.executors.node import DONE, LEFT, OTHER_VERSION, UNSEEN
 from fairtune.execution.executors.specs import Block, write_blocks
-from fairtune.execution.job import Job, failed_result, record_failure
+from fairtune.execution.failures import record_failure
 from fairtune.ledger.folders import is_under_way
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, run_state
 from fairtune.ledger.worker_signs import read_signs
 from fairtune.settings.execution import Execution
+from fairtune.study.run_spec import RunSpec
 
 LOOK_SECONDS, STATE_SECONDS = 1.0, 5.0
 """Between two looks at the ledger, and two questions to the cluster."""
@@ -60,7 +61,7 @@ class Cluster(Protocol):
     def name(self) -> str:
         """As in messages: "Slurm"."""
 
-    def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
+    def group(self, jobs: Sequence[RunSpec]) -> list[list[RunSpec]]:
         """Runs in blocks, each of which is performed on one machine."""
 
     def queue(self, blocks: Sequence[Block]) -> str:
@@ -119,15 +120,15 @@ class RemoteExecutor:
         self, cluster: Cluster, execution: Execution, home: Path, ask: Callable[[str], str] = ask_what_to_do
     ) -> None:
         self._cluster, self._execution, self._home, self._ask = cluster, execution, home, ask
-        self._given: list[Job] = []
-        self._open: dict[str, tuple[Job, Block]] = {}
+        self._given: list[RunSpec] = []
+        self._open: dict[str, tuple[RunSpec, Block]] = {}
         self._seen: dict[str, tuple[Any, ...]] = {}  # how far each run was
         self._states: dict[Block, str] = {}
         self._gone: dict[Block, float] = {}
         self._attempts: dict[Block, tuple[int, object]] = {}
         self._noted, self._noted_at = "", -NOTE_SECONDS
 
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[RunSpec]) -> None:
         self._given.extend(jobs)
 
     def events(self) -> Iterator[JobEvent]:
@@ -167,7 +168,7 @@ class RemoteExecutor:
         for block in self._cluster.left():
             for job in block.jobs:
                 given = wanted.get(job.name)
-                same = given is not None and given.plan["key"] == job.plan["key"]
+                same = given is not None and given.key == job.key
                 if same and not job.run.result.exists():
                     self._open[job.name] = job, block
         if self._open:
@@ -192,7 +193,7 @@ class RemoteExecutor:
         for name, (job, block) in list(self._open.items()):
             sign, ended = signs.get(name), None
             if self._states.get(block) != WAITING and job.run.result.exists():
-                state = run_state(job.run, job.plan["key"])
+                state = run_state(job.run, job.key)
                 ended = state.result if state.status in (FINISHED, FAILED) else None
             if (sign or ended) and name not in self._seen:
                 self._seen[name] = ()
@@ -238,7 +239,7 @@ class RemoteExecutor:
         """A block left the cluster before its runs ended, most often since its node died."""
         yield from self._look_at_ledger()  # a node may have died just after a run's end
         for job in self._left_of(block):
-            if (found := run_state(job.run, job.plan["key"])).status == DAMAGED:  # nothing is written over it
+            if (found := run_state(job.run, job.key)).status == DAMAGED:  # nothing is written over it
                 yield self._end(job, REFUSED, {"reason": f"its folder is damaged: {found.problem}"})
         left = self._left_of(block)
         if not left or any(is_under_way(job.run) for job in left):  # a node that the cluster lost may be at work still
@@ -255,18 +256,16 @@ class RemoteExecutor:
         if count > ATTEMPTS:
             for job in left:
                 lost = f"its job on {self._cluster.name} was lost {count} times ({reason})"
-                result = failed_result(job, lost, "killed")
-                record_failure(job, result)
-                yield self._end(job, ENDED, {"result": result})
+                yield self._end(job, ENDED, {"result": record_failure(job, lost, "killed")})
             return
         again.append(block)
         runs = ", ".join(job.name for job in left)
         yield self._note(f"lost on {self._cluster.name}: {runs}: {reason}; sent again ({count} of {ATTEMPTS}).")
 
-    def _left_of(self, block: Block) -> list[Job]:
+    def _left_of(self, block: Block) -> list[RunSpec]:
         return [job for job, own in self._open.values() if own is block]
 
-    def _end(self, job: Job, event_type: str, values: dict[str, Any]) -> JobEvent:
+    def _end(self, job: RunSpec, event_type: str, values: dict[str, Any]) -> JobEvent:
         del self._open[job.name]
         return JobEvent(job, event_type, values)
 

@@ -15,9 +15,9 @@ from fairtune.core.errors import DeviceError
 from fairtune.core.gpus import BY_BUS, ORDER, VISIBLE, Gpu, visible_gpus
 from fairtune.core.machine import available_cores, available_memory, thread_environment
 from fairtune.execution.executors.memory_estimate import estimate_memory
-from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
 from fairtune.settings.values import AUTO
+from fairtune.study.run_spec import RunSpec
 
 CPU, CUDA = "cpu", "cuda:"
 
@@ -69,7 +69,7 @@ def device_gpu(device: str) -> Gpu | None:
     return there[_index(device)] if there and _index(device) < len(there) else None
 
 
-def find_slots(execution: Execution, jobs: Sequence[Job]) -> list[Slot]:
+def find_slots(execution: Execution, jobs: Sequence[RunSpec]) -> list[Slot]:
     """Where these jobs can be performed, every device used before one is used twice.
 
     Raises:
@@ -94,14 +94,14 @@ def _index(device: str) -> int:
     return int(device.removeprefix(CUDA))
 
 
-def _workers(device: str, execution: Execution, jobs: Sequence[Job]) -> int:
+def _workers(device: str, execution: Execution, jobs: Sequence[RunSpec]) -> int:
     """How many runs go side by side on a device: on a CPU as many as it has cores and memory for, all being like the largest."""
     if execution.workers != AUTO:
         return int(execution.workers)
     cores = available_cores() // execution.threads if device == CPU else 1
     if min(cores, len(jobs)) <= 1:
         return 1
-    different = {(job.spec.model.identity, str(job.plan["settings"]["train"])): job for job in jobs}
+    different = {(job.model.identity, str(job.settings.train)): job for job in jobs}
     fitting = available_memory() // max(estimate_memory(job) for job in different.values())
     return max(1, min(cores, len(jobs), fitting))
 

@@ -28,11 +28,11 @@ from fairtune.execution.executors.remote import (
     exit_state,
 )
 from fairtune.execution.executors.specs import JOBS, Block, next_folder, read_spec
-from fairtune.execution.job import Job, make_job
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import TRIALS, study_folder
 from fairtune.settings.execution import Execution, limit_minutes
 from fairtune.study.plan import Plan
+from fairtune.study.run_spec import RunSpec
 
 PROGRAMS = ("sbatch", "squeue", "scontrol", "scancel")
 ANSWER_SECONDS = 60.0
@@ -133,7 +133,7 @@ class SlurmJobs:
         self._tasks: dict[Block, str] = {}
         self._ends: dict[str, BlockState] = {}
 
-    def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
+    def group(self, jobs: Sequence[RunSpec]) -> list[list[RunSpec]]:
         return group_by_seed(jobs)
 
     def queue(self, blocks: Sequence[Block]) -> str:
@@ -224,12 +224,12 @@ class SlurmJobs:
             return
 
 
-def group_by_seed(jobs: Sequence[Job]) -> list[list[Job]]:
+def group_by_seed(jobs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     """A seed's arms make a block, which stays on one node, so that their times compare; trials are compared by score alone."""
-    blocks: dict[object, list[Job]] = {}
+    blocks: dict[object, list[RunSpec]] = {}
     for job in jobs:
-        alone = job.plan["settings"].get("trial")
-        blocks.setdefault(job.name if alone else job.plan["seed"], []).append(job)
+        alone = job.settings.as_json().get("trial")
+        blocks.setdefault(job.name if alone else job.seed, []).append(job)
     found = list(blocks.values())
     size = -(-len(found) // MOST_BLOCKS)
     return [[job for block in found[at : at + size] for job in block] for at in range(0, len(found), size)]
@@ -283,8 +283,8 @@ def planned_script(plan: Plan, runs: Path, arms: Collection[str] | None = None) 
         arms: the runs of these alone.
     """
     home = study_folder(runs, plan.study.study)
-    jobs = [make_job(plan, run, runs) for run in plan.runs if arms is None or run.arm in arms]
-    left = [job for job in jobs if run_state(job.run, job.plan["key"]).status not in (FINISHED, DAMAGED)]
+    jobs = [run.at(runs) for run in plan.runs if arms is None or run.arm in arms]
+    left = [job for job in jobs if run_state(job.run, job.key).status not in (FINISHED, DAMAGED)]
     numbers = f"0-{len(group_by_seed(left)) - 1}"
     return make_script(home, next_folder(home), numbers, plan.study.execution) if left else None
 

@@ -6,15 +6,15 @@ A block is what one task of a cluster performs, one run after the other. Nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.core.version import __version__
-from fairtune.execution.job import Job
 from fairtune.settings.execution import Execution
 from fairtune.study.plan import PROTOCOL
+from fairtune.study.run_spec import RunSpec
 
 JOBS = "jobs"
 
@@ -33,7 +33,7 @@ class Block:
 
     folder: Path
     number: int
-    jobs: tuple[Job, ...]
+    jobs: tuple[RunSpec, ...]
 
     @property
     def specs(self) -> list[Path]:
@@ -44,7 +44,7 @@ class Block:
         return self.folder / f"{self.number}.log"
 
 
-def write_blocks(home: Path, groups: Sequence[Sequence[Job]], execution: Execution) -> list[Block]:
+def write_blocks(home: Path, groups: Sequence[Sequence[RunSpec]], execution: Execution) -> list[Block]:
     """Put runs into files, in a folder of their own.
 
     Raises:
@@ -56,7 +56,11 @@ def write_blocks(home: Path, groups: Sequence[Sequence[Job]], execution: Executi
         folder.mkdir(parents=True)
         blocks = [
             # a process on a node may begin in another folder
-            Block(folder, number, tuple(replace(job, folder=str(Path(job.folder).resolve())) for job in jobs))
+            Block(
+                folder,
+                number,
+                tuple(job.model_copy(update={"folder": str(Path(job.folder).resolve())}) for job in jobs),
+            )
             for number, jobs in enumerate(groups)
         ]
         for block in blocks:
@@ -69,7 +73,7 @@ def write_blocks(home: Path, groups: Sequence[Sequence[Job]], execution: Executi
     return blocks
 
 
-def read_spec(file: Path) -> tuple[Job, Execution]:
+def read_spec(file: Path) -> tuple[RunSpec, Execution]:
     """A run and the settings of its study's execution.
 
     Raises:
@@ -80,7 +84,7 @@ def read_spec(file: Path) -> tuple[Job, Execution]:
         found = read_sealed(file)
         if (made := found["fairtune"], found["protocol"]) != (__version__, PROTOCOL):
             raise OtherVersionError(f"{file} was written by fairtune {made}, but this is fairtune {__version__}.")
-        return Job(**found["job"]), Execution.model_validate(found["execution"])
+        return RunSpec(**found["job"]), Execution.model_validate(found["execution"])
     except OSError as error:
         raise LedgerError(f"{file} cannot be read here ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError) as error:

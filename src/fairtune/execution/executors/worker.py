@@ -23,7 +23,7 @@ from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.pipes import own_pipes
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.performer import perform_job
-from fairtune.execution.job import Job
+from fairtune.study.run_spec import RunSpec
 
 
 class _Stop:
@@ -63,7 +63,7 @@ def main() -> None:
         if threads:
             _use_threads(threads)
         while (line := _next(jobs, stop)) is not None:
-            job = Job(**json.loads(line))
+            job = RunSpec.model_validate(json.loads(line))
             send("started", run=job.name)
             heartbeat.note(job.name, {})
 

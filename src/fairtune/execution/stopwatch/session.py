@@ -17,11 +17,11 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.execution.executors.slots import device_gpu, find_devices, worker_environment
-from fairtune.execution.job import Job, make_job
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
 from fairtune.ledger.timings import AGAIN, FORMAT
 from fairtune.study.plan import Plan
+from fairtune.study.run_spec import RunSpec
 
 WORKER = (sys.executable, "-m", "fairtune.execution.stopwatch.worker")
 FEWEST_ROUNDS = 12
@@ -72,12 +72,12 @@ def time_arms(
     return record
 
 
-def make_jobs(plan: Plan, arms: Sequence[str], scratch: Path) -> dict[str, Job]:
+def make_jobs(plan: Plan, arms: Sequence[str], scratch: Path) -> dict[str, RunSpec]:
     """The first run of each arm, and the reference's once more, in folders that are thrown away."""
     unsaved = {"checkpoint_every": "24h", "save_model": False}
     first = {arm: next(run for run in plan.runs if run.arm == arm).model_copy(update=unsaved) for arm in arms}
-    jobs = {arm: make_job(plan, run, scratch / "arms") for arm, run in first.items()}
-    jobs[AGAIN] = make_job(plan, first[plan.study.compare.to], scratch / "again")
+    jobs = {arm: run.at(scratch / "arms") for arm, run in first.items()}
+    jobs[AGAIN] = first[plan.study.compare.to].at(scratch / "again")
     return jobs
 
 
@@ -102,7 +102,7 @@ def _begin_record(plan: Plan, device: str, threads: int) -> Record:
 
 def _follow(
     process: subprocess.Popen[str],
-    jobs: Mapping[str, Job],
+    jobs: Mapping[str, RunSpec],
     record: Record,
     seconds: float,
     enough: Callable[[Record], bool],

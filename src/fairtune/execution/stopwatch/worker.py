@@ -20,7 +20,8 @@ from typing import IO, Any
 from fairtune.core.console import make_messages_printable
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.pipes import own_pipes
-from fairtune.execution.job import Job, failure_reason
+from fairtune.execution.failures import failure_reason
+from fairtune.study.run_spec import RunSpec
 
 TURN_SECONDS = 0.1
 """A turn has as many steps as this takes, one at least: shorter ones would measure the clock and the change of models."""
@@ -42,7 +43,7 @@ def main() -> None:
         messages.flush()
 
     lines = os.fdopen(inbox, encoding="utf-8")
-    jobs = {name: Job(**fields) for name, fields in json.loads(lines.readline()).items()}
+    jobs = {name: RunSpec(**fields) for name, fields in json.loads(lines.readline()).items()}
     ended = threading.Event()
     threading.Thread(target=_wait_for_end, args=(lines, ended), daemon=True).start()
     try:
@@ -117,7 +118,7 @@ class TimedArm:
         }
 
 
-def prepare_arms(jobs: Mapping[str, Job], device: str) -> list[TimedArm]:
+def prepare_arms(jobs: Mapping[str, RunSpec], device: str) -> list[TimedArm]:
     """Every arm as its first run would be at step 0."""
     from fairtune.execution.prepare import prepare_run
     from fairtune.ledger.events import EventLog
@@ -126,9 +127,9 @@ def prepare_arms(jobs: Mapping[str, Job], device: str) -> list[TimedArm]:
     for name, job in jobs.items():
         job.run.path.mkdir(parents=True)
         try:
-            ready = prepare_run(job.spec, job.run, device, EventLog(job.run.events), lambda: None)
+            ready = prepare_run(job, device, EventLog(job.run.events), lambda: None)
         except (FairtuneError, RunFailure) as error:
-            raise RunFailure(f"arm {job.plan['arm']} cannot be timed: {error}") from None
+            raise RunFailure(f"arm {job.arm} cannot be timed: {error}") from None
         ready.run.clock.splits = ready.run.device.type == "cpu"
         ready.run.uncut = "all arms are on the device at once, and times of cut batches compare nothing"
         arms.append(TimedArm(name, ready.run, ready.card))
