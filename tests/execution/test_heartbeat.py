@@ -82,7 +82,7 @@ def test_a_study_has_signs_while_it_runs(toy: ToyStudy, tmp_path: Path, monkeypa
     (tmp_path / "logs").mkdir()
     write_sign(tmp_path / "logs", WorkerSign("cpu-9", "cpu"))  # of a process of this study that was killed
     executor = LocalExecutor(Execution(devices=("cpu",)), tmp_path / "logs")
-    executor.submit([toy.job("runs")])
+    executor.submit([toy.job("runs", epochs=16)])
     for event in executor.events():
         if event.type == "started":
             sign = wait_for(tmp_path / "logs", lambda found: found.run is not None)

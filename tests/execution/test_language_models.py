@@ -96,6 +96,22 @@ def test_the_result_is_what_its_documents_say(finished: RunSpec) -> None:
     assert selected["perplexity"] == result["metrics"]["validation"]["perplexity"]
 
 
+def test_a_stop_while_the_test_split_is_scored_leaves_the_last_weights(study: dict[str, Any], tmp_path: Path) -> None:
+    """The best weights are in the model by then; a state saved with them would be scored as the last step's."""
+    study["train"] |= {"lr": 0.3, "evaluate": 1, "steps": 6}  # the last weights are worse than the best
+    whole, stopped = (job_of(study, tmp_path / name) for name in ("whole", "stopped"))
+    assert done(whole)["best_step"] != 6
+
+    def stop() -> None:
+        if any(event.get("split") == "final" for event in counted_events(stopped.run.events)):
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        perform_here(stopped, stop)
+    done(stopped)
+    assert digests(stopped.run.path) == digests(whole.run.path)
+
+
 def test_every_token_of_the_text_is_scored_and_nothing_else(finished: RunSpec) -> None:
     run = ready(finished).run
     for split, name in (("validation", "validation"), ("test", "test"), ("test", "final")):

@@ -105,7 +105,7 @@ def test_the_folder_is_an_encoder_for_plain_transformers_with_its_head_beside_it
 
 
 def test_a_killed_run_ends_in_the_same_bits(finished: tuple[RunSpec, dict[str, Any]], toy: ToyStudy) -> None:
-    job = replace(finished[0], folder=str(toy.root / "killed"))
+    job = finished[0].model_copy(update={"folder": str(toy.root / "killed")})
     assert perform_apart(job, kill_at=14) == KILLED
     assert perform_here(job)["status"] == "finished"
     assert digests(job.run.path) == digests(finished[0].run.path)

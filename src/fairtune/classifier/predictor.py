@@ -135,7 +135,7 @@ class Predictor:
         return next((token for name in names if (token := getattr(self.tokenizer, name)) is not None), 0)
 
     def _batches(self, lengths: Indices) -> list[Indices]:
-        """Longest first, so that memory that does not suffice shows at once."""
+        """Longest first, so that out-of-memory errors appear early."""
         batches = evaluation_batches(lengths, self.batch_tokens)
         if self.tokenizer.padding_side == "right" and self.tokenizer.pad_token_id is not None:
             return batches

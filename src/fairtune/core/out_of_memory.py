@@ -24,7 +24,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def free_memory() -> None:
-    """Let go of all that nobody uses; an error's frames must be gone before, since they hold what failed."""
+    """Free what is no longer used; an error's frames must be gone first, since they hold what failed."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -33,29 +33,32 @@ def free_memory() -> None:
 
 
 def score_each(batches: Iterable[Batch], score: Callable[[Batch], None]) -> None:
-    """Score every batch, a list or an array of what is scored; in halves where memory runs out, and all later ones too.
+    """Score every batch, a list or an array of rows; from one on for which memory runs out, in twice as many parts.
 
     Raises:
         RunFailure: one row alone does not fit.
     """
-    most: int | None = None
+    parts = 1
     for batch in batches:
-        waiting = deque([batch])
+        waiting = deque(_cut(batch, parts))
         while waiting:
             part = waiting.popleft()
-            if most is None or len(part) <= most:
-                try:
-                    score(part)
-                    continue
-                except Exception as error:
-                    if not is_out_of_memory(error):
-                        raise
-                free_memory()  # here, where the error and the frames that it held are gone
-                if len(part) == 1:
-                    raise RunFailure(
-                        "memory ran out while one example alone was scored; use a shorter max_length, a smaller model or a "
-                        "device with more memory"
-                    )
-                most = len(part) // 2
-            half = -(-len(part) // 2)
-            waiting.extendleft([part[half:], part[:half]])
+            try:
+                score(part)
+                continue
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+            free_memory()  # here, where the error and the frames that it held are gone
+            if len(part) == 1:
+                raise RunFailure(
+                    "memory ran out while one example alone was scored; use a shorter max_length, a smaller model or a device with "
+                    "more memory"
+                )
+            parts *= 2
+            waiting.extendleft(reversed(_cut(part, 2)))
+
+
+def _cut(batch: Batch, parts: int) -> list[Batch]:
+    size = -(-len(batch) // parts)
+    return [batch[start : start + size] for start in range(0, len(batch), size)]

@@ -73,7 +73,7 @@ def failure_reason(error: BaseException) -> str:
         return str(error)
     if is_out_of_memory(error):
         return (
-            "out of memory; steps and evaluations are made smaller by themselves, so it is the model with its optimizer that does "
+            "out of memory; steps and evaluations are split automatically, so it is the model with its optimizer that does "
             "not fit: use a smaller model, a method that trains fewer weights, fewer runs at once or a device with more memory"
         )
     if _is_full_disk(error):

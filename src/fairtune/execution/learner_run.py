@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import write_json
@@ -80,7 +78,7 @@ def fit(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, report
         unit=0,
         predictions={s: Predictions(splits[s].ids, splits[s].labels, scores[s]) for s in SCORED},
         metrics=metrics,
-        save=partial(_save, learner, known_of_it),
+        save=lambda place: learner.save(place, known_of_it),
         result={
             "learner": found,
             "steps": 0,
@@ -88,10 +86,6 @@ def fit(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, report
             "seconds": {**watch.seconds, "total": sum(watch.seconds.values())},
         },
     )
-
-
-def _save(learner: Any, known: dict[str, Any], folder: Path) -> None:
-    learner.save(folder, known)
 
 
 def _examples(

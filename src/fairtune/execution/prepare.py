@@ -90,19 +90,18 @@ def prepare_run(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop
         tokenizer=tokenizer, attention=train.attention, pooled=settings.learner is not None,
     )  # fmt: skip
     card, frozen = start.describe(), frozen_fingerprint(start.model)
+
+    def warn(text: str) -> None:
+        log.write("warning", 0, text=text)
+
     for note in start.notes:
-        log.write("warning", 0, text=note)
-    warn = partial(_warn, log)
+        warn(note)
     run = TrainingRun(
         model=start.model, methods=start.methods, objective=objective, seed=settings.seed, accelerator=accelerator, log=log,
         train=train.for_pairs() if isinstance(objective, Contrastive) else train, keep=partial(write_arrays, spec.run),
         states=RunStates(spec.run.checkpoint, spec.key, warn, spec.checkpoint_every), check_stop=check_stop,
     )  # fmt: skip
     return PreparedRun(run, card, frozen, tokenizer)
-
-
-def _warn(log: EventLog, text: str) -> None:
-    log.write("warning", 0, text=text)
 
 
 def tokenizer_of(spec: RunSpec) -> Path:
@@ -147,4 +146,6 @@ def planned_task(spec: RunSpec) -> Task:
 
 def _require_same(fingerprint: str, planned: str) -> None:
     if fingerprint != planned:
-        raise RunFailure("the task's data changed since the study was planned; run `fairtune run` again to plan anew")
+        raise RunFailure(
+            "the task's data changed since the study was planned; run `fairtune run` again to make a new plan"
+        )

@@ -31,7 +31,7 @@ from fairtune.training.representation import keep_representation
 from fairtune.training.samples import continuations
 
 LOOK_SECONDS = 5.0
-"""How often a run looks whether its folder is still there."""
+"""How often a run checks that its folder is still there."""
 Report = Callable[[dict[str, Any]], None]
 CheckStop = Callable[[], None]
 
@@ -54,6 +54,7 @@ def perform_run(spec: RunSpec, device: str, check_stop: CheckStop, report: Repor
                 return _perform(spec, device, log, check_stop, report)
         finally:
             log.close()
+            free_memory()
     except (Stopped, LeaseLost):
         raise
     except Exception as error:
@@ -63,7 +64,9 @@ def perform_run(spec: RunSpec, device: str, check_stop: CheckStop, report: Repor
 def _perform(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, report: Report) -> dict[str, Any]:
     report({"phase": "preparing"})
     folder = spec.run
-    environment = continued(capture_environment(device), read_environment(folder))
+    environment = capture_environment(device)
+    if not spec.settings.is_simple:  # which is fitted from scratch, whatever was done elsewhere
+        environment = continued(environment, read_environment(folder))
     write_sealed(folder.environment, environment)
     if spec.settings.is_simple:
         done = fit(spec, device, log, check_stop, report)
@@ -73,8 +76,8 @@ def _perform(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, r
             write_sealed(folder.environment, environment)
         done = _train(spec, ready, log, report)
     write_predictions(folder.predictions, done.predictions)
+    shutil.rmtree(folder.model, ignore_errors=True)  # what a killed attempt left would be sealed as this one's
     if spec.save_model:
-        shutil.rmtree(folder.model, ignore_errors=True)  # what a killed attempt left would be sealed as this one's
         done.save(folder.model)
     write_sealed(folder.environment, {**environment, "load_after": capture_load()})
     result = {
@@ -90,7 +93,6 @@ def _perform(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, r
     log.write("finished", done.unit, **done.metrics["validation" if spec.settings.trial else "test"])
     close_run(folder, spec.key, result)
     folder.clear_scratch()
-    free_memory()
     return result
 
 

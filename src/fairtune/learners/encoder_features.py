@@ -1,7 +1,7 @@
 """What a frozen encoder makes of texts: the mean of its last states, one vector for each example, made once and kept.
 
 A vector's last bits depend on the texts it was padded with, on the device and on the threads, so all of these are part of the
-name under which vectors are kept: from the cache or made anew, they are the same.
+name under which vectors are kept: from the cache or computed again, they are the same.
 """
 
 from __future__ import annotations

@@ -76,16 +76,6 @@ class EventLog:
             os.close(self._file)
 
 
-class NoEvents(EventLog):
-    """Takes events and keeps none: for processes beside the one that records a run."""
-
-    def __init__(self) -> None: ...
-
-    def write(self, event: str, unit: int, **values: Any) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def all_events(path: Path) -> Iterator[dict[str, Any]]:
     """Every line that is as it was written; others, such as the last one of a machine that lost power, are left out."""
     try:

@@ -56,7 +56,7 @@ class RunStates:
     Args:
         key: of the run's settings; a state of other settings is never resumed.
         warn: takes a text when a damaged state is skipped.
-        every: how often a state is saved, in steps or as an interval such as `5min`; None is only when asked to.
+        every: how often a state is saved, in steps or as an interval such as `5min`; None saves only on request.
     """
 
     folder: Path

@@ -115,7 +115,7 @@ class Classification:
 
     def order(self, batch_size: int, seed: int, epoch: int) -> list[Indices]:
         if self._changing:
-            assert self.texts is not None, "who changes texts needs them"
+            assert self.texts is not None, "methods that change texts need the texts"
             self._epoch = self.texts.encoded(self._changing, epoch)
         return training_batches(self._train.lengths, batch_size, seed, epoch)
 

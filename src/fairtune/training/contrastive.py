@@ -1,7 +1,7 @@
 """Learning from pairs, as SetFit does: texts of a class are drawn together and others apart, then a linear head is fitted.
 
 Published: Tunstall et al. 2022, "Efficient Few-Shot Learning Without Prompts". The encoder's loss is the squared distance of a
-pair's cosine similarity from 1 or 0; the head is logistic regression on the training texts, fitted anew at every evaluation.
+pair's cosine similarity from 1 or 0; the head is logistic regression on the training texts, fitted again at every evaluation.
 """
 
 from __future__ import annotations
@@ -160,10 +160,9 @@ class Contrastive(Classification):
         data = self.data[split]
         with scoring(model, methods):
             head, known = self._fitted(model, device, check_stop)
-            vectors = known if split == "validation" else None
-            if vectors is None:
-                vectors = self._vectors(model, split, device, check_stop)
-        scores = head.scores(vectors)
+            if split != "validation" or known is None:
+                known = self._vectors(model, split, device, check_stop)
+        scores = head.scores(known)
         loss = -float(scores[np.arange(len(data)), data.labels].mean(dtype=np.float64))
         return Evaluation({"scores": scores}, {"loss": loss, **classification_metrics(data.labels, scores)})
 
@@ -192,7 +191,7 @@ class Contrastive(Classification):
         return {**known, "pairs": self.each, **head.describe()}
 
     def save_head(self, model: nn.Module, device: torch.device, folder: Path, known: Mapping[str, Any]) -> None:
-        """Keep the head for the weights as they are, beside the encoder.
+        """Keep the head for the weights as they are, next to the encoder.
 
         Args:
             known: what else its reader should know.

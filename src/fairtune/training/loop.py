@@ -37,10 +37,10 @@ class TrainingRun:
         objective: what is learned, and how it is scored.
         states: where the state of the run is saved; a state found there is resumed.
         keep: takes the name, the step and the arrays of what a method records.
-        check_stop: called at every safe point; raises `Stopped` if the run shall stop.
+        check_stop: called at every safe point; raises `Stopped` if the run should stop.
 
     Attributes:
-        consistent: whether the state may be saved; False only inside a training step.
+        consistent: whether the state may be saved; False inside a training step and once the best weights are loaded.
         random: the state of all generators as this run left them.
         uncut: why batches must go through the model in one piece when memory runs out; None lets them be halved.
     """
@@ -66,7 +66,7 @@ class TrainingRun:
         self.steps_per_epoch = train.steps_per_epoch(len(objective))
         self.progress, self.clock = Progress(), Clock(self.device)
         self.scores: dict[str, Evaluation] = {}
-        whole = [type(method).__name__ for method in methods if "whole_batch" in method.needs]
+        whole = [method.name for method in methods if "whole_batch" in method.needs]
         self.uncut = f"{' and '.join(whole)} must see the whole batch" if whole else None
         self.model = model.to(self.device)
         apply_arithmetic(self.model, train, self.device)
@@ -197,13 +197,14 @@ class TrainingRun:
         if final and now.best_step != now.step:
             self.scores["final"] = self._scored("test")
             self._log_scores("final", self.scores["final"], now.step)
+        self.consistent = False  # a state saved from here on would have the best weights in place of the last
         self.scores["validation"] = self.states.restore_best(self)
         if "test" in self.objective.splits:
             self.scores["test"] = self._scored("test")
             self._log_scores("test", self.scores["test"], now.best_step)
         if final:
             self.scores.setdefault("final", self.scores["test"])
-        now.phase = DONE
+        now.phase, self.consistent = DONE, True
 
     def _scored(self, split: str) -> Evaluation:
         with self.clock.measure(split):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -84,8 +85,7 @@ def count_states(run: TrainingRun) -> None:
 
 
 def _tensors(model: nn.Module) -> Iterator[Tensor]:
-    yield from model.parameters()
-    yield from model.buffers()
+    return chain(model.parameters(), model.buffers())
 
 
 def _bytes(state: Any) -> int:

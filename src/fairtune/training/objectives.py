@@ -88,7 +88,7 @@ class Objective(Protocol):
         """What cards and reports say of a head that is fitted apart from the model; empty where there is none."""
 
     def save_head(self, model: nn.Module, device: torch.device, folder: Path, known: Mapping[str, Any]) -> None:
-        """Keep such a head beside the model.
+        """Keep such a head next to the model.
 
         Args:
             known: what else its reader should know.

@@ -109,6 +109,7 @@ def accumulate_gradients(run: TrainingRun, chosen: Sequence[Indices], batches: S
     Args:
         batches: what `make_batches` made of the chosen rows.
     """
+    largest, memory = run.progress.largest_batch, dict(run.progress.memory)
     while True:
         try:
             return _pass_all(run, batches)
@@ -118,7 +119,7 @@ def accumulate_gradients(run: TrainingRun, chosen: Sequence[Indices], batches: S
         # Here the error is gone, and with it the frames that held the tensors of the attempt.
         batches = []
         run.model.zero_grad(set_to_none=True)
-        run.progress.largest_batch, run.progress.memory = 0, {}
+        run.progress.largest_batch, run.progress.memory = largest, dict(memory)  # what was counted before the attempt
         free_memory()
         _halve(run, chosen)
         restore_random_state(run.random)
