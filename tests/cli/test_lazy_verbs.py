@@ -66,19 +66,6 @@ def test_they_import_no_library_of_data_or_models(words: str) -> None:
     assert _run(words.split(), *SLOW, "pyarrow", "scipy")[1] == set()
 
 
-def test_a_study_with_an_adapter_is_checked_and_planned_without_torch(
-    tiny_task: Any, tiny_model: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("peft")
-    file = tmp_path / "s.yaml"
-    arms = "{baseline: {}, x: {methods: [{peft: {type: lora, r: 4, target_modules: [query]}}]}}"
-    file.write_text(f"study: s\ntask: {tiny_task.as_study()}\nmodel: {tiny_model}\nseeds: 2\narms: {arms}\n")
-    for verb, answer in (("validate", "valid. 2 arms x 2 seeds"), ("plan", "peft(type=lora, r=4")):
-        shown, loaded = _run([verb, str(file)], "torch", "transformers", "peft", "sklearn", "matplotlib", "scipy.stats")
-        assert answer in shown
-        assert loaded == set(), verb
-
-
 def test_a_study_is_begun_without_torch(tmp_path: Path) -> None:
     rows = "".join(f"text number {n},{'ab'[n % 2]}\n" for n in range(80))
     (tmp_path / "d.csv").write_text(f"text,label\n{rows}")
