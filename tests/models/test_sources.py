@@ -16,7 +16,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models import sources
 from fairtune.models.folder_safety import weight_files
 from fairtune.models.sources import EMBEDDED_PACKAGE, EMBEDDED_SHA256, find_model
-from tests.warm import data_run, warm_run
+from tests.warm import data_run
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 embedded = pytest.mark.skipif(
@@ -65,12 +65,8 @@ def damage(folder: Path, fault: str) -> None:
         (folder / "config.json").unlink()
     elif fault == "config is no JSON":
         (folder / "config.json").write_text("{")
-    elif fault == "config is a list":
-        (folder / "config.json").write_text("[]")
     elif fault == "no model_type":
         (folder / "config.json").write_text("{}")
-    elif fault == "no weights":
-        weights.unlink()
     elif fault == "pickle":
         weights.rename(folder / "pytorch_model.bin")
     elif fault == "shard missing":
@@ -88,10 +84,8 @@ def damage(folder: Path, fault: str) -> None:
     [
         ("no config", "has no config.json"),
         ("config is no JSON", "config.json is not a JSON mapping"),
-        ("config is a list", "config.json is not a JSON mapping"),
         ("no model_type", "names no model_type"),
-        ("no weights", "no *.safetensors weights."),
-        ("pickle", "Only pickled weights are there, which fairtune never loads; convert them to safetensors"),
+        ("pickle", "the folder has no *.safetensors weights; pickled weights are never loaded"),
         ("shard missing", "weights are missing: b.safetensors"),
         ("bad index", "model.safetensors.index.json is not a JSON mapping"),
     ],
@@ -117,7 +111,7 @@ def test_sharded_weights_are_all_counted(model: Path) -> None:
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "a/b/c"])
 def test_a_missing_folder_is_reported(name: str) -> None:
-    with pytest.raises(ModelError, match=f"model '{name}': that is missing, not a folder with a transformers model"):
+    with pytest.raises(ModelError, match=f"model '{name}': that is missing, not a folder"):
         find_model(name)
 
 
@@ -148,14 +142,13 @@ def test_damaged_embedded_weights_are_refused(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = fake_package(tmp_path, monkeypatch)
-    with pytest.raises(ModelError, match=r"model\.safetensors is missing from its package; reinstall"):
-        find_model("minilm")
+    shutil.copy(tiny_model / "config.json", folder)
     good = (tiny_model / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(good)
     monkeypatch.setattr(sources, "EMBEDDED_SHA256", hashlib.sha256(good).hexdigest())
     assert find_model("minilm").folder == str(folder)
     (folder / "model.safetensors").write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    with pytest.raises(ModelError, match=r"minilm': its weights are damaged or replaced .*reinstall"):
+    with pytest.raises(ModelError, match=r"minilm': its weights are damaged or replaced"):
         find_model("minilm")
 
 
@@ -214,19 +207,3 @@ def test_a_hub_model_that_is_nowhere_is_reported(cache: Path) -> None:
         assert "HF_HUB_OFFLINE is set." in line
         assert "Use `minilm`, a preset, the path of a folder, or a hub id" in line
     assert "Did you mean 'minilm'?" in lines[2]
-
-
-def test_the_cached_hub_model_loads(cache: Path) -> None:
-    code = """
-import sys
-import huggingface_hub.constants
-huggingface_hub.constants.HF_HUB_CACHE = sys.argv[1]
-from fairtune.models.loader import load_classifier
-from fairtune.models.sources import find_model
-from fairtune.models.tokenizers import load_tokenizer
-source = find_model("org/name")
-loaded = load_classifier(source, ("n", "p"))
-print(len(loaded.from_checkpoint), load_tokenizer(source.fetch())("good film")["input_ids"][0])
-"""
-    done = warm_run([sys.executable, "-c", code, str(cache)], text=True, check=True)
-    assert done.stdout.split() == ["39", "2"]

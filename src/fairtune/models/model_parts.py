@@ -118,24 +118,19 @@ def only_base(model: nn.Module) -> nn.Module:
 
 
 def run_tokens(base: nn.Module, length: int) -> None:
-    """Send a text of so many tokens through a base model, for those who watch; modes and torch's generators stay as they are.
-
-    Raises:
-        ModelError: it cannot be run.
-    """
+    """Send a text of so many tokens through a base model, for those who watch; modes and torch's generators stay as they are."""
     device = next(base.parameters()).device
     ids = 1 + torch.arange(length, device=device)[None]
     given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if "decoder_input_ids" in inspect.signature(base.forward).parameters:
         given["decoder_input_ids"] = ids
-    try:
-        with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=cuda_of(base)):
-            base(**given)
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [""])[0]
-        raise ModelError(
-            f"{type(base).__name__}: a text of {length} tokens cannot go through it ({type(error).__name__}: {reason})."
-        ) from None
+    with (
+        explain_failure(f"{type(base).__name__}: a text of {length} tokens cannot go through it"),
+        evaluating(base),
+        torch.no_grad(),
+        torch.random.fork_rng(devices=cuda_of(base)),
+    ):
+        base(**given)
 
 
 @contextmanager
