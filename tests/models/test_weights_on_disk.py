@@ -49,14 +49,6 @@ def test_pickled_weights_are_never_loaded_whatever_an_index_calls_them(model: Pa
     refused(model, r"w\.bin' as weights; only \*\.safetensors in the folder are loaded")
 
 
-def test_pickled_weights_beside_the_others_are_left_alone(model: Path, tiny_model: Path) -> None:
-    for name in ("pytorch_model.bin", "adapter_model.bin", "training_args.bin"):
-        (model / name).write_bytes(b"\x80\x04cos\nsystem\n(S'touch ran'\ntR.")
-    found = find_model(str(model))
-    assert found.identity == find_model(str(tiny_model)).identity
-    assert len(load_classifier(found, ("a", "b")).from_checkpoint) == len(load_file(model / SINGLE))
-
-
 @pytest.mark.parametrize(
     "name",
     ["../outside.safetensors", "sub/a.safetensors"],

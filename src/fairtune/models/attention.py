@@ -146,9 +146,6 @@ def attention_layers(model: nn.Module) -> list[AttentionLayer]:
     """Every attention layer of a model that text reaches, in the order of the model.
 
     Layers without softmax attention, as recurrent hybrids have, are none; nor are those that only images or sounds reach.
-
-    Raises:
-        ModelError: an attention module's layout is not known, or cannot be proven; says how to describe it.
     """
     found = _attention_modules(model)
     blocks = _numbered(name for name, _, _ in found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,27 +14,16 @@ from fairtune.models.attention import AttentionLayer, Projection, attention_laye
 from fairtune.models.flops import Flops, count_flops
 from fairtune.models.model_parts import Batch, measuring
 
-Weights = Mapping[tuple[int, int], Tensor]
-
-
-@dataclass(frozen=True)
-class LogitSpread:
-    """How far apart the attention logits of one layer lie.
-
-    Args:
-        layer: where transformers reports it: `attentions.0` is the first layer's.
-        heads: for each head, the standard deviation of a query's logits over the keys it may see, averaged over queries.
-    """
-
-    layer: str
-    heads: tuple[float, ...]
+Spread = Mapping[str, tuple[float, ...]]
+"""By layer as transformers reports it (`attentions.0`), for each head: the standard deviation of a query's logits over the keys it
+may see, averaged over queries."""
 
 
 @dataclass(frozen=True)
 class PassFacts:
     """What was measured while a real batch went through a model; without a batch, nothing."""
 
-    spread: tuple[LogitSpread, ...] = ()
+    spread: Spread = field(default_factory=dict)
     flops: Flops | None = None
 
 
@@ -47,17 +36,13 @@ class CheckpointFacts:
         problem: why the attention is not known.
     """
 
-    weights: Weights
+    weights: Mapping[tuple[int, int], Tensor]
     measured: PassFacts
     problem: str | None = None
 
 
 def take_checkpoint_facts(model: nn.Module, batch: Batch | None = None) -> CheckpointFacts:
-    """Take note of a model before methods change it.
-
-    Args:
-        batch: a real one, with labels; without it neither logits nor matrix products are measured.
-    """
+    """Take note of a model before methods change it; logits and matrix products are measured on a real batch with labels."""
     measured = measure_pass(model, batch)
     try:
         layers = attention_layers(model)
@@ -76,9 +61,6 @@ def measure_pass(model: nn.Module, batch: Batch | None) -> PassFacts:
 def describe_attention(model: nn.Module, before: CheckpointFacts, measured: PassFacts) -> dict[str, Any]:
     """The attention part of the init card: every layer's and head's Q and K now, against the checkpoint's.
 
-    Args:
-        measured: on the model as it is now.
-
     Returns:
         `layers` (one entry per projection, with a list over heads for each figure), `logits` (spread now and before), and
         `summary` (over the changed projections, or all if none is); or `problem`, if the architecture is not known.
@@ -91,12 +73,12 @@ def describe_attention(model: nn.Module, before: CheckpointFacts, measured: Pass
         _entry(layers[number], projection, before.weights[number, place])
         for (number, place), projection in _queries_and_keys(layers)
     ]
-    then = {spread.layer: spread.heads for spread in before.measured.spread}
-    logits = [{"layer": s.layer, "spread": s.heads, "checkpoint": then.get(s.layer)} for s in measured.spread]
+    then = before.measured.spread
+    logits = [{"layer": layer, "spread": now, "checkpoint": then.get(layer)} for layer, now in measured.spread.items()]
     return {"layers": entries, "logits": logits, "summary": _summary(entries, logits)}
 
 
-def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
+def logit_spread(model: nn.Module, batch: Batch) -> Spread:
     """The spread of the attention logits of every layer and head on a batch; empty for a model that does not report it.
 
     It is read from the attention probabilities: softmax keeps differences of logits, whatever the architecture adds to them.
@@ -105,13 +87,13 @@ def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
         try:
             outputs = model(**batch, output_attentions=True)
         except (TypeError, ValueError):
-            return ()
-    found = []
+            return {}
+    found = {}
     for output in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
         for number, probabilities in enumerate(outputs.get(output) or ()):
             if isinstance(probabilities, Tensor) and probabilities.ndim == 4:
-                found.append(LogitSpread(f"{output}.{number}", _spread(probabilities, batch.get("attention_mask"))))
-    return tuple(found)
+                found[f"{output}.{number}"] = _spread(probabilities, batch.get("attention_mask"))
+    return found
 
 
 def row_space_cosines(a: Tensor, b: Tensor) -> Tensor:

@@ -49,11 +49,7 @@ class Declarations:
     methods: tuple[tuple[str, tuple[Declared, ...]], ...] = ()
 
     def with_method(self, method: str, declared: Sequence[Declared], known: Container[str]) -> Declarations:
-        """These and a method's own, under the checkpoint's names.
-
-        Args:
-            known: names that the checkpoint has.
-        """
+        """These and a method's own, under the names that the checkpoint has."""
         own = tuple(replace(one, name=checkpoint_name(one.name, known) or one.name) for one in declared)
         return Declarations((*self.methods, (method, own)))
 
@@ -72,14 +68,8 @@ class Declarations:
         return replace(covering[0], rows=rows).allows(found, reference)
 
     def __str__(self) -> str:
-        return "; ".join(f"{method} declares {_listed(own)}" for method, own in self.methods)
-
-
-def _listed(own: Sequence[Declared]) -> str:
-    names = list(dict.fromkeys(one.name for one in own))
-    if not names:
-        return "none"
-    return f"{len(names)} ({', '.join(names[:FEW])}{' ...' if len(names) > FEW else ''})"
+        names = {method: list(dict.fromkeys(one.name for one in own)) for method, own in self.methods}
+        return "; ".join(f"{method} declares {', '.join(own[:FEW]) or 'none'}" for method, own in names.items())
 
 
 Digests = Mapping[str, bytes]

@@ -44,11 +44,7 @@ def count_flops(model: nn.Module, batch: Batch) -> Flops:
 
 
 def describe_costs(model: nn.Module, before: Flops | None, now: Flops | None) -> dict[str, Any]:
-    """Bytes that frozen parameters save, and from the matrix products the bound on the speed-up of forward and backward.
-
-    Args:
-        before: operations before any method touched the model; without them, or without those of now, there is no bound.
-    """
+    """Bytes that frozen parameters save, and from the matrix products the bound on the speed-up of forward and backward."""
     frozen = sum(p.numel() * p.element_size() for p in model.parameters() if not p.requires_grad)
     trained = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
     costs: dict[str, Any] = {

@@ -64,11 +64,7 @@ class InitCard:
         return {**known, "parameters": self.parameters.as_json()}
 
     def require_untouched(self, unread: Collection[str] = ()) -> None:
-        """A baseline is the untouched checkpoint, all of it trainable, or it is no baseline.
-
-        Args:
-            unread: tensors that it has no use for, which may be frozen.
-        """
+        """A baseline is the untouched checkpoint, trainable except for tensors that it has no use for, or it is no baseline."""
         if self.changed:
             names = ", ".join(c.name for c in self.changed[:3])
             raise RunFailure(
@@ -107,12 +103,7 @@ def digests_outside(loaded: LoadedModel) -> Digests:
 def make_init_card(
     model: nn.Module, loaded: LoadedModel, declared: Declarations | None = None, outside: Digests | None = None
 ) -> InitCard:
-    """Compare a prepared model with what it was loaded from or drawn as.
-
-    Args:
-        declared: what the methods say they change.
-        outside: what `digests_outside` gave before they changed anything.
-    """
+    """Compare a prepared model with what it was loaded from or drawn as, `outside` being of before methods changed anything."""
     declared, outside = declared or Declarations(), outside or {}
     same, changed, new, unverified, undeclared = 0, [], [], [], []
     gone = set(loaded.from_checkpoint) | outside.keys()

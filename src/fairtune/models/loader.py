@@ -59,9 +59,7 @@ def load_classifier(
 ) -> LoadedModel:
     """The model with a classification head; a head that a checkpoint lacks is drawn from torch's generator.
 
-    Args:
-        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
-        attention: of a GPT-like model; None is its own.
+    The tokenizer gives the model its special tokens. How a GPT-like model attends is its own way unless said.
     """
     heads = {
         "num_labels": len(labels),
@@ -107,9 +105,9 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
             f"{what}: its checkpoint is not a language model: it has no weights for {len(missing)} tensors of "
             f"{type(network).__name__} ({_few(missing)})."
         )
-    notes = ()
+    notes: tuple[str, ...] = ()
     try:
-        network.generation_config.validate(strict=True)  # type: ignore[union-attr]
+        network.generation_config.validate(strict=True)
     except (
         ValueError
     ) as error:  # transformers loads such settings but would not save them, and a run would end without its model

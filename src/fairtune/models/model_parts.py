@@ -47,9 +47,6 @@ def token_embeddings(model: nn.Module) -> nn.Module:
 
     Of an encoder-decoder it is the encoder's. What wraps the model (PEFT, accelerate, BP-SOM) is looked through; where PEFT
     adapts the embeddings themselves, it is the adapted module.
-
-    Raises:
-        ModelError: there is none.
     """
     inner: Any = extract_model_from_parallel(model, keep_torch_compile=False)
     while hasattr(inner, "get_base_model"):  # PEFT
@@ -65,11 +62,7 @@ def token_embeddings(model: nn.Module) -> nn.Module:
 
 
 def require_rows(model: nn.Module, tokens: npt.NDArray[np.unsignedinteger[Any]]) -> None:
-    """Refuse tokens that a model has no embedding for, as another model's tokenizer gives them.
-
-    Raises:
-        ModelError: there are some.
-    """
+    """Refuse tokens that a model has no embedding for, as another model's tokenizer gives them."""
     if not isinstance(model, PreTrainedModel) or not len(tokens):
         return
     found, largest = _embeddings(_encoder(model)) or _embeddings(model), int(tokens.max())
@@ -100,11 +93,7 @@ Batch = Mapping[str, Tensor]
 
 
 def only_base(model: nn.Module) -> nn.Module:
-    """The one base model in a model, whatever wraps it.
-
-    Raises:
-        ModelError: there is none, or more than one.
-    """
+    """The one base model in a model, whatever wraps it."""
     outermost: dict[str, nn.Module] = {}
     for name, module in model.named_modules():
         known = isinstance(module, PreTrainedModel) or "base_model_prefix" in vars(module)
@@ -149,9 +138,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def measuring(model: nn.Module) -> Iterator[None]:
     """Evaluation mode and eager attention for a while."""
     settable: Any = model
-    before, training = getattr(model.config, "_attn_implementation", None), model.training
-    with quiet_transformers():
-        model.eval()
+    before = getattr(model.config, "_attn_implementation", None)
+    with quiet_transformers(), evaluating(model):
         try:
             if before not in (None, "eager"):
                 settable.set_attn_implementation("eager")
@@ -159,7 +147,6 @@ def measuring(model: nn.Module) -> Iterator[None]:
         finally:
             if before not in (None, "eager"):
                 settable.set_attn_implementation(before)
-            model.train(training)
 
 
 def cuda_of(model: nn.Module) -> list[torch.device]:
@@ -180,11 +167,7 @@ KERNELS = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
 
 
 def use_kernel(model: nn.Module, kernel: str | None, device: torch.device) -> None:
-    """Let a model compute its attention so; None leaves it as it is.
-
-    Raises:
-        ModelError: the model, the device or what is installed does not allow it.
-    """
+    """Let a model compute its attention so; None leaves it as it is."""
     if kernel is None:
         return
     if kernel == "flash" and device.type != "cuda":

@@ -87,11 +87,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def parse_preset(spec: str | Mapping[str, Any]) -> dict[str, Any] | None:
-    """A preset with all its settings, from its name, the name that `preset_name` makes, or a mapping; None if a text names none.
-
-    Raises:
-        ModelError: there is no such preset, or a setting is not one of its own.
-    """
+    """A preset with all its settings, from its name, the name that `preset_name` makes, or a mapping; None if a text names none."""
     if isinstance(spec, str):
         if spec in PRESETS:
             return _resolved({"preset": spec})
@@ -144,16 +140,13 @@ def _resolved(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelError(
             f"model: there is no preset {shown(str(name))}; known: {one_of(PRESETS)}.{nearest(str(name), PRESETS)}"
         )
-    for setting in spec.keys() - {"preset", *SETTINGS}:
-        raise ModelError(
-            f"model: preset '{name}' has no setting {shown(setting)}; allowed: {one_of(SETTINGS)}.{nearest(setting, SETTINGS)}"
-        )
     try:
         PresetModel.model_validate(dict(spec))
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ModelError(
-            f"model: preset '{name}': {wrong['loc'][0]} is {shown(wrong['input'])}: {wrong['msg']}."
+            f"model: preset '{name}': {wrong['loc'][0]} is {shown(wrong['input'])}: {wrong['msg']}; its settings are "
+            f"{one_of(SETTINGS)}."
         ) from None
     usual, given = PRESETS[name], {setting: value for setting, value in spec.items() if value is not None}
     return {"preset": name, "vocab_size": None, "context": usual.context, "dropout": usual.dropout} | given

@@ -74,7 +74,6 @@ def find_tokenizer(
     Args:
         spec: None is the checkpoint's own; a text is a folder or a hub id with an optional @revision; a number is the size of
             the vocabulary of one to train.
-        check_stop: called repeatedly, so that training can be stopped.
     """
     if isinstance(spec, int):
         return _trained(spec, text, check_stop)
@@ -231,9 +230,5 @@ def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder
 
 
 def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
-    """The tokenizer in a folder, as tasks take it; nothing is loaded before it is needed.
-
-    Args:
-        padding: whether it must have a padding token, which token blocks do without.
-    """
+    """The tokenizer in a folder, as tasks take it; nothing is loaded before it is needed."""
     return TokenizerFolder(folder, lambda: load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False))

@@ -60,13 +60,7 @@ def read_tokenizer(folder: Path) -> Any:
 def load_network(
     model_class: Any, folder: Path, what: str, purpose: str, config: Any = None, **more: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """A network with the weights in a folder, in fp32, and what transformers reports about its tensors.
-
-    Args:
-        what: the model, for messages.
-        purpose: what it is loaded as, for messages.
-        config: the one to use; the folder's if absent.
-    """
+    """A network with the weights in a folder, in fp32, and what transformers reports about its tensors."""
     transformers_logging.set_verbosity_error()  # also for what comes after: the init card says what a load report would
     transformers_logging.disable_progress_bar()
     files = check_model_folder(what, folder)
