@@ -145,18 +145,6 @@ def test_a_saved_model_is_a_plain_one_that_attends_the_same_way(
         torch.testing.assert_close(loaded(**batch(side="left")).logits, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_attention_is_causal_unless_told_and_can_be_told_again() -> None:
-    model = plain("gpt2")
-    before = model.config.to_dict()
-    assert classify_at_last_token(model, None) == "causal"
-    assert model.config.to_dict() == before, "nothing to mark"
-    assert classify_at_last_token(model, "bidirectional") == "bidirectional"
-    assert classify_at_last_token(model, None) == "bidirectional"
-    assert classify_at_last_token(model, "causal") == "causal"
-    assert not sees_ahead(model)
-    assert type(model).__mro__.count(type(plain("gpt2"))) == 1
-
-
 @pytest.mark.parametrize("name", ["bert", "modernbert"])
 def test_a_model_that_sees_ahead_is_left_alone_and_refuses_an_attention(name: str) -> None:
     model = build(name)

@@ -13,7 +13,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models.attention import attention_layers
 from fairtune.models.depth import Depths, find_depths
 from fairtune.models.model_parts import head_parameters
-from tests.models.architectures import BUILDERS, VOCABULARY, build
+from tests.models.architectures import BUILDERS, build
 
 
 def places(model: nn.Module, depths: Depths | None = None) -> dict[str, list[str]]:
@@ -77,15 +77,6 @@ def test_between_an_encoder_and_a_decoder() -> None:
     assert "encoder.final_layer_norm.weight" in t5["layer 1"]
     assert t5["above the layers"] == ["decoder.final_layer_norm.weight"]
     assert "model.decoder.layernorm_embedding.weight" in places(build("bart"))["layer 1"]
-
-
-def test_lists_side_by_side_are_parts_of_the_same_layers() -> None:
-    config = hf.XLMConfig(vocab_size=VOCABULARY, emb_dim=32, n_layers=3, n_heads=4, max_position_embeddings=64)
-    found = places(hf.XLMForSequenceClassification(config))
-    assert len([place for place in found if place.startswith("layer")]) == 3
-    parts = {name.split(".")[1] for name in found["layer 2"]}
-    assert parts == {"attentions", "layer_norm1", "ffns", "layer_norm2"}
-    assert "transformer.layer_norm_emb.weight" in found["embeddings"]
 
 
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt2-classifier"])

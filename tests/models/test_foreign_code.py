@@ -133,12 +133,6 @@ def test_code_is_found_however_deep_it_is_named(model: Path, place: str) -> None
         find_model(str(model))
 
 
-def test_a_field_that_names_nothing_harms_nobody(model: Path) -> None:
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "auto_map": {}}))
-    assert load_classifier(find_model(str(model)), ("a", "b")).from_checkpoint
-
-
 def test_code_of_the_hub_is_refused_too(model: Path) -> None:
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps({**config, "attn_implementation": "somebody/kernel"}))

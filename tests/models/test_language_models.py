@@ -72,10 +72,6 @@ def test_the_parameters_are_those_that_are_known(name: str, total: int, frozen: 
     prepared = create_method(parse_method_use("orthogonal_qk"), 1).prepare(network)
     found = count_parameters(prepared)
     assert (found.frozen, found.total) == (frozen, total)
-    if name == "gpt-medium-512":
-        layers, width = 6, 512
-        assert total - layers * 4 * width == 44_896_768
-        assert frozen - layers * 2 * width == 3_145_728
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -102,16 +98,6 @@ def test_a_saved_model_is_a_plain_transformers_model(name: str, tokenizer: Any, 
     loaded = load_language_model(find_model(str(tmp_path)), tokenizer)
     card = make_init_card(loaded.network, loaded)
     assert (card.changed, card.new, card.unverified) == ((), (), ())
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_the_special_tokens_are_the_tokenizers(name: str, tokenizer: Any) -> None:
-    network: Any = drawn(name, tokenizer=tokenizer).network
-    for settings in (network.config, network.generation_config):
-        assert (settings.bos_token_id, settings.eos_token_id, settings.pad_token_id) == (0, 0, 1)
-    bare: Any = drawn(name).network
-    assert bare.config.eos_token_id is bare.config.pad_token_id is None, "not GPT-2's 50256, which does not exist here"
-    assert all(torch.equal(a, b) for a, b in zip(network.parameters(), bare.parameters(), strict=True))
 
 
 def test_an_eos_that_also_pads_still_learns(tokenizer: Any, tmp_path: Path) -> None:

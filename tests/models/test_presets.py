@@ -67,11 +67,6 @@ def test_what_is_wrong_is_reported_with_what_is_allowed(spec: str | dict[str, An
     assert "\n" not in str(caught.value)
 
 
-def test_a_misspelt_bare_name_is_told_the_nearest_preset() -> None:
-    with pytest.raises(ModelError, match=r"model 'gpt-medium512': no folder .*Did you mean 'gpt-medium-512'\?"):
-        find_model("gpt-medium512")
-
-
 def test_dropout_of_a_llama_is_said_to_be_of_attention_only() -> None:
     asked = find_model({"preset": "llama-mini", "dropout": 0.2}).preset or {}
     assert preset_remarks(asked) == (

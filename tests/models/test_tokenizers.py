@@ -94,15 +94,6 @@ def test_any_text_comes_back_from_its_tokens(text: str) -> None:
     assert all(0 <= token < 400 for token in ids)
 
 
-def test_the_special_tokens_are_end_and_padding_and_nothing_else() -> None:
-    tokenizer = trained()
-    assert tokenizer.eos_token == tokenizer.bos_token == "<|endoftext|>"
-    assert tokenizer.pad_token == "<|pad|>"
-    assert (tokenizer.eos_token_id, tokenizer.pad_token_id) == (0, 1)
-    assert tokenizer("a")["input_ids"] == tokenizer("a", add_special_tokens=False)["input_ids"], "none is added"
-    assert tokenizer(["a", "the fox"], padding=True)["attention_mask"][0][-1] == 0
-
-
 def test_a_small_text_gives_fewer_tokens_and_says_so() -> None:
     source = find_tokenizer(8000, PRESET, of(["the fox, the fox and the owl"], "small"))
     assert SMALLEST < source.vocabulary < 300
@@ -142,15 +133,6 @@ def test_a_folder_is_known_by_what_is_in_it(tiny_model: Path, tmp_path: Path) ->
     data["normalizer"] = None
     (copied / "tokenizer.json").write_text(json.dumps(data))
     assert find_tokenizer(str(copied), PRESET, of()).identity != one.identity
-
-
-def test_a_tokenizer_with_holes_in_its_ids_needs_rows_up_to_the_largest(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer()
-    tokenizer.save_pretrained(tmp_path)
-    data = json.loads((tmp_path / "tokenizer.json").read_text())
-    data["model"]["vocab"]["w39"] = 500
-    (tmp_path / "tokenizer.json").write_text(json.dumps(data))
-    assert find_tokenizer(str(tmp_path), PRESET, of()).vocabulary == 501
 
 
 def test_a_preset_takes_the_vocabulary_of_its_tokenizer() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,11 +32,11 @@ class CheckpointFacts:
     """What is remembered of a model as the checkpoint gave it, before any method touched it.
 
     Args:
-        weights: of Q and K by number of the attention layer and place in it; empty for an unknown architecture.
+        weights: of Q and K, layer by layer; empty for an unknown architecture.
         problem: why the attention is not known.
     """
 
-    weights: Mapping[tuple[int, int], Tensor]
+    weights: Sequence[Tensor]
     measured: PassFacts
     problem: str | None = None
 
@@ -45,11 +45,10 @@ def take_checkpoint_facts(model: nn.Module, batch: Batch | None = None) -> Check
     """Take note of a model before methods change it; logits and matrix products are measured on a real batch with labels."""
     measured = measure_pass(model, batch)
     try:
-        layers = attention_layers(model)
+        found = _queries_and_keys(model)
     except ModelError as error:
-        return CheckpointFacts({}, measured, str(error))
-    weights = {key: projection.weight().cpu() for key, projection in _queries_and_keys(layers)}
-    return CheckpointFacts(weights, measured)
+        return CheckpointFacts((), measured, str(error))
+    return CheckpointFacts([projection.weight().cpu() for _, projection in found], measured)
 
 
 def measure_pass(model: nn.Module, batch: Batch | None) -> PassFacts:
@@ -68,11 +67,8 @@ def describe_attention(model: nn.Module, before: CheckpointFacts, measured: Pass
     """
     if before.problem:
         return {"problem": before.problem}
-    layers = attention_layers(model)
-    entries = [
-        _entry(layers[number], projection, before.weights[number, place])
-        for (number, place), projection in _queries_and_keys(layers)
-    ]
+    found = zip(_queries_and_keys(model), before.weights, strict=True)
+    entries = [_entry(layer, projection, old) for (layer, projection), old in found]
     then = before.measured.spread
     logits = [{"layer": layer, "spread": now, "checkpoint": then.get(layer)} for layer, now in measured.spread.items()]
     return {"layers": entries, "logits": logits, "summary": _summary(entries, logits)}
@@ -111,12 +107,8 @@ def orthogonality_error(heads: Tensor) -> Tensor:
     return worst
 
 
-def _queries_and_keys(layers: list[AttentionLayer]) -> list[tuple[tuple[int, int], Projection]]:
-    return [
-        ((number, place), projection)
-        for number, layer in enumerate(layers)
-        for place, projection in enumerate(layer.of("qk"))
-    ]
+def _queries_and_keys(model: nn.Module) -> list[tuple[AttentionLayer, Projection]]:
+    return [(layer, projection) for layer in attention_layers(model) for projection in layer.of("qk")]
 
 
 def _entry(layer: AttentionLayer, projection: Projection, old: Tensor) -> dict[str, Any]:

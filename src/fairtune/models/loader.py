@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from fairtune.core.errors import ModelError
 from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
 from fairtune.models.folder_safety import CONFIG, GENERATION
-from fairtune.models.model_parts import base_model
+from fairtune.models.model_parts import base_model, text_encoder
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import (
@@ -173,15 +173,18 @@ def _fresh_weight_notes(
 ) -> tuple[str, ...]:
     """What a reader must know of tensors below the head that are not in the checkpoint; a mostly fresh model is refused."""
     own = {id(parameter) for parameter in base_model(network).parameters()}
-    sizes = {name: parameter.numel() for name, parameter in network.named_parameters() if id(parameter) in own}
-    if wrong := [name for name in sizes if name in mismatched]:
+    body = [name for name, parameter in network.named_parameters() if id(parameter) in own]
+    if wrong := [name for name in body if name in mismatched]:
         raise ModelError(
             f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the "
             "two is not of this model."
         )
-    fresh = [name for name in sizes if name in missing]
-    said = f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(sizes)} tensors below the head ({_few(fresh)})"
-    if 2 * len(fresh) > len(sizes) or 2 * sum(sizes[name] for name in fresh) > sum(sizes.values()):
+    fresh = [name for name in body if name in missing]
+    said = f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(body)} tensors below the head ({_few(fresh)})"
+    inner = {id(parameter) for parameter in text_encoder(network).parameters()}  # which also stands without its decoder
+    inside = {name: parameter.numel() for name, parameter in network.named_parameters() if id(parameter) in inner}
+    lost = [size for name, size in inside.items() if name in missing]
+    if 2 * len(lost) > len(inside) or 2 * sum(lost) > sum(inside.values()):
         raise ModelError(f"{said}, so it would be trained from random weights; is its {CONFIG} that of another model?")
     return (f"{said}; they start from random values.",) if fresh else ()
 
