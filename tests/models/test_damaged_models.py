@@ -45,13 +45,22 @@ def cut(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-5])
 
 
+def sharded(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    homes = {"one": "a.safetensors", "other": "b.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": homes}))
+
+
 DEEP = "[" * 100_000 + "]" * 100_000
 CASES: dict[str, tuple[Any, str]] = {
     "no heads": (in_json("config.json", num_attention_heads=0), "config.json"),
     "an unknown type": (in_json("config.json", model_type="nonsense"), "config.json"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    "no type": (with_text("config.json", "{}"), "config.json names no model_type"),
+    "pickled": (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "no *.safetensors weights"),
+    "a missing shard": (sharded, "weights are missing: b.safetensors"),
     "a list as config": (with_text("config.json", "[]"), "config.json is not a JSON mapping"),
     "a deep config": (with_text("config.json", DEEP), "config.json is not a JSON mapping: it is nested too deeply"),
-    "quantised": (in_json("config.json", quantization_config={"quant_method": "gptq"}), "config.json says that the weights"),
     "an unknown tokenizer version": (in_json("tokenizer.json", version="9.0"), "tokenizer.json"),
     "cut weights": (cut, "(config.json, model.safetensors): Error"),
 }  # fmt: skip

@@ -53,11 +53,11 @@ def test_everything_that_decides_the_model_is_in_its_identity(monkeypatch: pytes
     [
         ({"preset": "gpt-mimi"}, "no preset 'gpt-mimi'; known: gpt-mini, gpt-medium-512, gpt-small, llama-mini. Did you mean"),
         ({}, "a mapping needs `preset`, one of gpt-mini"),
-        ({"preset": "gpt-mini", "contxt": 3}, "contxt is 3: Extra inputs are not permitted; its settings are vocab_size"),
+        ({"preset": "gpt-mini", "contxt": 3}, "allowed: vocab_size, context, dropout. Did you mean 'context'"),
         ({"preset": "gpt-mini", "context": -4}, "context is -4: "),
         ("gpt-mini(vocab_size)", "settings are written as `gpt-mini(vocab_size=8000, context=128)`"),
         ("gpt-mini(vocab_size=many)", "vocab_size is 'many': "),
-        ("gpt-mini(size=3)", "size is 3: "),
+        ("gpt-mini(size=3)", "has no setting 'size'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_reported_with_what_is_allowed(spec: str | dict[str, Any], words: str) -> None:

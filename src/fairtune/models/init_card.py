@@ -111,8 +111,8 @@ def make_init_card(
     shared = _shared_names(model)
     with _reference(loaded) as checkpoint:
         for own_name, tensor in model.state_dict().items():
-            known = (checkpoint_name(own, loaded.from_checkpoint) for own in shared.get(own_name, [own_name]))
-            names = sorted((one for one in known if one is not None), key=lambda one: one not in loaded.from_checkpoint)
+            every = (checkpoint_name(own, loaded.from_checkpoint) for own in shared.get(own_name, [own_name]))
+            names = sorted((one for one in every if one is not None), key=lambda one: one not in loaded.from_checkpoint)
             if not names:  # a copy that nothing uses
                 continue
             name = names[0]

@@ -140,13 +140,16 @@ def _resolved(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelError(
             f"model: there is no preset {shown(str(name))}; known: {one_of(PRESETS)}.{nearest(str(name), PRESETS)}"
         )
+    for setting in spec.keys() - {"preset", *SETTINGS}:
+        raise ModelError(
+            f"model: preset '{name}' has no setting {shown(setting)}; allowed: {one_of(SETTINGS)}.{nearest(setting, SETTINGS)}"
+        )
     try:
         PresetModel.model_validate(dict(spec))
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ModelError(
-            f"model: preset '{name}': {wrong['loc'][0]} is {shown(wrong['input'])}: {wrong['msg']}; its settings are "
-            f"{one_of(SETTINGS)}."
+            f"model: preset '{name}': {wrong['loc'][0]} is {shown(wrong['input'])}: {wrong['msg']}."
         ) from None
     usual, given = PRESETS[name], {setting: value for setting, value in spec.items() if value is not None}
     return {"preset": name, "vocab_size": None, "context": usual.context, "dropout": usual.dropout} | given
