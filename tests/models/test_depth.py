@@ -53,14 +53,10 @@ def test_every_parameter_of_every_architecture_lies_somewhere(name: str) -> None
 
 @pytest.mark.parametrize(("name", "embeddings", "above"), [
     ("bert", ["embeddings.LayerNorm.weight", "embeddings.position_embeddings.weight"], ["bert.pooler.dense.weight"]),
-    ("electra", ["electra.embeddings_project.weight"], []),
     ("albert", ["albert.encoder.embedding_hidden_mapping_in.weight"], ["albert.pooler.weight"]),
     ("mpnet", ["mpnet.encoder.relative_attention_bias.weight"], []),
     ("deberta-v3", ["deberta.encoder.rel_embeddings.weight", "deberta.encoder.LayerNorm.weight"], []),
     ("gpt2", ["transformer.wpe.weight"], ["transformer.ln_f.weight"]),
-    ("bloom", ["transformer.word_embeddings_layernorm.weight"], ["transformer.ln_f.weight"]),
-    ("opt", ["model.decoder.embed_positions.weight"], ["model.decoder.final_layer_norm.weight"]),
-    ("modernbert", ["model.embeddings.norm.weight"], ["model.final_norm.weight"]),
     ("llama", ["model.embed_tokens.weight"], ["model.norm.weight"]),
 ])  # fmt: skip
 def test_what_is_beside_the_layers_lies_where_it_is_used(name: str, embeddings: list[str], above: list[str]) -> None:

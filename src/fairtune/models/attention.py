@@ -108,14 +108,10 @@ class _Fused:
     @property
     def sizes(self) -> dict[str, int]:
         """Rows of each part within a group."""
-        head_dim = self._rows // sum(self.heads[part] for part in self.parts)
-        return {part: self.heads[part] // self.groups * head_dim for part in self.parts}
-
-    @property
-    def _rows(self) -> int:
         if isinstance(self.module, SplitProjection):
-            return self.module.groups * sum(self.module.sizes.values())
-        return int(rows_of(self.module).shape[0])
+            return self.module.sizes
+        head_dim = len(rows_of(self.module)) // sum(self.heads[part] for part in self.parts)
+        return {part: self.heads[part] // self.groups * head_dim for part in self.parts}
 
     def projections(self) -> list[Projection]:
         """The parts it holds, in their order, also when it was cut."""

@@ -29,10 +29,6 @@ REFUSED = {
 IMPLEMENTATIONS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
 
 
-class MissingWeights(ModelError):  # noqa: N818 - users meet it as a ModelError
-    """Weights that an index names are not there, as of a checkpoint that is not wholly fetched."""
-
-
 def check_folder(what: str, folder: Path) -> None:
     """Refuse settings that name code, or other files than those that are looked at. A folder may lack any of them."""
     for name in READ:
@@ -82,7 +78,7 @@ def weight_files(folder: Path, what: str | None = None) -> list[Path]:
             )
     missing = [file.name for file in files if not file.is_file()]
     if missing:
-        raise MissingWeights(f"{named}: weights are missing: {', '.join(missing)}.")
+        raise ModelError(f"{named}: weights are missing: {', '.join(missing)}.")
     return files
 
 

