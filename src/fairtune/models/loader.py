@@ -106,11 +106,9 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
             f"{type(network).__name__} ({_few(missing)})."
         )
     notes: tuple[str, ...] = ()
-    try:
+    try:  # transformers loads wrong settings of generation but would not save them, and a run would end without its model
         network.generation_config.validate(strict=True)
-    except (
-        ValueError
-    ) as error:  # transformers loads such settings but would not save them, and a run would end without its model
+    except ValueError as error:
         network.generation_config = GenerationConfig.from_model_config(network.config)
         notes = (f"{what}: its {GENERATION} is left out, as transformers would not save it ({reason_of(error)}).",)
     return LoadedModel(network, folder, frozenset(network.state_dict()), notes=notes)

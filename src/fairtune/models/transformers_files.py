@@ -51,10 +51,13 @@ def read_tokenizer(folder: Path) -> Any:
     check_folder(named, folder)
     # A config may name files anywhere; None lets transformers look for each in the folder alone.
     files = {name: None for name in read_json(folder / TOKENIZER) or {} if name.endswith("_file")}
-    if (folder / CONFIG).is_file():
-        read_config(folder, named)  # transformers reads it too, and would blame the tokenizer for it
-    with explain_failure(f"{named}: its tokenizer cannot be loaded (tokenizer.json, {TOKENIZER})"):
-        return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
+    try:
+        with explain_failure(f"{named}: its tokenizer cannot be loaded (tokenizer.json, {TOKENIZER})"):
+            return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
+    except Unloadable:
+        if (folder / CONFIG).is_file():
+            read_config(folder, named)  # which may be the reason, and then says so
+        raise
 
 
 def load_network(
