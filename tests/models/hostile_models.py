@@ -8,13 +8,8 @@ from pathlib import Path
 CLASSES = ("AutoConfig", "AutoTokenizer", "AutoModel", "AutoModelForSequenceClassification", "AutoModelForCausalLM")
 
 
-def make_hostile(folder: Path, file: str = "config.json", known: bool = False) -> Path:
-    """Let a model's folder name Python code of its own. Returns the file that the code would make.
-
-    Args:
-        file: of settings, that names the code.
-        known: whether transformers has an architecture of that name, as hostile folders may say too.
-    """
+def make_hostile(folder: Path, file: str = "config.json") -> Path:
+    """Let a file of settings in a model's folder name Python code. Returns the file that the code would make."""
     mark = folder / "ran"
     (folder / "evil.py").write_text(
         "import pathlib\n"
@@ -25,7 +20,7 @@ def make_hostile(folder: Path, file: str = "config.json", known: bool = False) -
     content = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
     classes = {name: f"evil.Evil{name}" for name in CLASSES}
     content["auto_map"] = {**classes, "AutoTokenizer": ["evil.EvilAutoTokenizer", None]}
-    if file == "config.json" and not known:
+    if file == "config.json":
         content["model_type"] = "evil"
     (folder / file).write_text(json.dumps(content))
     return mark

@@ -18,7 +18,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models import attention_layouts as layouts
 from fairtune.models.attention import attention_layers
 from fairtune.models.flops import count_flops
-from tests.models.architectures import FAMILIES, FUSED, VOCABULARY, build, inputs
+from tests.models.architectures import FAMILIES, FUSED, build, inputs
 
 EVERY = tuple(dict.fromkeys((*FAMILIES, *FUSED)))
 NOT_WATCHED = {"deberta-v3"}  # it multiplies by means of its own
@@ -58,12 +58,11 @@ def multiplied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Tensor, T
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("freeze", [True, False], ids=["frozen", "trainable"])
-def test_scores_change_and_values_do_not(name: str, freeze: bool) -> None:
+def test_scores_change_and_values_do_not(name: str) -> None:
     """A single token attends to itself with weight 1 whatever Q and K are: there, only values speak."""
     model = build(name)
     before, alone = scores(copy.deepcopy(model)), answer(model, 1)
-    orthogonalize_qk(model, init="headwise_random", freeze=freeze)
+    orthogonalize_qk(model, init="headwise_random")
     torch.testing.assert_close(answer(model, 1), alone, atol=1e-5, rtol=1e-4)
     after = scores(model)
     assert len(before) == len(after) > 0
@@ -85,17 +84,6 @@ def test_one_part_alone_changes_that_part_of_every_head(name: str, part: str, mo
     changed = "qk".index(part)
     for place, movement in enumerate(moved):
         assert (movement > 1e-3).all() if place == changed else (movement < 1e-4).all(), (place, movement)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_each_head_is_orthonormal_in_every_layer(name: str) -> None:
-    model = build(name)
-    orthogonalize_qk(model, init="headwise")
-    for layer in attention_layers(model):
-        for projection in layer.of("qk"):
-            heads = projection.weight().double().reshape(projection.heads, -1, projection.weight().shape[1])
-            gram = heads @ heads.transpose(1, 2)
-            torch.testing.assert_close(gram, torch.eye(gram.shape[1]).double().expand_as(gram), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -208,67 +196,16 @@ def test_a_cut_projection_follows_autocast(name: str) -> None:
         torch.testing.assert_close(gradient, expected[key], atol=0.02 * float(expected[key].abs().max()), rtol=0.1)
 
 
-def with_one_layer(model: Any) -> Any:
-    """Only its first layer, since compiling takes as long as there are layers."""
-    for layers in [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part) == 2]:
-        del layers[1:]
-    assert len(attention_layers(model)) == 1
-    return model
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2", "falcon-by-group"])
-def test_frozen_models_can_be_copied_halved_and_compiled(name: str) -> None:
-    model = with_one_layer(build(name))
+def test_a_frozen_model_can_be_copied_halved_and_compiled() -> None:
+    model = build("gpt2")
     orthogonalize_qk(model, init="headwise")
     whole = answer(model, 7)
     torch.testing.assert_close(answer(copy.deepcopy(model), 7), whole)
-    compiled = torch.compile(model, backend="aot_eager" if name in ("bert", "gpt2") else "eager")
+    compiled = torch.compile(model, backend="eager")
     torch.testing.assert_close(answer(compiled, 7), whole, atol=1e-4, rtol=1e-3)
     half = model.to(torch.bfloat16)
     assert {p.dtype for p in half.parameters()} == {torch.bfloat16}
     torch.testing.assert_close(answer(half, 7).float(), whole, atol=0.2, rtol=0.2)
-
-
-def test_grouped_queries_are_orthogonalised_per_own_head() -> None:
-    layer = attention_layers(build("llama"))[0]
-    assert [(p.part, p.heads, tuple(p.weight().shape)) for p in layer.projections] == [
-        ("q", 4, (32, 32)),
-        ("k", 2, (16, 32)),
-        ("v", 2, (16, 32)),
-    ]
-
-
-def test_heads_wider_than_the_model_are_refused_clearly() -> None:
-    from transformers import Qwen3Config, Qwen3Model
-
-    config = Qwen3Config(
-        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
-        head_dim=32, intermediate_size=24,
-    )  # fmt: skip
-    with pytest.raises(ModelError, match=r"32 rows cannot be orthonormal in 16 dimensions; its head_dim"):
-        orthogonalize_qk(Qwen3Model(config))
-    orthogonalize_qk(Qwen3Model(config), init="normal")
-
-
-def test_normalisation_of_queries_and_keys_is_left_alone() -> None:
-    model = build("qwen3")
-    norms = {name: p.clone() for name, p in model.named_parameters() if "_norm" in name}
-    assert norms
-    orthogonalize_qk(model)
-    for name, was in norms.items():
-        assert torch.equal(model.get_parameter(name), was)
-        assert model.get_parameter(name).requires_grad
-
-
-def test_shared_layers_are_one() -> None:
-    model = build("albert")
-    assert len(attention_layers(model)) == 1
-    assert len(orthogonalize_qk(model).frozen) == 2
-
-
-def test_position_projections_belong_to_queries_and_keys() -> None:
-    parts = [(p.part, p.name.rpartition(".")[2]) for p in attention_layers(build("deberta-v2"))[0].of("qk")]
-    assert parts == [("q", "query_proj"), ("k", "key_proj"), ("q", "pos_query_proj"), ("k", "pos_key_proj")]
 
 
 class OddAttention(nn.Module):
@@ -327,8 +264,3 @@ def test_a_wrong_description_is_refused(odd: OddModel) -> None:
     register_attention(OddAttention, {"ask": "q", "tell": "kv"}, heads="heads_there_are")
     with pytest.raises(ModelError, match="has a number called 'heads_there_are'"):
         attention_layers(odd)
-
-
-def test_a_model_without_attention_is_reported_so() -> None:
-    with pytest.raises(ModelError, match=r"no attention layer .* was found"):
-        attention_layers(nn.Sequential(nn.Linear(2, 2)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.registry import create_method, parse_method_use
-from fairtune.models.attention_geometry import logit_spread
 from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
 from fairtune.models.model_parts import base_model
 from tests.models.architectures import VOCABULARY, build
@@ -26,18 +24,9 @@ CAUSAL_ONLY = ("gpt-neo", "stablelm")
 EOS = 2
 TEXTS = ([7, 8, 9, 10, 11, 12, 13], [20, 21, EOS], [30], [40, EOS, 41, 42, EOS])
 ATTENTIONS: tuple[Attention, ...] = ("causal", "bidirectional")
-each_model = pytest.mark.parametrize("name", GPT_LIKE)
+each_model = pytest.mark.parametrize("name", ["gpt2", "llama"])
 every_model = pytest.mark.parametrize("name", GPT_LIKE + ALSO_GPT_LIKE)
 each_attention = pytest.mark.parametrize("attention", ATTENTIONS)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads only get into each other's way in a model this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def plain(name: str, pad: int = 0) -> Any:
@@ -102,29 +91,7 @@ def test_padding_never_changes_a_prediction(name: str, attention: Attention, sid
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5, msg=f"{more} more, pad {pad}")
 
 
-@each_model
-@each_attention
-def test_padding_is_never_seen_by_eager_attention_either(name: str, attention: Attention) -> None:
-    model = made(name, attention)
-    expected = alone(model)
-    model.set_attn_implementation("eager")
-    for side in ("right", "left"):
-        with torch.no_grad():
-            torch.testing.assert_close(model(**batch(side=side, more=2)).logits, expected, rtol=1e-5, atol=1e-5)
-
-
-@each_model
-@each_attention
-def test_the_company_of_a_text_in_its_batch_never_changes_its_prediction(name: str, attention: Attention) -> None:
-    model = made(name, attention)
-    with torch.no_grad():
-        several = model(**batch()).logits
-        for rows in ([0, 2], [3, 1], [2, 1, 3]):
-            some = model(**batch([TEXTS[row] for row in rows])).logits
-            torch.testing.assert_close(some, several[rows], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", [*GPT_LIKE, *ALSO_GPT_LIKE, *CAUSAL_ONLY])
+@pytest.mark.parametrize("name", [*GPT_LIKE, *CAUSAL_ONLY])
 def test_loss_gradients_and_predictions_are_those_of_transformers_on_an_ordinary_batch(name: str) -> None:
     """Ordinary: padded on the right with an id that is in no text."""
     theirs, ours = plain(name), made(name)
@@ -138,29 +105,6 @@ def test_loss_gradients_and_predictions_are_those_of_transformers_on_an_ordinary
     mine = dict(ours.named_parameters())
     for tensor, parameter in theirs.named_parameters():
         torch.testing.assert_close(mine[tensor].grad, parameter.grad, rtol=1e-4, atol=2e-5, msg=tensor)
-
-
-@every_model
-def test_predictions_without_padding_are_those_of_transformers(name: str) -> None:
-    theirs, ours = plain(name), made(name)
-    texts = [[7, 8, 9, 10], [20, 21, 22, 23]]
-    with torch.no_grad():
-        expected = theirs(**batch(texts)).logits
-        torch.testing.assert_close(ours(**batch(texts)).logits, expected, rtol=1e-6, atol=1e-6)
-        torch.testing.assert_close(
-            ours(input_ids=batch(texts)["input_ids"]).logits, expected, rtol=1e-6, atol=1e-6, msg="without a mask"
-        )
-
-
-def test_plain_transformers_is_wrong_where_ours_is_right() -> None:
-    """What this is for: EOS as padding after a text that ends in EOS, and padding on the left of GPT-2."""
-    theirs = plain("gpt2", pad=EOS)
-    ours = made("gpt2", pad=EOS)
-    with torch.no_grad():
-        after_eos, left = theirs(**batch(pad=EOS)).logits, plain("gpt2")(**batch(side="left")).logits
-    differ = [((logits - alone(ours)).abs().amax(-1) > 1e-3).tolist() for logits in (after_eos, left)]
-    assert differ[0] == [False, True, False, True]
-    assert differ[1] == [False, True, True, True]
 
 
 @each_model
@@ -178,42 +122,6 @@ def test_embeddings_can_be_given_instead_of_ids(name: str, attention: Attention)
         moved = embeds.grad.abs().amax(-1) > 0
         assert embeds.grad.isfinite().all()
         assert torch.equal(moved, given["attention_mask"] == 1), "real tokens have a gradient, padding has none"
-
-
-@each_model
-@each_attention
-def test_padding_gives_no_weight_another_gradient(name: str, attention: Attention) -> None:
-    gradients = []
-    for side, more in (("right", 0), ("left", 5), ("right", 6)):
-        model = made(name, attention)
-        model(**batch(side=side, more=more), labels=torch.tensor([0, 1, 2, 0])).loss.backward()
-        gradients.append({tensor: parameter.grad for tensor, parameter in model.named_parameters()})
-    for tensor, expected in gradients[0].items():
-        for other in gradients[1:]:
-            if expected is not None:
-                torch.testing.assert_close(other[tensor], expected, rtol=1e-3, atol=2e-5, msg=tensor)
-
-
-@each_model
-@each_attention
-def test_attention_and_hidden_states_are_reported(name: str, attention: Attention) -> None:
-    model = made(name, attention)
-    model.set_attn_implementation("eager")
-    with torch.no_grad():
-        found = model(**batch(), output_attentions=True, output_hidden_states=True)
-        as_tuple = model(**batch(), return_dict=False)
-    layers = model.config.num_hidden_layers
-    assert (len(found.attentions), len(found.hidden_states)) == (layers, layers + 1)
-    real = batch()["attention_mask"].bool()
-    width = real.shape[1]
-    allowed = torch.ones(width, width).tril().bool() if attention == "causal" else torch.ones(width, width).bool()
-    seen = found.attentions[0][:, 0] > 0
-    for row in range(len(TEXTS)):
-        length = len(TEXTS[row])
-        assert torch.equal(seen[row, :length], (allowed & real[row])[:length])
-    assert isinstance(as_tuple, tuple)
-    torch.testing.assert_close(as_tuple[0], found.logits)
-    assert len(logit_spread(model, batch())) == layers
 
 
 @each_model
@@ -237,19 +145,7 @@ def test_a_saved_model_is_a_plain_one_that_attends_the_same_way(
         torch.testing.assert_close(loaded(**batch(side="left")).logits, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_attention_is_causal_unless_told_and_can_be_told_again() -> None:
-    model = plain("gpt2")
-    before = model.config.to_dict()
-    assert classify_at_last_token(model, None) == "causal"
-    assert model.config.to_dict() == before, "nothing to mark"
-    assert classify_at_last_token(model, "bidirectional") == "bidirectional"
-    assert classify_at_last_token(model, None) == "bidirectional"
-    assert classify_at_last_token(model, "causal") == "causal"
-    assert not sees_ahead(model)
-    assert type(model).__mro__.count(type(plain("gpt2"))) == 1
-
-
-@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert", "deberta-v2", "modernbert"])
+@pytest.mark.parametrize("name", ["bert", "modernbert"])
 def test_a_model_that_sees_ahead_is_left_alone_and_refuses_an_attention(name: str) -> None:
     model = build(name)
     kind, config = type(model), model.config.to_dict()
@@ -271,35 +167,10 @@ def test_a_model_that_stays_causal_refuses_to_be_called_bidirectional(name: str)
     assert model.config.to_dict() == config
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "t5", "bart", "mixtral"])
-def test_asking_whether_a_model_sees_ahead_leaves_no_trace(name: str) -> None:
-    model = build(name).train()
-    frozen = next(module for module in model.modules() if isinstance(module, torch.nn.Linear))
-    frozen.eval()
-    modes = [module.training for module in model.modules()]
-    weights = {tensor: value.clone() for tensor, value in model.state_dict().items()}
-    random = torch.get_rng_state()
-    assert sees_ahead(model) == (name in ("bert", "t5", "bart"))
-    assert torch.equal(torch.get_rng_state(), random)
-    assert [module.training for module in model.modules()] == modes
-    assert all(parameter.grad is None for parameter in model.parameters())
-    assert all(torch.equal(value, weights[tensor]) for tensor, value in model.state_dict().items())
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
 @each_attention
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"type": "lora", "r": 4},
-        {"type": "prompt_tuning", "num_virtual_tokens": 3},
-        {"type": "prefix_tuning", "num_virtual_tokens": 3},
-    ],
-    ids=lambda settings: settings["type"],
-)
-def test_adapters_and_prompts_on_top(name: str, attention: Attention, settings: dict[str, Any]) -> None:
-    pytest.importorskip("peft")
-    model = create_method(parse_method_use({"peft": settings}), 0).prepare(made(name, attention))
+@pytest.mark.parametrize("settings", [{"type": "lora", "r": 4}, {"type": "prompt_tuning", "num_virtual_tokens": 3}])
+def test_adapters_and_prompts_on_top(attention: Attention, settings: dict[str, Any]) -> None:
+    model = create_method(parse_method_use({"peft": settings}), 0).prepare(made("gpt2", attention))
     model.eval()
     assert sees_ahead(model) == (attention == "bidirectional")
     results = [model(**batch(side=side, more=more)).logits for side, more in (("right", 0), ("right", 4), ("left", 2))]
@@ -313,40 +184,3 @@ def test_adapters_and_prompts_on_top(name: str, attention: Attention, settings: 
     trained = {tensor: p.grad for tensor, p in model.named_parameters() if p.requires_grad}
     assert trained
     assert all(gradient is not None and gradient.isfinite().all() for gradient in trained.values())
-
-
-@each_model
-@each_attention
-def test_frozen_orthogonal_queries_and_keys_on_top(name: str, attention: Attention) -> None:
-    model = made(name, attention)
-    method = create_method(parse_method_use({"orthogonal_qk": {"init": "headwise"}}), 0)
-    model = method.prepare(model)
-    expected = alone(model)
-    for side in ("right", "left"):
-        with torch.no_grad():
-            torch.testing.assert_close(model(**batch(side=side)).logits, expected, rtol=1e-5, atol=1e-5)
-    assert not torch.allclose(expected, alone(made(name, attention)))
-    model(**batch(), labels=torch.tensor([0, 1, 2, 0])).loss.backward()
-    assert model.score.weight.grad.abs().sum() > 0
-
-
-def test_padding_on_the_right_costs_a_causal_model_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a mask torch has its fastest kernels to choose from; transformers alone builds one for every padded batch."""
-    masks: list[Any] = []
-    attend = torch.nn.functional.scaled_dot_product_attention
-
-    def spy(*args: Any, attn_mask: Any = None, **more: Any) -> Tensor:
-        masks.append(attn_mask)
-        return attend(*args, attn_mask=attn_mask, **more)
-
-    model = made("gpt2")
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
-    model(**batch())
-    assert masks == [None] * model.config.num_hidden_layers
-    model(**batch(side="left"))
-    assert masks[-1] is not None
-
-
-def test_a_batch_without_ids_and_embeddings_is_refused() -> None:
-    with pytest.raises(ValueError, match="either input_ids or inputs_embeds"):
-        made("gpt2")(attention_mask=torch.ones(1, 2))

@@ -10,11 +10,10 @@ import transformers as hf
 from torch import nn
 
 from fairtune.core.errors import ModelError
-from fairtune.methods.registry import create_method, parse_method_use
 from fairtune.models.attention import attention_layers
 from fairtune.models.depth import Depths, find_depths
 from fairtune.models.model_parts import head_parameters
-from tests.models.architectures import BUILDERS, VOCABULARY, build
+from tests.models.architectures import BUILDERS, build
 
 
 def places(model: nn.Module, depths: Depths | None = None) -> dict[str, list[str]]:
@@ -54,14 +53,10 @@ def test_every_parameter_of_every_architecture_lies_somewhere(name: str) -> None
 
 @pytest.mark.parametrize(("name", "embeddings", "above"), [
     ("bert", ["embeddings.LayerNorm.weight", "embeddings.position_embeddings.weight"], ["bert.pooler.dense.weight"]),
-    ("electra", ["electra.embeddings_project.weight"], []),
     ("albert", ["albert.encoder.embedding_hidden_mapping_in.weight"], ["albert.pooler.weight"]),
     ("mpnet", ["mpnet.encoder.relative_attention_bias.weight"], []),
     ("deberta-v3", ["deberta.encoder.rel_embeddings.weight", "deberta.encoder.LayerNorm.weight"], []),
     ("gpt2", ["transformer.wpe.weight"], ["transformer.ln_f.weight"]),
-    ("bloom", ["transformer.word_embeddings_layernorm.weight"], ["transformer.ln_f.weight"]),
-    ("opt", ["model.decoder.embed_positions.weight"], ["model.decoder.final_layer_norm.weight"]),
-    ("modernbert", ["model.embeddings.norm.weight"], ["model.final_norm.weight"]),
     ("llama", ["model.embed_tokens.weight"], ["model.norm.weight"]),
 ])  # fmt: skip
 def test_what_is_beside_the_layers_lies_where_it_is_used(name: str, embeddings: list[str], above: list[str]) -> None:
@@ -80,32 +75,6 @@ def test_between_an_encoder_and_a_decoder() -> None:
     assert "model.decoder.layernorm_embedding.weight" in places(build("bart"))["layer 1"]
 
 
-def test_a_convolution_after_the_first_layer_goes_with_it() -> None:
-    config = hf.DebertaV2Config(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48,
-        max_position_embeddings=64, conv_kernel_size=3,
-    )  # fmt: skip
-    found = places(hf.DebertaV2ForSequenceClassification(config))
-    assert "deberta.encoder.conv.conv.weight" in found["layer 0"]
-
-
-def test_lists_side_by_side_are_parts_of_the_same_layers() -> None:
-    config = hf.XLMConfig(vocab_size=VOCABULARY, emb_dim=32, n_layers=3, n_heads=4, max_position_embeddings=64)
-    found = places(hf.XLMForSequenceClassification(config))
-    assert len([place for place in found if place.startswith("layer")]) == 3
-    parts = {name.split(".")[1] for name in found["layer 2"]}
-    assert parts == {"attentions", "layer_norm1", "ffns", "layer_norm2"}
-    assert "transformer.layer_norm_emb.weight" in found["embeddings"]
-
-
-def test_groups_of_shared_layers_are_as_many_layers() -> None:
-    config = hf.AlbertConfig(
-        vocab_size=VOCABULARY, embedding_size=16, hidden_size=32, num_hidden_layers=6, num_hidden_groups=3,
-        num_attention_heads=4, intermediate_size=48,
-    )  # fmt: skip
-    assert find_depths(hf.AlbertForSequenceClassification(config)).layers == 3
-
-
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt2-classifier"])
 def test_adapters_lie_where_they_are_put_and_the_trained_head_is_the_head(name: str) -> None:
     peft = pytest.importorskip("peft")
@@ -119,27 +88,6 @@ def test_adapters_lie_where_they_are_put_and_the_trained_head_is_the_head(name: 
         assert len(added) == 2
         assert all(f".{number}." in own for own in added)
     assert {own.partition("modules_to_save.default.")[2] for own in found["head"]} >= {"weight"}
-
-
-def test_prompts_are_the_heads_companions_and_a_network_of_ones_own_is_looked_into() -> None:
-    peft = pytest.importorskip("peft")
-    prompts = peft.get_peft_model(build("bert"), peft.PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=3))
-    assert any(name.startswith("prompt_encoder") for name in places(prompts)["head"])
-
-    class Own(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.encoder = build("bert").bert
-            self.classify = nn.Linear(32, 2)
-
-    assert places(Own())["head"] == ["classify.weight", "classify.bias"]
-
-
-def test_bpsoms_head_is_the_head() -> None:
-    use = parse_method_use({"bpsom": {"hidden": 8, "grid": 3}})
-    found = places(create_method(use, 0).prepare(build("bert")))
-    assert all(name.startswith("bpsom.") for name in found["head"])
-    assert "above the layers" not in found, "the pooler is gone"
 
 
 def test_what_cannot_be_looked_into_is_reported() -> None:

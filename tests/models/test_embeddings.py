@@ -11,7 +11,6 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from fairtune.core.errors import ModelError
-from fairtune.methods.bpsom.model import BPSOMForSequenceClassification
 from fairtune.models.model_parts import token_embeddings
 from tests.models.architectures import BUILDERS, build, inputs
 
@@ -35,12 +34,6 @@ def test_of_every_architecture_it_is_what_the_input_goes_through_first(name: str
     assert torch.equal(seen[0], batch["input_ids"])
 
 
-def test_bpsom_is_looked_through() -> None:
-    model = build("bert")
-    expected = model.bert.embeddings.word_embeddings
-    assert token_embeddings(BPSOMForSequenceClassification.of(model, hidden=4, grid=2)) is expected
-
-
 @pytest.mark.parametrize(
     "wrap", [nn.DataParallel, Accelerator(cpu=True).prepare, torch.compile], ids=lambda w: w.__name__
 )
@@ -60,13 +53,6 @@ def test_peft_is_looked_through_and_adapted_embeddings_are_the_adapted_ones() ->
     wrapped = peft.get_peft_model(build("bert"), peft.LoraConfig(target_modules=["word_embeddings"]))
     assert type(token_embeddings(wrapped)).__module__.startswith("peft.")
     assert len(looked_up(wrapped, inputs(wrapped, 6))) == 1
-
-
-def test_peft_around_bpsom() -> None:
-    peft = pytest.importorskip("peft")
-    model = BPSOMForSequenceClassification.of(build("bert"), hidden=4, grid=2)
-    adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules=["query"]))
-    assert len(looked_up(adapted, inputs(build("bert"), 6))) == 1
 
 
 def test_a_model_without_token_embeddings_is_reported() -> None:

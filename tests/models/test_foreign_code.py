@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import fairtune
 from fairtune.cli.app import app
-from fairtune.core.errors import FairtuneError, ModelError
+from fairtune.core.errors import ModelError
 from fairtune.models.loader import load_classifier, load_language_model
 from fairtune.models.sources import ModelSource, find_model
 from fairtune.models.tokenizers import TrainingText, find_tokenizer, load_tokenizer
@@ -103,11 +103,10 @@ def test_no_verb_runs_it_though_standard_input_says_yes(model: Path, tiny_task: 
 FILES = ("config.json", "tokenizer_config.json", "generation_config.json", "processor_config.json")
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["known type", "unknown type"])
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.usefixtures("yes")
-def test_every_way_into_a_folder_refuses_it(model: Path, file: str, known: bool) -> None:
-    mark = make_hostile(model, file, known)
+def test_every_way_into_a_folder_refuses_it(model: Path, file: str) -> None:
+    mark = make_hostile(model, file)
     source = ModelSource("model", "", str(model))  # as a worker gets it, after the folder was looked at
     text = TrainingText("none", lambda: iter(()))
     ways: list[Callable[[], object]] = [
@@ -132,12 +131,6 @@ def test_code_is_found_however_deep_it_is_named(model: Path, place: str) -> None
     (model / "config.json").write_text(json.dumps({**config, place: named if place == "text_config" else [[named]]}))
     with pytest.raises(ModelError, match="auto_map"):
         find_model(str(model))
-
-
-def test_a_field_that_names_nothing_harms_nobody(model: Path) -> None:
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "auto_map": {}}))
-    assert load_classifier(find_model(str(model)), ("a", "b")).from_checkpoint
 
 
 def test_code_of_the_hub_is_refused_too(model: Path) -> None:
@@ -192,11 +185,3 @@ print(repr((asked, at_file + (first + rows.read()).encode())), end="")
 def test_a_question_gets_no_answer_from_what_is_meant_for_the_process(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], input=b"y\nn\ny\n", capture_output=True, timeout=60, check=True)
     assert done.stdout == repr((None, b"y\nn\ny\n")).encode(), "nobody else read of it, and nothing is lost"
-
-
-def test_a_refusal_is_a_sentence_of_the_house(model: Path) -> None:
-    make_hostile(model)
-    with pytest.raises(FairtuneError) as caught:
-        find_model(str(model))
-    assert "\n" not in str(caught.value)
-    assert str(model) in str(caught.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,6 @@ from fairtune.models.tokenizers import TrainingText, find_tokenizer, load_tokeni
 from tests.models.architectures import build
 
 SMALL = ("gpt-mini", "llama-mini")
-MIRROR = os.environ.get("FAIRTUNE_MIRROR", "")
-STORIES15M = Path(MIRROR) / "weights" / "stories15m"
 
 
 def drawn(name: str, vocab_size: int = 300, seed: int = 0, tokenizer: Any = None, **settings: Any) -> LoadedModel:
@@ -75,15 +72,6 @@ def test_the_parameters_are_those_that_are_known(name: str, total: int, frozen: 
     prepared = create_method(parse_method_use("orthogonal_qk"), 1).prepare(network)
     found = count_parameters(prepared)
     assert (found.frozen, found.total) == (frozen, total)
-    if name == "gpt-medium-512":
-        layers, width = 6, 512
-        assert total - layers * 4 * width == 44_896_768
-        assert frozen - layers * 2 * width == 3_145_728
-
-
-def test_gpt_small_has_as_many_parameters_as_the_published_gpt2() -> None:
-    with torch.device("meta"):
-        assert count_parameters(drawn("gpt-small", vocab_size=50_257).network).total == 124_439_808
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -92,22 +80,6 @@ def test_the_seed_alone_decides_the_weights(name: str) -> None:
     assert all(torch.equal(one[key], same[key]) for key in one)
     assert not any(torch.equal(one[key], other[key]) for key in one if one[key].ndim > 1)
     assert torch.isfinite(torch.cat([tensor.flatten() for tensor in one.values()])).all()
-
-
-def test_initialisation_is_gpt2s_own() -> None:
-    network: Any = drawn("gpt-mini", vocab_size=2000).network
-    assert float(network.transformer.wte.weight.std()) == pytest.approx(0.02, rel=0.02)
-    assert float(network.transformer.h[0].attn.c_attn.weight.std()) == pytest.approx(0.02, rel=0.02)
-    assert float(network.transformer.h[3].mlp.c_proj.weight.std()) == pytest.approx(0.02 / 8**0.5, rel=0.02)
-    assert float(network.transformer.h[0].attn.c_attn.bias.abs().max()) == 0
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_context_and_dropout_are_taken(name: str) -> None:
-    config: Any = drawn(name, context=32, dropout=0.25).network.config
-    assert config.max_position_embeddings == 32
-    dropouts = PRESETS[name].dropouts
-    assert [getattr(config, field) for field in dropouts] == [0.25] * len(dropouts)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -128,16 +100,6 @@ def test_a_saved_model_is_a_plain_transformers_model(name: str, tokenizer: Any, 
     assert (card.changed, card.new, card.unverified) == ((), (), ())
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_the_special_tokens_are_the_tokenizers(name: str, tokenizer: Any) -> None:
-    network: Any = drawn(name, tokenizer=tokenizer).network
-    for settings in (network.config, network.generation_config):
-        assert (settings.bos_token_id, settings.eos_token_id, settings.pad_token_id) == (0, 0, 1)
-    bare: Any = drawn(name).network
-    assert bare.config.eos_token_id is bare.config.pad_token_id is None, "not GPT-2's 50256, which does not exist here"
-    assert all(torch.equal(a, b) for a, b in zip(network.parameters(), bare.parameters(), strict=True))
-
-
 def test_an_eos_that_also_pads_still_learns(tokenizer: Any, tmp_path: Path) -> None:
     tokenizer.save_pretrained(tmp_path / "words")
     words = AutoTokenizer.from_pretrained(tmp_path / "words")
@@ -147,14 +109,6 @@ def test_an_eos_that_also_pads_still_learns(tokenizer: Any, tmp_path: Path) -> N
     ids = torch.tensor([[0, 5, 0, 6]])
     network.model(ids)[0].sum().backward()
     assert float(network.model.embed_tokens.weight.grad[0].abs().sum()) > 0
-
-
-def test_a_preset_of_unknown_vocabulary_is_not_drawn() -> None:
-    with pytest.raises(
-        ModelError,
-        match=r"model 'llama-mini\(context=64\)': its vocabulary is not known; .*`llama-mini\(vocab_size=8000\)`",
-    ):
-        load_language_model(find_model({"preset": "llama-mini", "context": 64}))
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -181,7 +135,7 @@ def saved(model: Any, folder: Path) -> ModelSource:
     return find_model(str(folder))
 
 
-@pytest.mark.parametrize("name", ["gpt2", "opt", "bloom", "mistral", "gpt-neox"])
+@pytest.mark.parametrize("name", ["gpt2", "mistral", "gpt-neox"])
 def test_causal_checkpoints_load_and_are_proved(name: str, tmp_path: Path) -> None:
     loaded = load_language_model(saved(build(name), tmp_path))
     card = make_init_card(loaded.network, loaded)
@@ -189,18 +143,10 @@ def test_causal_checkpoints_load_and_are_proved(name: str, tmp_path: Path) -> No
     assert card.same == len({id(tensor) for tensor in loaded.network.state_dict(keep_vars=True).values()})
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "electra"])
-def test_a_model_that_sees_ahead_is_no_language_model(name: str, tmp_path: Path) -> None:
-    source = saved(build(name), tmp_path)
+def test_a_model_that_sees_ahead_is_no_language_model(tmp_path: Path) -> None:
+    source = saved(build("bert"), tmp_path)
     with pytest.raises(ModelError, match=r"is not a causal language model: its tokens see those after them"):
         load_language_model(source)
-
-
-def test_other_architectures_are_reported_in_one_line(tmp_path: Path) -> None:
-    source = saved(build("distilbert"), tmp_path)
-    with pytest.raises(ModelError, match="transformers cannot load it as a language model") as caught:
-        load_language_model(source)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_checkpoint_without_a_head_of_its_own_is_reported(tmp_path: Path) -> None:
@@ -223,20 +169,6 @@ def test_a_tokenizer_without_padding_pads_with_its_end(tokenizer: Any, tmp_path:
     assert found.pad_token_id == found.eos_token_id == 0
 
 
-@pytest.mark.skipif(not STORIES15M.is_dir() or not MIRROR, reason="FAIRTUNE_MIRROR has no weights/stories15m")
-def test_the_real_llama_is_proved_and_tells_a_story() -> None:
-    source = find_model(str(STORIES15M))
-    assert (source.positions, source.vocabulary) == (256, 32_000)
-    words = load_tokenizer(STORIES15M)
-    loaded = load_language_model(source, words)
-    assert {p.dtype for p in loaded.network.parameters()} == {torch.float32}
-    card = make_init_card(loaded.network, loaded)
-    assert (card.same, card.changed, card.new, card.unverified) == (56, (), (), ())
-    batch = words("Once upon a time, there was a", return_tensors="pt")
-    text = words.decode(loaded.network.generate(**batch, max_new_tokens=4, do_sample=False)[0])
-    assert "little" in text
-
-
 def with_generation(tmp_path: Path, settings: dict[str, Any]) -> ModelSource:
     build("gpt2").save_pretrained(tmp_path)
     (tmp_path / "generation_config.json").write_text(json.dumps(settings))
@@ -250,8 +182,3 @@ def test_settings_of_generation_that_would_not_be_saved_do_not_cost_a_run_its_mo
     kept = load_language_model(with_generation(tmp_path, {"temperature": 0.3, "do_sample": True}))
     assert not kept.notes
     assert kept.network.generation_config.temperature == 0.3
-
-
-def test_damaged_settings_of_generation_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"transformers cannot load it as a language model.*nonsense"):
-        load_language_model(with_generation(tmp_path, {"cache_implementation": "nonsense"}))

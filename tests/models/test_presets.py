@@ -11,7 +11,7 @@ import pytest
 
 from fairtune.core.errors import ModelError
 from fairtune.models.presets import PRESETS, preset_config, preset_remarks
-from fairtune.models.sources import ModelSource, find_model
+from fairtune.models.sources import find_model
 from tests.warm import light_run
 
 
@@ -38,12 +38,6 @@ def test_the_name_says_what_was_changed_and_is_found_again(spec: dict[str, Any],
     assert find_model(name) == found
 
 
-def test_a_source_crosses_processes_as_json() -> None:
-    found = find_model({"preset": "llama-mini", "vocab_size": 500, "context": 32})
-    assert ModelSource(**json.loads(json.dumps(found.as_json()))) == found
-    assert (found.positions, found.vocabulary) == (32, 500)
-
-
 def test_everything_that_decides_the_model_is_in_its_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     specs: list[dict[str, Any]] = [{}, {"vocab_size": 300}, {"vocab_size": 301}, {"context": 128}, {"dropout": 0.0}]
     found = {find_model({"preset": name, **spec}).identity for name in PRESETS for spec in specs}
@@ -58,14 +52,10 @@ def test_everything_that_decides_the_model_is_in_its_identity(monkeypatch: pytes
     ("spec", "words"),
     [
         ({"preset": "gpt-mimi"}, "no preset 'gpt-mimi'; known: gpt-mini, gpt-medium-512, gpt-small, llama-mini. Did you mean"),
-        ({"preset": None}, "there is no preset 'None'; known: gpt-mini"),
         ({}, "a mapping needs `preset`, one of gpt-mini"),
-        ({"preset": "gpt-mini", "contxt": 3}, "no setting 'contxt'; allowed: vocab_size, context, dropout. Did you mean 'context'"),
-        ({"preset": "gpt-mini", "vocab_size": True}, "vocab_size is True: "),
+        ({"preset": "gpt-mini", "contxt": 3}, "allowed: vocab_size, context, dropout. Did you mean 'context'"),
         ({"preset": "gpt-mini", "context": -4}, "context is -4: "),
-        ({"preset": "gpt-mini", "dropout": 1}, "dropout is 1: "),
         ("gpt-mini(vocab_size)", "settings are written as `gpt-mini(vocab_size=8000, context=128)`"),
-        ("gpt-mini()", "settings are written as"),
         ("gpt-mini(vocab_size=many)", "vocab_size is 'many': "),
         ("gpt-mini(size=3)", "has no setting 'size'"),
     ],
@@ -75,16 +65,6 @@ def test_what_is_wrong_is_reported_with_what_is_allowed(spec: str | dict[str, An
         find_model(spec)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_misspelt_bare_name_is_told_the_nearest_preset() -> None:
-    with pytest.raises(ModelError, match=r"model 'gpt-medium512': no folder .*Did you mean 'gpt-medium-512'\?"):
-        find_model("gpt-medium512")
-
-
-def test_a_preset_has_no_files() -> None:
-    with pytest.raises(ModelError, match="model 'gpt-mini': a preset is trained from scratch, so it has no files"):
-        find_model("gpt-mini").fetch()
 
 
 def test_dropout_of_a_llama_is_said_to_be_of_attention_only() -> None:
@@ -97,30 +77,13 @@ def test_dropout_of_a_llama_is_said_to_be_of_attention_only() -> None:
         assert preset_remarks(find_model(name).preset or {}) == ()
 
 
-def test_dropout_of_a_gpt_is_everywhere() -> None:
-    config = preset_config(find_model({"preset": "gpt-mini", "dropout": 0.3}).preset or {})
-    assert [config[name] for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")] == [0.3] * 3
-
-
-def test_every_preset_explains_itself() -> None:
-    for name, preset in PRESETS.items():
-        assert preset.name == name
-        assert f"context {preset.context}" in preset.help
-        assert "dropout" in preset.help
-    assert "44,909,056" in PRESETS["gpt-medium-512"].help
-    assert "44,896,768" in PRESETS["gpt-medium-512"].help
-
-
 @pytest.mark.parametrize(
     ("config", "positions", "vocabulary"),
     [
         ({"model_type": "gpt2", "n_positions": 1024, "n_ctx": 512, "vocab_size": 50257}, 1024, 50257),
-        ({"model_type": "codegen", "n_ctx": 2048}, 2048, None),
         ({"model_type": "llama", "max_position_embeddings": 256, "vocab_size": 32000}, 256, 32000),
-        ({"model_type": "mpt", "max_seq_len": 2048, "vocab_size": 9}, 2048, 9),
         ({"model_type": "roberta", "max_position_embeddings": 514, "vocab_size": 50265}, 512, 50265),
         ({"model_type": "t5", "n_positions": 512, "vocab_size": 32128}, None, 32128),
-        ({"model_type": "bloom", "vocab_size": 250880}, None, 250880),
         ({"model_type": "gemma3", "text_config": {"max_position_embeddings": 64, "vocab_size": 7}}, 64, 7),
         ({"model_type": "gpt2", "n_positions": "many", "vocab_size": None}, None, None),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,14 +108,10 @@ class _Fused:
     @property
     def sizes(self) -> dict[str, int]:
         """Rows of each part within a group."""
-        head_dim = self._rows // sum(self.heads[part] for part in self.parts)
-        return {part: self.heads[part] // self.groups * head_dim for part in self.parts}
-
-    @property
-    def _rows(self) -> int:
         if isinstance(self.module, SplitProjection):
-            return self.module.groups * sum(self.module.sizes.values())
-        return int(rows_of(self.module).shape[0])
+            return self.module.sizes
+        head_dim = len(rows_of(self.module)) // sum(self.heads[part] for part in self.parts)
+        return {part: self.heads[part] // self.groups * head_dim for part in self.parts}
 
     def projections(self) -> list[Projection]:
         """The parts it holds, in their order, also when it was cut."""
@@ -146,9 +142,6 @@ def attention_layers(model: nn.Module) -> list[AttentionLayer]:
     """Every attention layer of a model that text reaches, in the order of the model.
 
     Layers without softmax attention, as recurrent hybrids have, are none; nor are those that only images or sounds reach.
-
-    Raises:
-        ModelError: an attention module's layout is not known, or cannot be proven; says how to describe it.
     """
     found = _attention_modules(model)
     blocks = _numbered(name for name, _, _ in found)
@@ -230,7 +223,7 @@ def _attention_modules(model: nn.Module) -> list[tuple[str, nn.Module, list[_Fus
         if name not in idle:
             for where, inner, _ in modules[name]:
                 _require_weights(where, inner)
-            heads = _heads(name, module, layout)
+            heads = _heads(name, module, layout, {parts: inner for _, inner, parts in reversed(modules[name])})
             found.append((name, module, [_Fused(*held, heads, layout.interleaved) for held in modules[name]]))
     return found
 
@@ -250,7 +243,7 @@ def _require_weights(where: str, module: nn.Module) -> None:
         )
 
 
-def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, int]:
+def _heads(name: str, module: nn.Module, layout: AttentionLayout, held: Mapping[str, nn.Module]) -> dict[str, int]:
     """How many heads each part has: by the names that the layout gives, else by the usual ones and the projections' shapes."""
 
     def look_up(*attributes: str) -> int | None:
@@ -266,21 +259,17 @@ def _heads(name: str, module: nn.Module, layout: AttentionLayout) -> dict[str, i
             f"{name}: neither {type(module).__name__} nor its config has a number called "
             f"'{' or '.join(usual if not queries else [layout.key_heads])}'; describe it with fairtune.register_attention."
         )
-    if not layout.heads:
-        single = {
-            parts: attribute for attribute, parts in reversed(list(layout.projections.items())) if len(parts) == 1
-        }
-        if {"q", "k"} <= single.keys():
-            rows = {part: len(rows_of(_plain(getattr(module, single[part])))) for part in "qk"}
-            width = look_up(*WIDTHS) or rows["q"] // queries
-            keys = rows["k"] // width
-            if rows["q"] != queries * width or rows["k"] != keys * width:
-                raise ModelError(
-                    f"{name}: {queries} heads of {width} do not fit queries of {rows['q']} and keys of {rows['k']} rows; describe "
-                    f"{type(module).__name__} with fairtune.register_attention."
-                )
-        else:
-            keys = look_up(*KEY_HEADS) or queries
+    if not layout.heads and {"q", "k"} <= held.keys():
+        rows = {part: len(rows_of(held[part])) for part in "qk"}
+        width = look_up(*WIDTHS) or rows["q"] // queries
+        keys = rows["k"] // width
+        if rows["q"] != queries * width or rows["k"] != keys * width:
+            raise ModelError(
+                f"{name}: {queries} heads of {width} do not fit queries of {rows['q']} and keys of {rows['k']} rows; describe "
+                f"{type(module).__name__} with fairtune.register_attention."
+            )
+    elif not layout.heads:
+        keys = look_up(*KEY_HEADS) or queries
     return {"q": queries, "g": queries, "k": keys, "v": keys}
 
 

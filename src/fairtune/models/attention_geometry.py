@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,27 +14,16 @@ from fairtune.models.attention import AttentionLayer, Projection, attention_laye
 from fairtune.models.flops import Flops, count_flops
 from fairtune.models.model_parts import Batch, measuring
 
-Weights = Mapping[tuple[int, int], Tensor]
-
-
-@dataclass(frozen=True)
-class LogitSpread:
-    """How far apart the attention logits of one layer lie.
-
-    Args:
-        layer: where transformers reports it: `attentions.0` is the first layer's.
-        heads: for each head, the standard deviation of a query's logits over the keys it may see, averaged over queries.
-    """
-
-    layer: str
-    heads: tuple[float, ...]
+Spread = Mapping[str, tuple[float, ...]]
+"""By layer as transformers reports it (`attentions.0`), for each head: the standard deviation of a query's logits over the keys it
+may see, averaged over queries."""
 
 
 @dataclass(frozen=True)
 class PassFacts:
     """What was measured while a real batch went through a model; without a batch, nothing."""
 
-    spread: tuple[LogitSpread, ...] = ()
+    spread: Spread = field(default_factory=dict)
     flops: Flops | None = None
 
 
@@ -43,28 +32,23 @@ class CheckpointFacts:
     """What is remembered of a model as the checkpoint gave it, before any method touched it.
 
     Args:
-        weights: of Q and K by number of the attention layer and place in it; empty for an unknown architecture.
+        weights: of Q and K, layer by layer; empty for an unknown architecture.
         problem: why the attention is not known.
     """
 
-    weights: Weights
+    weights: Sequence[Tensor]
     measured: PassFacts
     problem: str | None = None
 
 
 def take_checkpoint_facts(model: nn.Module, batch: Batch | None = None) -> CheckpointFacts:
-    """Take note of a model before methods change it.
-
-    Args:
-        batch: a real one, with labels; without it neither logits nor matrix products are measured.
-    """
+    """Take note of a model before methods change it; logits and matrix products are measured on a real batch with labels."""
     measured = measure_pass(model, batch)
     try:
-        layers = attention_layers(model)
+        found = _queries_and_keys(model)
     except ModelError as error:
-        return CheckpointFacts({}, measured, str(error))
-    weights = {key: projection.weight().cpu() for key, projection in _queries_and_keys(layers)}
-    return CheckpointFacts(weights, measured)
+        return CheckpointFacts((), measured, str(error))
+    return CheckpointFacts([projection.weight().cpu() for _, projection in found], measured)
 
 
 def measure_pass(model: nn.Module, batch: Batch | None) -> PassFacts:
@@ -76,9 +60,6 @@ def measure_pass(model: nn.Module, batch: Batch | None) -> PassFacts:
 def describe_attention(model: nn.Module, before: CheckpointFacts, measured: PassFacts) -> dict[str, Any]:
     """The attention part of the init card: every layer's and head's Q and K now, against the checkpoint's.
 
-    Args:
-        measured: on the model as it is now.
-
     Returns:
         `layers` (one entry per projection, with a list over heads for each figure), `logits` (spread now and before), and
         `summary` (over the changed projections, or all if none is); or `problem`, if the architecture is not known.
@@ -86,17 +67,14 @@ def describe_attention(model: nn.Module, before: CheckpointFacts, measured: Pass
     """
     if before.problem:
         return {"problem": before.problem}
-    layers = attention_layers(model)
-    entries = [
-        _entry(layers[number], projection, before.weights[number, place])
-        for (number, place), projection in _queries_and_keys(layers)
-    ]
-    then = {spread.layer: spread.heads for spread in before.measured.spread}
-    logits = [{"layer": s.layer, "spread": s.heads, "checkpoint": then.get(s.layer)} for s in measured.spread]
+    found = zip(_queries_and_keys(model), before.weights, strict=True)
+    entries = [_entry(layer, projection, old) for (layer, projection), old in found]
+    then = before.measured.spread
+    logits = [{"layer": layer, "spread": now, "checkpoint": then.get(layer)} for layer, now in measured.spread.items()]
     return {"layers": entries, "logits": logits, "summary": _summary(entries, logits)}
 
 
-def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
+def logit_spread(model: nn.Module, batch: Batch) -> Spread:
     """The spread of the attention logits of every layer and head on a batch; empty for a model that does not report it.
 
     It is read from the attention probabilities: softmax keeps differences of logits, whatever the architecture adds to them.
@@ -105,13 +83,13 @@ def logit_spread(model: nn.Module, batch: Batch) -> tuple[LogitSpread, ...]:
         try:
             outputs = model(**batch, output_attentions=True)
         except (TypeError, ValueError):
-            return ()
-    found = []
+            return {}
+    found = {}
     for output in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
         for number, probabilities in enumerate(outputs.get(output) or ()):
             if isinstance(probabilities, Tensor) and probabilities.ndim == 4:
-                found.append(LogitSpread(f"{output}.{number}", _spread(probabilities, batch.get("attention_mask"))))
-    return tuple(found)
+                found[f"{output}.{number}"] = _spread(probabilities, batch.get("attention_mask"))
+    return found
 
 
 def row_space_cosines(a: Tensor, b: Tensor) -> Tensor:
@@ -129,12 +107,8 @@ def orthogonality_error(heads: Tensor) -> Tensor:
     return worst
 
 
-def _queries_and_keys(layers: list[AttentionLayer]) -> list[tuple[tuple[int, int], Projection]]:
-    return [
-        ((number, place), projection)
-        for number, layer in enumerate(layers)
-        for place, projection in enumerate(layer.of("qk"))
-    ]
+def _queries_and_keys(model: nn.Module) -> list[tuple[AttentionLayer, Projection]]:
+    return [(layer, projection) for layer in attention_layers(model) for projection in layer.of("qk")]
 
 
 def _entry(layer: AttentionLayer, projection: Projection, old: Tensor) -> dict[str, Any]:

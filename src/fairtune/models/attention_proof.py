@@ -20,11 +20,7 @@ Outputs = list[tuple[nn.Module, Tensor]]
 
 
 class AttentionProof:
-    """Looks into one model; each answer takes a few passes of a short text through it.
-
-    Raises:
-        ModelError: no text goes through the model.
-    """
+    """Looks into one model; each answer takes a few passes of a short text through it."""
 
     def __init__(self, model: nn.Module) -> None:
         self._base = only_base(model)
@@ -94,9 +90,6 @@ def prove(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Module, nn.Modu
 
     Returns:
         The names of those that text reaches.
-
-    Raises:
-        ModelError: one cannot be proven; says why.
     """
     keys = {
         name: (type(attention), *(tuple(rows_of(projection).shape) for projection in projections))

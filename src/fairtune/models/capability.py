@@ -23,12 +23,6 @@ def require_capable(source: ModelSource, use: Capability) -> None:
     """Refuse a checkpoint that cannot be trained for this use, whatever its weights are.
 
     An architecture that cannot be made small is not judged here; a run will show.
-
-    Args:
-        use: a language model, or a classifier whose tokens see only earlier ones, or all.
-
-    Raises:
-        ModelError: it cannot.
     """
     folder = source.fetch()
     config = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()

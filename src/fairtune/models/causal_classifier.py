@@ -18,7 +18,7 @@ from transformers.modeling_outputs import SequenceClassifierOutputWithPast
 from transformers.utils.generic import can_return_tuple
 
 from fairtune.core.errors import ModelError
-from fairtune.models.model_parts import base_model, evaluating
+from fairtune.models.model_parts import base_model, cuda_of, evaluating
 
 Attention = Literal["causal", "bidirectional"]
 PROBE = 4
@@ -32,8 +32,7 @@ def sees_ahead(model: nn.Module) -> bool:
     rows, device = int(embeddings.weight.shape[0]), embeddings.weight.device
     ids = (torch.arange(PROBE, device=device) + rows // 2).clamp(max=rows - 1).repeat(2, 1)
     ids[1, -1] = 0
-    generators = [device] if device.type == "cuda" else []
-    with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=generators):
+    with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=cuda_of(base)):
         hidden: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
     earlier = hidden[:, :-1].float()
     noise = 32 * torch.finfo(hidden.dtype).eps * float(earlier.abs().max())

@@ -30,17 +30,6 @@ class Declared:
     def covers(self, name: str) -> bool:
         return name == self.name or name.startswith(f"{self.name}.")
 
-    def allows(self, found: Tensor, reference: Tensor) -> bool:
-        """Whether two tensors differ nowhere else."""
-        if self.rows is None:
-            return True
-        if found.shape != reference.shape:
-            return False
-        kept = torch.ones(found.shape[self.dim], dtype=torch.bool)
-        kept[self.rows.cpu()] = False
-        places = kept.nonzero().flatten()
-        return torch.equal(found.index_select(self.dim, places), reference.index_select(self.dim, places))
-
 
 @dataclass(frozen=True)
 class Declarations:
@@ -49,11 +38,7 @@ class Declarations:
     methods: tuple[tuple[str, tuple[Declared, ...]], ...] = ()
 
     def with_method(self, method: str, declared: Sequence[Declared], known: Container[str]) -> Declarations:
-        """These and a method's own, under the checkpoint's names.
-
-        Args:
-            known: names that the checkpoint has.
-        """
+        """These and a method's own, under the names that the checkpoint has."""
         own = tuple(replace(one, name=checkpoint_name(one.name, known) or one.name) for one in declared)
         return Declarations((*self.methods, (method, own)))
 
@@ -64,22 +49,21 @@ class Declarations:
     def allow(self, name: str, found: Tensor, reference: Tensor) -> bool:
         """Whether a tensor may differ from the checkpoint's as it does: by what one method declares, or several together."""
         covering = [one for _, own in self.methods for one in own if one.covers(name)]
-        if not covering:
+        rows = [one.rows.cpu() for one in covering if one.rows is not None]
+        if len(rows) < len(covering):
+            return True
+        if not rows or found.shape != reference.shape:
             return False
-        if any(one.rows is None for one in covering) or len({one.dim for one in covering}) > 1:
-            return any(one.allows(found, reference) for one in covering)
-        rows = torch.cat([one.rows.cpu() for one in covering if one.rows is not None])
-        return replace(covering[0], rows=rows).allows(found, reference)
+        dim = covering[0].dim
+        kept = torch.ones(found.shape[dim], dtype=torch.bool)
+        kept[torch.cat(rows)] = False
+        places = kept.nonzero().flatten()
+        return torch.equal(found.index_select(dim, places), reference.index_select(dim, places))
 
     def __str__(self) -> str:
-        return "; ".join(f"{method} declares {_listed(own)}" for method, own in self.methods)
-
-
-def _listed(own: Sequence[Declared]) -> str:
-    names = list(dict.fromkeys(one.name for one in own))
-    if not names:
-        return "none"
-    return f"{len(names)} ({', '.join(names[:FEW])}{' ...' if len(names) > FEW else ''})"
+        names = {method: list(dict.fromkeys(one.name for one in own)) for method, own in self.methods}
+        few = {method: f"{len(own)} ({', '.join(own[:FEW])} ...)" if own else "none" for method, own in names.items()}
+        return "; ".join(f"{method} declares {listed}" for method, listed in few.items())
 
 
 Digests = Mapping[str, bytes]

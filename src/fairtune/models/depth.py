@@ -54,9 +54,6 @@ def find_depths(model: nn.Module) -> Depths:
     """Every parameter's depth, also inside PEFT's and other wrappers. The head is all that is outside the base model.
 
     A decoder's layers follow the encoder's. A module that is first called between two layers goes with the one before it.
-
-    Raises:
-        ModelError: there are no numbered layers, or the base model cannot be run.
     """
     base = only_base(model)
     keys, calls = _keys(base), _first_calls(base)
@@ -65,7 +62,8 @@ def find_depths(model: nn.Module) -> Depths:
         starts.setdefault(keys[name], calls[name])
     if not starts:
         raise ModelError(f"{type(base).__name__}: it has no numbered layers (an nn.ModuleList whose members it calls).")
-    order, end = list(starts), _end(keys, calls)
+    order = list(starts)
+    end = max(place for name, place in calls.items() if any(prefix in keys for prefix in (name, *_prefixes(name))))
     found: dict[int, int] = {}
     for name, parameter in base.named_parameters():
         key = next((keys[prefix] for prefix in _prefixes(name) if prefix in keys), None)
@@ -84,19 +82,9 @@ def _keys(base: nn.Module) -> dict[str, Key]:
     keys: dict[str, Key] = {}
     for name, module in base.named_modules():
         if isinstance(module, nn.ModuleList) and not any(prefix in keys for prefix in _prefixes(name)):
-            members = list(_members(name, module))
-            parent = name.rpartition(".")[0]
-            keys.update({member: (f"{parent} x {len(members)}", number) for number, member in enumerate(members)})
+            layers = f"{name.rpartition('.')[0]} x {len(module)}"
+            keys.update({f"{name}.{number}": (layers, number) for number in range(len(module))})
     return keys
-
-
-def _members(name: str, module: nn.Module) -> Iterator[str]:
-    """The members of a list, or of the lists that are its members."""
-    for number, member in module.named_children():
-        if isinstance(member, nn.ModuleList):
-            yield from _members(f"{name}.{number}", member)
-        else:
-            yield f"{name}.{number}"
 
 
 def _prefixes(name: str) -> Iterator[str]:
@@ -104,11 +92,6 @@ def _prefixes(name: str) -> Iterator[str]:
     while "." in name:
         name = name.rpartition(".")[0]
         yield name
-
-
-def _end(keys: dict[str, Key], calls: dict[str, int]) -> int:
-    """When the last thing in a layer is first called."""
-    return max(place for name, place in calls.items() if any(prefix in keys for prefix in (name, *_prefixes(name))))
 
 
 def _first_calls(base: nn.Module) -> dict[str, int]:

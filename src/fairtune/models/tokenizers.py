@@ -16,7 +16,7 @@ from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
 from fairtune.core.stages import stage
 from fairtune.models.folder_safety import check_folder
-from fairtune.models.sources import ModelSource, hub_folder, with_vocabulary
+from fairtune.models.sources import ModelSource, hub_folder, local_folder, with_vocabulary
 from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 VERSION = 1
@@ -41,12 +41,7 @@ TRIED, LENGTH_TRIED = ("a good film", "the worst book"), 64
 
 @dataclass(frozen=True)
 class TrainingText:
-    """The text that a tokenizer may be trained on.
-
-    Args:
-        identity: equal for equal documents.
-        documents: reads them, some at a time.
-    """
+    """The text that a tokenizer may be trained on: equal identities mean equal documents, which are read some at a time."""
 
     identity: str
     documents: Callable[[], Iterator[list[str]]]
@@ -79,22 +74,12 @@ def find_tokenizer(
     Args:
         spec: None is the checkpoint's own; a text is a folder or a hub id with an optional @revision; a number is the size of
             the vocabulary of one to train.
-        check_stop: called repeatedly, so that training can be stopped.
-
-    Raises:
-        ModelError: there is none, it cannot be loaded, or the size is too small.
-        DataError: there is no text to train it on.
     """
     if isinstance(spec, int):
         return _trained(spec, text, check_stop)
     if spec is not None:
-        folder = Path(spec).expanduser()
-        if folder.is_dir():
-            return _in_folder(folder.name, folder.resolve())
-        if folder.exists() or spec.startswith((".", "/", "~")) or spec.count("/") > 1:
-            what = "a file" if folder.exists() else "missing"
-            raise ModelError(f"tokenizer '{spec}': that is {what}, not a folder with a tokenizer (tokenizer.json).")
-        return _in_folder(spec, _from_hub(spec))
+        folder = local_folder(f"tokenizer '{spec}'", spec)
+        return _in_folder(spec, _from_hub(spec)) if folder is None else _in_folder(folder.name, folder)
     if model.folder is not None:
         return _in_folder(model.name, Path(model.folder))
     if model.hub_id is not None:
@@ -131,11 +116,7 @@ def load_tokenizer(folder: Path, padding: bool = True) -> Any:
 
 
 def fitted(model: ModelSource, tokenizer: TokenizerSource) -> ModelSource:
-    """The model for this tokenizer: a preset takes its vocabulary from there.
-
-    Raises:
-        ModelError: the model has fewer rows of embeddings than the tokenizer needs.
-    """
+    """The model for this tokenizer: a preset takes its vocabulary from there; a checkpoint must have enough rows of embeddings."""
     needed = tokenizer.vocabulary
     if model.vocabulary is None:
         return model if model.preset is None else with_vocabulary(model, needed)
@@ -249,9 +230,5 @@ def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder
 
 
 def tokenizer_folder(folder: Path, padding: bool = True) -> TokenizerFolder:
-    """The tokenizer in a folder, as tasks take it; nothing is loaded before it is needed.
-
-    Args:
-        padding: whether it must have a padding token, which token blocks do without.
-    """
+    """The tokenizer in a folder, as tasks take it; nothing is loaded before it is needed."""
     return TokenizerFolder(folder, lambda: load_tokenizer(folder) if padding else load_tokenizer(folder, padding=False))

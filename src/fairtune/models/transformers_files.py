@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from fairtune.core.errors import FairtuneError, ModelError, RunFailure, Stopped
 from fairtune.core.files import read_json
-from fairtune.models.folder_safety import (
-    CONFIG,
-    TOKENIZER,
-    check_folder,
-    check_model_folder,
-    weight_files,
-)
+from fairtune.models.folder_safety import CONFIG, TOKENIZER, check_folder, check_model_folder
 
 SAFELY: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 LONGEST_REASON = 300
@@ -38,12 +32,7 @@ class Unloadable(ModelError):  # noqa: N818 - users meet it as a ModelError
 
 
 def read_config(folder: Path, what: str | None = None, **values: Any) -> Any:
-    """The config of a model in a folder.
-
-    Args:
-        what: the model, for messages; its folder if absent.
-        values: that replace the file's.
-    """
+    """The config of a model in a folder, with these values in place of the file's."""
     named = what or f"model {folder}"
     check_folder(named, folder)
     with explain_failure(f"{named}: its {CONFIG} cannot be used"):
@@ -62,9 +51,8 @@ def read_tokenizer(folder: Path) -> Any:
     check_folder(named, folder)
     # A config may name files anywhere; None lets transformers look for each in the folder alone.
     files = {name: None for name in read_json(folder / TOKENIZER) or {} if name.endswith("_file")}
-    held = ", ".join(name for name in ("tokenizer.json", TOKENIZER) if (folder / name).is_file())
     try:
-        with explain_failure(f"{named}: its tokenizer cannot be loaded{f' ({held})' if held else ''}"):
+        with explain_failure(f"{named}: its tokenizer cannot be loaded (tokenizer.json, {TOKENIZER})"):
             return AutoTokenizer.from_pretrained(str(folder), **SAFELY, **files)
     except Unloadable:
         if (folder / CONFIG).is_file():
@@ -73,30 +61,22 @@ def read_tokenizer(folder: Path) -> Any:
 
 
 def load_network(
-    model_class: Any, folder: Path, what: str, purpose: str, config: Any = None, dtype: Any = torch.float32, **more: Any
+    model_class: Any, folder: Path, what: str, purpose: str, config: Any = None, **more: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """A network with the weights in a folder, and what transformers reports about its tensors.
-
-    Args:
-        model_class: an Auto class, or a class of transformers' own.
-        what: the model, for messages.
-        purpose: what it is loaded as, for messages.
-        config: the one to use; the folder's if absent.
-
-    Raises:
-        ModelError: it cannot be; says which of its files is the reason.
-    """
+    """A network with the weights in a folder, in fp32, and what transformers reports about its tensors."""
     transformers_logging.set_verbosity_error()  # also for what comes after: the init card says what a load report would
     transformers_logging.disable_progress_bar()
-    check_model_folder(what, folder)
-    files = weight_files(folder, what)
-    tensor_shapes(files, what)
+    files = check_model_folder(what, folder)
+    config = read_config(folder, what) if config is None else config
     with explain_failure(f"{what}: transformers cannot load it as {purpose} ({CONFIG}, {files[0].name})"):
-        if config is None:
-            kind = AutoConfig if _is_auto(model_class) else model_class.config_class
-            config = kind.from_pretrained(str(folder), **SAFELY)
         network, info = model_class.from_pretrained(
-            str(folder), config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **SAFELY, **more
+            str(folder),
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            output_loading_info=True,
+            **SAFELY,
+            **more,
         )
     own_memory(network)
     return network, info
@@ -120,53 +100,28 @@ def draw_network(model_class: Any, config: Any, what: str, **more: Any) -> PreTr
 
 
 def draw_empty(model_class: Any, config: Any, failed: str) -> PreTrainedModel:
-    """A network that has shapes and no memory, and draws nothing.
-
-    Args:
-        failed: what is said before the reason, where there is none.
-    """
+    """A network that has shapes and no memory, and draws nothing."""
     with explain_failure(failed), torch.device("meta"):
         return _from_config(model_class, copy.deepcopy(config))  # building changes it
 
 
 def _from_config(model_class: Any, config: Any, **more: Any) -> PreTrainedModel:
+    """Of an Auto class, or of a class of transformers' own."""
     network: PreTrainedModel = (
         model_class.from_config(config, trust_remote_code=False, **more)
-        if _is_auto(model_class)
+        if hasattr(model_class, "_model_mapping")
         else model_class._from_config(config, **more)
     )
     return network
 
 
-def _is_auto(model_class: Any) -> bool:
-    return hasattr(model_class, "_model_mapping")
-
-
-def tensor_shapes(files: Sequence[Path], what: str) -> dict[str, tuple[int, ...]]:
-    """The tensors of safetensors files by name, as the files' headers say.
-
-    Raises:
-        ModelError: a file is damaged.
-    """
-    found: dict[str, tuple[int, ...]] = {}
-    for file in files:
-        with explain_failure(f"{what}: {file.name} is damaged"), safe_open(str(file), framework="pt") as handle:
-            found |= {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118
-    return found
-
-
 def reason_of(error: BaseException) -> str:
     """What a library says, as part of a sentence; with the error's type where the words alone say little."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()] or [""]
-    name = type(error).__name__
-    if lines[0].startswith("Validation error") and len(lines) > 1:  # of a field; the reason comes next
-        text = lines[1]
-    elif lines[0] and (name == "Exception" or isinstance(error, SPEAKING)):
-        text = lines[0]
-    else:
-        text = f"{name}: {lines[0]}".rstrip(": ")
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return text.rstrip(".:") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+    text = "".join(letter if letter.isprintable() else " " for letter in str(error))
+    text = " ".join(text.split()).rstrip(".:")
+    if not isinstance(error, SPEAKING):
+        text = f"{type(error).__name__}: {text}".rstrip(": ")
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 @contextmanager
@@ -193,8 +148,6 @@ def explain_failure(failed: str) -> Iterator[None]:
     except (FairtuneError, RunFailure, Stopped, MemoryError, torch.OutOfMemoryError):
         raise
     except BaseException as error:
-        if (
-            not isinstance(error, Exception) and type(error).__name__ != "PanicException"
-        ):  # of Rust, which is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust
             raise
         raise Unloadable(f"{failed}: {reason_of(error)}.") from None
