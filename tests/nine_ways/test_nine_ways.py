@@ -61,7 +61,6 @@ def test_way_1_the_baseline_was_reinitialised_too(
 
     from fairtune.execution import start
     from fairtune.execution.run import perform_run
-    from fairtune.ledger.folders import RunFolder
 
     load = start.load_classifier
 
@@ -76,7 +75,7 @@ def test_way_1_the_baseline_was_reinitialised_too(
     monkeypatch.setattr(start, "load_classifier", load_and_reinitialise)
     plan = planned(source)
     first = next(run for run in plan.runs if run.name == "baseline/seed-0")
-    result = perform_run(first, RunFolder(tmp_path / "runs/study/baseline/seed-0"), "cpu", lambda: None, lambda _: None)
+    result = perform_run(first.at(tmp_path / "runs"), "cpu", lambda: None, lambda _: None)
     assert result["status"] == "failed"
     assert "this arm has no methods, yet 4 tensors differ from the checkpoint at step 0" in result["reason"]
 
