@@ -108,13 +108,10 @@ class LastTokenClassifier(nn.Module):
             own = real[:, -given.shape[1] :]
             last = (torch.arange(own.shape[1], device=own.device) * own).argmax(-1)
             padded_right = bool((real[:, :-1] >= real[:, 1:]).all())  # no real token comes after padding
-            if not padded_right:
-                if position_ids is None and "position_ids" in inspect.signature(base.forward).parameters:
-                    counted = (real.long().cumsum(-1) - 1).clamp(min=0)  # real tokens from 0; padding does not count
-                    position_ids = counted[:, -given.shape[1] :]
-            elif position_ids is None and past_key_values is None and getattr(model.config, "is_causal", True):
-                # A causal token never sees what comes after it; without padding to hide, transformers needs no mask.
-                attention_mask = torch.ones_like(attention_mask)
+            takes_positions = "position_ids" in inspect.signature(base.forward).parameters
+            if not padded_right and position_ids is None and takes_positions:
+                counted = (real.long().cumsum(-1) - 1).clamp(min=0)  # real tokens from 0; padding does not count
+                position_ids = counted[:, -given.shape[1] :]
         if position_ids is not None:
             more["position_ids"] = position_ids
         outputs = base(
