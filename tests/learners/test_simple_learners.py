@@ -13,7 +13,7 @@ from fairtune.core.errors import ModelError, RunFailure
 from fairtune.learners.base import LabelledInputs
 from fairtune.learners.linear_probe import STRENGTHS
 from fairtune.learners.ngrams import Ngrams
-from fairtune.learners.registry import KINDS, fit_learner, load_learner
+from fairtune.learners.registry import KINDS, load_learner
 from fairtune.settings.metrics import classification_metrics, predicted_classes
 from fairtune.tasks import load_task
 from fairtune.tasks.splits import fixed_sample
@@ -45,7 +45,7 @@ def examples(name: str, count: int, classes: int = 2, seed: int = 0) -> Labelled
 
 
 def fit(name: str, train: LabelledInputs, validation: LabelledInputs, classes: int = 2) -> Any:
-    return fit_learner(name, train, validation, classes, "accuracy")
+    return KINDS[name].fit(train, validation, classes, "accuracy", lambda: None)
 
 
 def accuracy(learner: Any, found: LabelledInputs) -> float:
