@@ -87,7 +87,8 @@ class Moment:
             batches every time, cut as quickly as they can be evaluated.
         record: keep arrays and figures of this step under a name; see `fairtune.ledger.records`.
         warn: tell the user something that readers of the results must know.
-        copies: what methods keep of the parameters, by name; a method that changes a parameter's shape changes these too.
+        methods: of the arm. A method that changes a parameter's shape also changes, in place, what their states hold of it:
+            the tensors whose names in `state_dict` end with the parameter's.
     """
 
     model: nn.Module
@@ -98,7 +99,7 @@ class Moment:
     train_batches: Callable[[], Iterator[Batch]]
     record: Recorder
     warn: Callable[[str], None]
-    copies: Sequence[dict[str, Tensor]] = ()
+    methods: Sequence[Method] = ()
 
 
 class Method:
@@ -176,10 +177,6 @@ class Method:
     def after_epoch(self, moment: Moment) -> None:
         """Called after each pass over the training examples, before its evaluation."""
 
-    def copies(self) -> dict[str, Tensor]:
-        """Copies of parameters that the method keeps, by the parameters' names."""
-        return {}
-
     def evaluating(self, model: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         """Holds while the model is evaluated, and while the weights to keep are copied."""
         return nullcontext()
@@ -189,7 +186,7 @@ class Method:
         return model
 
     def state_dict(self) -> dict[str, Any]:
-        """What must be saved to go on exactly: tensors, and anything JSON can hold."""
+        """What must be saved to go on exactly: the tensors themselves, not copies, and anything JSON can hold."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:

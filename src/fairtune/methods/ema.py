@@ -156,9 +156,6 @@ class AveragedWeights(Method):
         if self._average is not None and not skipped:
             self._average.update()
 
-    def copies(self) -> dict[str, Tensor]:
-        return {} if self._average is None else self._average.averages
-
     def evaluating(self, model: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         return nullcontext() if self._average is None else self._average.averaged()
 

@@ -49,7 +49,7 @@ def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConf
         "seconds": time.perf_counter() - start,
     }
     if not bool(keep.all()):
-        prune(head, keep, labelling.mean, moment.optimizer, copies_of(head, moment.model, moment.copies))
+        prune(head, keep, labelling.mean, moment.optimizer, copies_of(head, moment))
         units = numbers[keep.cpu()].tolist()
     names = cast(Any, moment.model).config.id2label
     moment.record(

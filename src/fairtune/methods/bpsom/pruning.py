@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from fairtune.core.errors import ModelError
+from fairtune.methods.base import Moment
 from fairtune.methods.bpsom.head import BPSOMHead
 
 CUT = {"hidden.weight": 0, "hidden.bias": 0, "out.weight": 1}
@@ -72,11 +73,12 @@ def resize(head: BPSOMHead, units: int) -> None:
         head.som.resize(units)
 
 
-def copies_of(head: BPSOMHead, model: nn.Module, copies: Sequence[Mapping[str, Tensor]]) -> list[dict[str, Tensor]]:
-    """Of copies of a whole model's parameters those of the head's, by their names in it."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    own = {names[id(parameter)]: name for name, parameter in head.named_parameters()}
-    return [{own[name]: value for name, value in each.items() if name in own} for each in copies]
+def copies_of(head: BPSOMHead, moment: Moment) -> list[dict[str, Tensor]]:
+    """What the states of methods hold of the head's parameters, such as averages, by their names in it."""
+    names = {id(parameter): name for name, parameter in moment.model.named_parameters()}
+    own = {name: names[id(parameter)] for name, parameter in head.named_parameters()}
+    states = [method.state_dict().items() for method in moment.methods]
+    return [{name: t for name, end in own.items() for key, t in state if key.endswith(end)} for state in states]
 
 
 def _give_to_bias(bias: Tensor, weight: Tensor, keep: Tensor, mean: Tensor) -> None:
