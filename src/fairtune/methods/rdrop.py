@@ -10,7 +10,7 @@ from pydantic import Field
 from fairtune.core.errors import DataError, RunFailure
 from fairtune.methods.base import Batch, Method, Moment
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.losses import in_single, of_batch
+from fairtune.methods.losses import in_single
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number
 
@@ -76,8 +76,7 @@ def rdrop_loss(
     """
     from torch.nn.functional import cross_entropy
 
-    logits = of_batch(logits, labels)
-    return (loss or cross_entropy)(logits, labels) + alpha * divergence(logits)
+    return (loss or cross_entropy)(in_single(logits), labels) + alpha * divergence(logits)
 
 
 def _halves(logits: Tensor) -> Tensor:
