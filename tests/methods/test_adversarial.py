@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from fairtune.core.errors import FairtuneError, ModelError
-from fairtune.methods.adversarial.perturbation import Ball, adversarial_backward, directions
+from fairtune.methods.adversarial import FGMConfig
+from fairtune.methods.adversarial.perturbation import adversarial_backward, climbed, directions
 from tests.methods.attacked import ALL, by_hand, lengths, padded, recorded
 from tests.models.architectures import build
 
@@ -104,7 +105,7 @@ def test_a_gradient_that_says_nothing_moves_nothing(norm: Any) -> None:
     assert found[1:4].eq(0).all()
     torch.testing.assert_close(found[0], found[4], rtol=1e-3, atol=0)
     assert found[0].norm() > 0, "the others are not touched by it, however small they are"
-    delta = Ball(1.0, norm).moved(torch.full((5, 2, 3), 0.1), gradient, 0.2)
+    delta = climbed(torch.full((5, 2, 3), 0.1), gradient, 0.2, FGMConfig(norm=norm))
     assert delta[1:4].eq(0.1).all(), "it stays where it was"
 
 

@@ -180,10 +180,8 @@ def test_a_function_that_has_no_name_of_its_own_is_refused_with_what_to_do(given
 
 
 @pytest.mark.parametrize(("name", "expected"), [
-    ("no_such_module:f", "there is no module 'no_such_module'; Python looks in the folder where fairtune was started"),
-    ("tests.no_such:f", r"there is no module 'tests.no_such'"),
-    (f"{__name__}:nowhere", "tests.methods.test_augment has no 'nowhere'"),
-    ("__main__:nowhere", "__main__ has no 'nowhere'. What a script defines is known to its own process only"),
+    ("no_such_module:f", "No module named 'no_such_module'.*Python looks in the folder where fairtune was started"),
+    (f"{__name__}:nowhere", "has no attribute 'nowhere'"),
     (f"{__name__}:LONG", "is a str, which cannot be called"),
 ])  # fmt: skip
 def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: str, expected: str) -> None:
@@ -193,8 +191,8 @@ def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: st
 
 
 @pytest.mark.parametrize(("function", "expected"), [
-    (too_few, "returned 1; it must return one for each"),
-    (one_is_none, "returned None for one of them"),
+    (too_few, "returned 1, .*; it must return one text for each"),
+    (one_is_none, "returned 2, .*; it must return one text for each"),
     (one_text, "returned 'a b'; it must return a list"),
     (nothing, "returned None; it must return a list"),
     (fails, "raised RuntimeError: no translator$"),
@@ -243,7 +241,7 @@ def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
 
 def test_a_function_that_fails_fails_the_run_with_a_sentence(toy: ToyStudy) -> None:
     for number, (name, expected) in enumerate(
-        [("too_few", "returned 63; it must return one for each"), ("absent", "has no 'absent'")]
+        [("too_few", "it must return one text for each"), ("absent", "has no attribute 'absent'")]
     ):
         result = perform_here(toy.job(str(number), [{"augment": {"function": f"{__name__}:{name}"}}], **SHORT))
         assert result["status"] == "failed"

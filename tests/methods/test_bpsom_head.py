@@ -210,14 +210,11 @@ def test_a_batch_that_is_passed_twice_teaches_the_map_once_and_pulls_each_time()
 
 
 @pytest.mark.parametrize(("settings", "expected"), [
-    ({"alpha": -0.1}, "alpha is -0.1; allowed is 0"),
-    ({"alpha": 1.5}, "alpha is 1.5"),
-    ({"alpha": float("nan")}, "alpha is nan"),
-    ({"reliability": 95}, "reliability is 95; allowed is a share from 0 to 1, not a percentage"),
-    ({"hidden": 0}, "hidden is 0"),
+    ({"alpha": float("nan")}, "alpha nan"),
+    ({"reliability": 95}, "reliability 95; .* shares from 0 to 1"),
     ({"grid": 0}, "grid: 0"),
     ({"grid": (0, 5)}, "grid: 0 x 5"),
-    ({"classes": 1}, "classes is 1; a head tells at least 2 classes apart"),
+    ({"classes": 1}, "classes 1, .* classes at least 2"),
     ({"topology": "square"}, "topology"),
     ({"update": "online"}, "update"),
 ])  # fmt: skip

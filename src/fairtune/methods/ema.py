@@ -35,11 +35,9 @@ class EMAConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """The average is the raw weights."""
         return self.decay == 0
 
     def control_for(self, acting: MethodConfig) -> bool:
-        """Raw weights are the control of averaged ones."""
         return self.idle and isinstance(acting, EMAConfig) and not acting.idle
 
 
@@ -55,11 +53,16 @@ class EMA:
     """
 
     def __init__(self, model: nn.Module, decay: float = 0.999) -> None:
+        import torch
+
         if not 0 <= decay < 1:
             raise FairtuneError(f"EMA: decay is {decay}; allowed is 0 (the raw weights) to below 1")
         self.decay, self.updates = decay, 0
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.averages = {name: _copy(p) for name, p in self._parameters.items()}
+        self.averages = {
+            name: p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
+            for name, p in self._parameters.items()
+        }
         self._raw: dict[str, Tensor] | None = None
 
     def update(self) -> None:
@@ -126,12 +129,6 @@ class EMA:
             average = self.averages[name]
             average.data = value.detach().to(average, copy=True)
         self.updates = int(state["updates"])
-
-
-def _copy(parameter: Tensor) -> Tensor:
-    import torch
-
-    return parameter.detach().to(torch.promote_types(parameter.dtype, torch.float32), copy=True)
 
 
 @register

@@ -78,7 +78,11 @@ class BPSOMHead(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        _check(features, classes, hidden, alpha, reliability)
+        if min(features, hidden) < 1 or classes < 2 or not (0 <= alpha <= 1 and 0 <= reliability <= 1):
+            raise ModelError(
+                f"BPSOMHead: features is {features}, hidden {hidden}, classes {classes}, alpha {alpha}, reliability {reliability}; "
+                "the first two are at least 1, classes at least 2, the others shares from 0 to 1."
+            )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "bpsom", "head"))
             self.hidden = nn.Linear(features, hidden)
@@ -155,14 +159,3 @@ class BPSOMHead(nn.Module):
             self.seen += len(h)
         strength = self.loss_scale * self.alpha / len(h) * reliability
         return used, strength[:, None] * (h.to(som.prototypes.dtype) - som.prototypes[cells])
-
-
-def _check(features: int, classes: int, hidden: int, alpha: float, reliability: float) -> None:
-    if features < 1 or hidden < 1:
-        raise ModelError(f"features is {features} and hidden is {hidden}; each must be at least 1")
-    if classes < 2:
-        raise ModelError(f"classes is {classes}; a head tells at least 2 classes apart (BP-SOM is not for regression)")
-    if not 0 <= alpha <= 1:
-        raise ModelError(f"alpha is {alpha}; allowed is 0 (the map only watches) to 1 (only the map's error)")
-    if not 0 <= reliability <= 1:
-        raise ModelError(f"reliability is {reliability}; allowed is a share from 0 to 1, not a percentage")
