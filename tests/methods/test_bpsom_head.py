@@ -102,15 +102,6 @@ def test_rows_that_are_not_used_keep_their_gradient_bit_for_bit() -> None:
     assert not torch.isclose(found[used], plain[used]).all(1).any()
 
 
-def test_the_pull_is_not_weakened_where_the_sigmoid_is_flat() -> None:
-    head, (x, y) = made_head(alpha=1.0, reliability=0.0), made_batch(2)
-    with torch.no_grad():
-        head.hidden.weight.zero_()
-        head.hidden.bias.fill_(12.0)  # h (1 - h) is 6e-6
-    found = gradients(head, x, torch.ones_like(y))[0]
-    assert float(found.abs().min()) > 0.1, "0.94 x (1 - [0.7, 0.3, 0.5]) / 2"
-
-
 def test_two_batches_that_make_a_step_pull_as_one() -> None:
     head, (x, y) = made_head(), made_batch(8)
     whole = gradients(head, x, y)[1].clone()
@@ -147,17 +138,6 @@ def test_a_cell_without_a_label_is_not_of_class_0() -> None:
     assert head.take_use() == 0.0
 
 
-@pytest.mark.parametrize(("reliability", "used"), [(0.95, True), (0.94, False), (1.0, True)])
-def test_exactly_the_threshold_is_enough_also_in_single_precision(reliability: float, used: bool) -> None:
-    head = made_head().float()
-    assert head.som is not None
-    head.som.labels.fill_(0)
-    head.som.reliability.fill_(reliability)
-    x, y = made_batch(4)
-    gradients(head, x.float(), torch.zeros_like(y))
-    assert head.take_use() == float(used)
-
-
 def trained(head: BPSOMHead, steps: int = 4) -> dict[str, Tensor]:
     optimizer = torch.optim.AdamW(head.parameters(), lr=0.05)
     x, y = made_batch()
@@ -177,20 +157,6 @@ def test_with_alpha_0_the_map_learns_and_the_head_does_not_know_of_it() -> None:
     assert all(torch.equal(first[name], second[name]) for name in second)
     assert not torch.equal(watched.som.prototypes, start)
     assert watched.take_use() > 0, "how often the map would have been used is counted all the same"
-
-
-def test_the_map_learns_only_where_something_is_learned() -> None:
-    head, (x, y) = made_head(), made_batch()
-    assert head.som is not None
-    head.rate = 0.3
-    before = head.som.prototypes.clone()
-    head(x)
-    with torch.no_grad():
-        head(x, y)
-    head.eval()(x, y)
-    assert torch.equal(head.som.prototypes, before)
-    head.train()(x, y)
-    assert not torch.equal(head.som.prototypes, before)
 
 
 def test_a_batch_that_is_passed_twice_teaches_the_map_once_and_pulls_each_time() -> None:

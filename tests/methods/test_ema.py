@@ -38,9 +38,6 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(value, b[name]) for name, value in a.items())
 
 
-# -- the average -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("decay", "expected"), [(0.999, [9 / 11, 9 / 11 * 3 / 12 + 2 * 9 / 12]), (0.1, [0.9, 1.89])])
 def test_golden_averages_with_their_warm_up(decay: float, expected: list[float]) -> None:
     layer = made()
@@ -120,9 +117,6 @@ def test_a_step_that_was_skipped_does_not_count() -> None:
     assert method.state_dict()["updates"] == 2
 
 
-# -- in runs -----------------------------------------------------------------------------------------------------------
-
-
 def ready(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Any:
     from fairtune.execution.prepare import prepare_run
 
@@ -158,9 +152,6 @@ def test_training_never_sees_the_averages_and_all_that_is_scored_does(toy: ToySt
     )
 
 
-# -- pruning beneath it ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("methods", [["ema", PRUNING], [PRUNING, "ema"]], ids=["ema first", "bpsom first"])
 def test_pruned_and_resumed_after_it_averages_end_with_the_same_bits(toy: ToyStudy, methods: list[Any]) -> None:
     whole = ready(toy, "whole", methods)
@@ -185,6 +176,3 @@ def test_pruned_and_resumed_after_it_averages_end_with_the_same_bits(toy: ToyStu
         resumed.advance()
     assert same(weights(resumed.model), weights(whole.model))
     assert (resumed.scores["test"].arrays["scores"] == whole.scores["test"].arrays["scores"]).all()
-
-
-# -- the page ----------------------------------------------------------------------------------------------------------

@@ -135,9 +135,6 @@ def test_what_a_step_is_expected_to_cost_is_counted_in_passes(method: Any, passe
     assert parse_method_use(method).config.step_factor == pytest.approx(passes)
 
 
-# -- in training ---------------------------------------------------------------------------------------------------------
-
-
 class Learner:
     """A run of the toy task that is about to begin, to go through batches with these methods or those."""
 

@@ -11,10 +11,9 @@ from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticCustomError
 
 from fairtune.methods import arms, registry
-from fairtune.methods.arms import family_of, named_arms, register_arm
+from fairtune.methods.arms import named_arms, register_arm
 from fairtune.methods.base import Method
-from fairtune.methods.config import MethodConfig, MethodUse
-from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import create_method, parse_method_use, register, registered
 from fairtune.settings.values import ArmName
 from fairtune.study import fields, fragments
@@ -103,11 +102,6 @@ def test_methods_that_take_the_same_are_refused_with_the_place() -> None:
     assert "'smooth' and 'made_up' both change the loss; keep one" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["orthogonal_qk", {"orthogonal_qk": None}, {"orthogonal_qk": {}}])
-def test_a_method_may_be_named_alone(value: Any) -> None:
-    assert parse_method_use(value) == MethodUse("orthogonal_qk", OrthogonalQKConfig())
-
-
 @pytest.mark.parametrize("value", [3, None, [], {}, {"a": 1, "b": 2}, ["orthogonal_qk"], "orthogonal_kq"])
 def test_what_is_no_method_is_refused(value: Any) -> None:
     with pytest.raises(PydanticCustomError):
@@ -121,9 +115,6 @@ def test_methods_and_arms_need_no_heavy_import() -> None:
     )
     done = light_run([sys.executable, "-c", code], text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-# -- named arms --------------------------------------------------------------------------------------------------------
 
 
 def test_oelm_and_its_controls_are_there_frozen_and_trainable() -> None:
@@ -187,8 +178,3 @@ def test_methods_that_cannot_be_read_are_reported_when_arms_are_first_asked_for(
     register_arm("new", "Help.", methods)
     with pytest.raises(ValueError, match=rf"(?s)named arm 'new'.*{words}"):
         named_arms()
-
-
-def test_a_family_is_the_beginning_of_names_that_promise_methods() -> None:
-    assert family_of("oelm") == family_of("oelm2") == family_of("OELM-x") == "oelm"
-    assert family_of("baseline") is None

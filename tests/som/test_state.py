@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-import fairtune
 from fairtune import SOM
-from fairtune.core.errors import DataError, FairtuneError, ModelError
+from fairtune.core.errors import DataError, FairtuneError
 
 
 def test_the_start_is_drawn_around_one_half_by_the_seed() -> None:
@@ -109,10 +108,6 @@ def test_numbers_that_are_not_finite_are_refused_before_anything_changes(update:
         assert (getattr(som, name) == value).all()
 
 
-def test_large_finite_numbers_are_not_taken_for_infinite() -> None:
-    SOM(2, 2).winners(torch.full((10, 2), 1e38))
-
-
 @pytest.mark.parametrize(
     ("make", "match"),
     [
@@ -143,10 +138,3 @@ def test_large_finite_numbers_are_not_taken_for_infinite() -> None:
 def test_what_cannot_be_is_refused_in_one_sentence(make: Callable[[], object], match: str) -> None:
     with pytest.raises(FairtuneError, match=match):
         make()
-
-
-def test_it_is_there_by_its_public_name() -> None:
-    assert "SOM" in dir(fairtune)
-    assert isinstance(fairtune.SOM(2, 2), torch.nn.Module)
-    with pytest.raises(ModelError):
-        fairtune.SOM(2, (2, 0))

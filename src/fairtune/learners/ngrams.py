@@ -88,7 +88,8 @@ class TextFeatures:
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], arrays: Arrays) -> TextFeatures:
-        ngrams = Ngrams(**{name: tuple(v) if isinstance(v, list) else v for name, v in facts["ngrams"].items()})
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in facts["ngrams"].items()}
+        ngrams = Ngrams(**given)
         vectorizers = _vectorizers(ngrams, 0)
         for place, (vectorizer, terms) in enumerate(zip(vectorizers, facts["terms"], strict=True)):
             vectorizer.vocabulary_ = {term: place for place, term in enumerate(terms)}
