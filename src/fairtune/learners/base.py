@@ -64,13 +64,9 @@ class ChosenSetting:
 
 
 class FittedLearner(ABC):
-    """A learner that has learned. Arrays and facts are all it knows, so keeping those keeps it.
+    """A learner that has learned. Arrays and facts (plain data) are all it knows, so keeping those keeps it.
 
     Args:
-        classes: how many it tells apart.
-        choice: what was chosen on validation.
-        arrays: all numbers that it has learned.
-        facts: what else it takes to make it again, as plain data.
         notes: what a reader of its results must know.
     """
 
@@ -108,11 +104,7 @@ class FittedLearner(ABC):
         return {"features": self.features, "parameters": parameters, **self.choice.as_json()}
 
     def save(self, folder: Path, more: Mapping[str, Any] | None = None) -> None:
-        """Keep it in a folder.
-
-        Args:
-            more: what else its reader should know, such as the encoder and the names of the classes.
-        """
+        """Keep it in a folder, with `more` that its reader should know, such as the names of the classes."""
         from safetensors.numpy import save
 
         folder.mkdir(parents=True, exist_ok=True)

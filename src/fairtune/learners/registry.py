@@ -28,7 +28,7 @@ def load_learner(folder: Path) -> tuple[FittedLearner, dict[str, Any]]:
     from safetensors.numpy import load
 
     try:
-        facts = read_json(folder / FACTS)
+        facts: Any = read_json(folder / FACTS)
         arrays = load((folder / TENSORS).read_bytes())
         if facts["format"] != FORMAT:
             raise ValueError(f"format {facts['format']}, of another version of fairtune")

@@ -62,7 +62,7 @@ class Step(Protocol):
 
     @property
     def epochs(self) -> int:
-        """How many of them there will be; the last may be cut short."""
+        """The last may be cut short."""
 
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""

@@ -42,7 +42,7 @@ class EMAConfig(MethodConfig):
 
 
 class EMA:
-    """An exponential moving average of the parameters that train; frozen ones are not copied.
+    """An exponential moving average of the parameters that train.
 
     After step t each average is `d * average + (1 - d) * weight` with `d = min(decay, (1 + t) / (10 + t))`: without that
     warm-up, what a short fine-tuning ends with would be mostly what it began with. Weights of 16 bits are averaged in 32.

@@ -195,8 +195,7 @@ class SOM(nn.Module):
         """Trains the map on the examples, in another order each epoch, then labels it if labels are given.
 
         Args:
-            radius: (high, low), see `radius_at`.
-            rate: (high, low), see `rate_at`.
+            radius, rate: (high, low), see `fairtune.som.schedules`.
             start: from examples drawn at random, or from the present prototypes.
             seed: of the start and the order.
         """

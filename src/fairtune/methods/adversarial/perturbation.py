@@ -32,7 +32,6 @@ def climbed(delta: Tensor | None, gradient: Tensor, size: float, config: Adversa
 
     Args:
         delta: None is no perturbation yet.
-        gradient: of the loss at the perturbation, at any scale.
     """
     step = size * directions(gradient, config.norm)
     delta = step if delta is None else delta + step

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 
 def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConfig) -> list[int]:
-    """Label the map, prune and record.
-
-    Args:
-        units: numbers of the head's units, as it was drawn.
-
-    Returns:
-        Those that are left.
-    """
+    """Label the map, prune and record; gives the units that are left, by their numbers in the head as it was drawn."""
     start, som = time.perf_counter(), head.som
     assert som is not None, "the method always has a map"
     labelling = _labelling_pass(moment, head, som)
