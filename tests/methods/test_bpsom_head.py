@@ -24,7 +24,6 @@ LABELS, RELIABILITY = [0, 1, -1, 0], [0.95, 0.94, 0.0, 0.3]
 def made_head(**settings: Any) -> BPSOMHead:
     """A head in double precision whose map has labels, and does not learn unless it is given a rate."""
     head = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=2, seed=3, **settings).double()
-    assert head.som is not None
     head.som.prototypes.copy_(torch.tensor([[0.2, 0.4, 0.6], [0.7, 0.3, 0.5], [0.5, 0.5, 0.5], [0.95, 0.95, 0.95]]))
     head.som.labels.copy_(torch.tensor(LABELS))
     head.som.reliability.copy_(torch.tensor(RELIABILITY, dtype=torch.float64))
@@ -48,7 +47,6 @@ def by_hand(head: BPSOMHead, x: Tensor, y: Tensor, prototypes: Array | None = No
     Args:
         prototypes: after the map learned from the batch; as they are if absent.
     """
-    assert head.som is not None
     weight, bias, out, out_bias = parts(head)
     before, inputs, rows = head.som.prototypes.numpy(), x.numpy(), len(x)
     after = before if prototypes is None else prototypes
@@ -114,7 +112,6 @@ def test_two_batches_that_make_a_step_pull_as_one() -> None:
 
 def test_the_pull_is_to_where_the_prototypes_are_after_learning() -> None:
     head, (x, y) = made_head(), made_batch(1)
-    assert head.som is not None
     y = torch.zeros_like(y)
     head.rate, head.radius = 0.4, 1
     h = head.activations(x).detach().numpy()[0]
@@ -130,7 +127,6 @@ def test_the_pull_is_to_where_the_prototypes_are_after_learning() -> None:
 
 def test_a_cell_without_a_label_is_not_of_class_0() -> None:
     head, (x, y) = made_head(reliability=0.0), made_batch()
-    assert head.som is not None
     head.som.labels.fill_(-1)
     head.som.reliability.fill_(1.0)
     plain = plain_gradients(head, x, y)
@@ -149,10 +145,9 @@ def trained(head: BPSOMHead, steps: int = 4) -> dict[str, Tensor]:
 
 def test_with_alpha_0_the_map_learns_and_the_head_does_not_know_of_it() -> None:
     watched = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=3, alpha=0.0, reliability=0.0, seed=5)
-    assert watched.som is not None
     start = watched.som.prototypes.clone()
     watched.label([(made_batch()[0].float(), made_batch()[1])])
-    alone = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=None, seed=5)
+    alone = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, seed=5)
     first, second = trained(watched.train()), trained(alone.train())
     assert all(torch.equal(first[name], second[name]) for name in second)
     assert not torch.equal(watched.som.prototypes, start)
@@ -161,7 +156,6 @@ def test_with_alpha_0_the_map_learns_and_the_head_does_not_know_of_it() -> None:
 
 def test_a_batch_that_is_passed_twice_teaches_the_map_once_and_pulls_each_time() -> None:
     head, (x, y) = made_head(), made_batch()
-    assert head.som is not None
     head.rate = 0.3
     head.watch()
     gradients(head, x, y)

@@ -37,13 +37,6 @@ def test_the_named_arms_differ_by_what_their_names_say_and_the_observer_is_the_c
     assert not is_control(arms["bpsom-no-prune"], arms["bpsom"])
 
 
-def test_a_map_that_is_larger_than_the_data_is_refused_when_the_study_is_planned(toy: ToyStudy) -> None:
-    with pytest.raises(
-        FairtuneError, match=r"arm 'arm', method 'bpsom': its map has 400 cells, more than the 200 .*at most 14"
-    ):
-        toy.job("runs", ["bpsom"])
-    with pytest.raises(FairtuneError, match="its map has 12 cells, more than the 10 training examples"):
-        toy.job("runs", [{"bpsom": SMALL}], examples=10)
 
 
 def run(

@@ -25,8 +25,6 @@ def test_balanced_weights_are_those_of_scikit_learn() -> None:
     assert np.array(DATA.counts) @ balanced(DATA.counts) == pytest.approx(sum(DATA.counts)), "1 on the mean"
 
 
-def test_a_class_without_examples_does_not_break_balanced_weights() -> None:
-    assert balanced((30, 0, 10)) == pytest.approx([40 / 60, 1.0, 2.0])
 
 
 def test_a_list_is_in_the_order_of_the_labels_and_a_mapping_goes_by_their_names() -> None:

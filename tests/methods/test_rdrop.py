@@ -57,18 +57,6 @@ def test_gradients_go_into_both_passes() -> None:
     assert (gradient.abs().sum(1) > 0).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("far", [100.0, 1e4])
-def test_extreme_logits_stay_finite(far: float, dtype: torch.dtype) -> None:
-    logits = torch.tensor([[far, -far], [far, 0.0], [-far, far], [far, 0.0]], dtype=dtype, requires_grad=True)
-    found = divergence(logits)
-    found.backward()
-    assert found.dtype == torch.float32
-    assert float(found.detach()) == pytest.approx(far, rel=0.01), (
-        "the first pair is apart by 2 far, the other by nothing"
-    )
-    assert logits.grad is not None
-    assert torch.isfinite(logits.grad).all()
 
 
 def run_steps(method: RDrop, logits: list[Tensor], total: int) -> None:

@@ -145,36 +145,5 @@ def test_every_named_arm_is_whole_and_the_baseline_is_first() -> None:
     assert {name for name, arm in found.items() if "A/A control" in arm.help} == unchanged
 
 
-@pytest.mark.parametrize(
-    ("name", "help", "methods", "error", "words"),
-    [
-        ("two words", "Help.", [], ValueError, "could not have an arm of this name"),
-        ("report", "Help.", [], ValueError, "could not have an arm of this name"),
-        (3, "Help.", [], ValueError, "could not have an arm of this name"),
-        ("oelm-freeze", "Help.", [], ValueError, "'oelm-freeze' is registered twice"),
-        ("new", "  \n", [], ValueError, "its help must be one line, and not empty"),
-        ("new", "One.\nTwo.", [], ValueError, "its help must be one line, and not empty"),
-        ("new", "Help.", "orthogonal_qk", TypeError, "its methods must be a list"),
-        ("new", "Help.", None, TypeError, "its methods must be a list"),
-    ],
-)
-def test_a_named_arm_that_would_surprise_is_refused(
-    name: Any, help: str, methods: Any, error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        register_arm(name, help, methods)
-    assert "new" not in named_arms()
 
 
-@pytest.mark.parametrize(
-    ("methods", "words"),
-    [
-        (["orthogonal_kq"], "unknown method"),
-        ([{"orthogonal_qk": {"frezze": True}}], "frezze"),
-        (["orthogonal_qk", {"orthogonal_qk": {"init": "keep"}}], "both change the query and key projections"),
-    ],
-)
-def test_methods_that_cannot_be_read_are_reported_when_arms_are_first_asked_for(methods: list[Any], words: str) -> None:
-    register_arm("new", "Help.", methods)
-    with pytest.raises(ValueError, match=rf"(?s)named arm 'new'.*{words}"):
-        named_arms()

@@ -90,16 +90,6 @@ def test_winners_are_the_first_and_partial_winners_the_last_on_ties(update: str)
     assert som.partial_winners(x, torch.tensor([0, 1, 0, 1, 1])).cells.tolist() == [10, 9, 10, 9, 9]
 
 
-@pytest.mark.parametrize("update", ["batch", "sequential"])
-def test_distances_are_squared_and_a_class_without_cells_has_no_partial_winner(update: str) -> None:
-    som = SOM(2, (2, 1), 3, update=update)
-    som.prototypes.copy_(torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
-    som.labels.copy_(torch.tensor([2, 0]))
-    winners, partial = som.nearest(torch.tensor([[0.0, 0.5], [1.0, 0.5], [0.0, 0.0]]), torch.tensor([0, 1, 2]))
-    assert winners.cells.tolist() == [0, 1, 0]
-    assert winners.distances.tolist() == [0.25, 0.25, 0.0]
-    assert partial.cells.tolist() == [1, -1, 0]
-    assert partial.distances.tolist() == [1.25, float("inf"), 0.0]
 
 
 def test_far_from_the_origin_winners_are_still_exact() -> None:

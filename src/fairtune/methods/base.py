@@ -71,12 +71,6 @@ class Step(Protocol):
         """Add the loss's gradients, scaled as the run's precision and accumulation ask."""
 
 
-class Recorder(Protocol):
-    """Keeps what a method found out: arrays in a file of their own, figures (what JSON can hold) in the run's events."""
-
-    def __call__(self, name: str, arrays: Mapping[str, Tensor], **figures: Any) -> None: ...
-
-
 @dataclass(frozen=True)
 class Moment:
     """Where training stands when `after_step` or `after_epoch` is called.
@@ -85,7 +79,7 @@ class Moment:
         epoch: passes over the training examples that are complete.
         train_batches: every training example once with its label, on the device, for a pass without learning; the same
             batches every time, cut as quickly as they can be evaluated.
-        record: keep arrays and figures of this step under a name; see `fairtune.ledger.records`.
+        record: called with a name, arrays (kept in a file of their own) and figures as keywords (kept in the run's events).
         warn: tell the user something that readers of the results must know.
         methods: of the arm. A method that changes a parameter's shape also changes, in place, what their states hold of it:
             the tensors whose names in `state_dict` end with the parameter's.
@@ -97,7 +91,7 @@ class Moment:
     total_steps: int
     epoch: int
     train_batches: Callable[[], Iterator[Batch]]
-    record: Recorder
+    record: Callable[..., None]
     warn: Callable[[str], None]
     methods: Sequence[Method] = ()
 

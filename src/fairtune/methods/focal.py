@@ -41,7 +41,6 @@ class FocalConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """It is plain cross entropy, and leaves that to the model."""
         return self.gamma == 0 and self.alpha is None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
@@ -65,6 +64,9 @@ class FocalConfig(MethodConfig):
 class FocalLoss:
     """Mean over a batch of -alpha (1 - p)^gamma log p, where p is the probability of an example's own class.
 
+    With d, how far the other classes together are above the right one, p = sigmoid(-d) and 1 - p = sigmoid(d). So nothing is
+    taken from 1, and value and gradient stay exact at both ends, also for gamma below 1, where (1 - p)^gamma is steep at p = 1.
+
     Args:
         gamma: 0 or more; 0 is cross entropy.
         alpha: weights of the classes; a number is that of class 1 of two, and class 0 gets 1 - alpha; None weighs all alike.
@@ -81,7 +83,13 @@ class FocalLoss:
 
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of logits, [batch, classes], and labels from 0, [batch]."""
-        each = focal_losses(logits, labels, self.gamma)
+        from torch.nn.functional import logsigmoid, one_hot
+
+        logits = in_single(logits)
+        own = one_hot(labels, logits.shape[1]).bool()
+        others = logits.masked_fill(own, -math.inf).logsumexp(1)
+        d = others - logits.gather(1, labels[:, None])[:, 0]
+        each = -logsigmoid(-d) * (self.gamma * logsigmoid(d)).exp()
         if self.alpha is not None:
             if len(self.alpha) != logits.shape[1]:
                 raise DataError(
@@ -89,21 +97,6 @@ class FocalLoss:
                 )
             each = each * each.new_tensor(self.alpha)[labels]
         return each.mean()
-
-
-def focal_losses(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
-    """-(1 - p)^gamma log p of each example, [batch].
-
-    With d, how far the other classes together are above the right one, p = sigmoid(-d) and 1 - p = sigmoid(d). So nothing is
-    taken from 1, and value and gradient stay exact at both ends, also for gamma below 1, where (1 - p)^gamma is steep at p = 1.
-    """
-    from torch.nn.functional import logsigmoid, one_hot
-
-    logits = in_single(logits)
-    own = one_hot(labels, logits.shape[1]).bool()
-    others = logits.masked_fill(own, -math.inf).logsumexp(1)
-    d = others - logits.gather(1, labels[:, None])[:, 0]
-    return -logsigmoid(-d) * (gamma * logsigmoid(d)).exp()
 
 
 @register

@@ -121,7 +121,6 @@ class LayerwiseLRConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """One rate for all."""
         if self.groups is not None:
             return all(group.scale == 1 for group in self.groups)
         return self.decay == 1 and self.head_multiplier == 1
@@ -136,7 +135,6 @@ class LayerwiseLRConfig(MethodConfig):
         return min(max(lr, min(rates)), max(rates))
 
     def control_for(self, acting: MethodConfig) -> bool:
-        """One rate is the control of many."""
         return self.idle and isinstance(acting, LayerwiseLRConfig) and not acting.idle
 
 

@@ -120,7 +120,8 @@ def adapter_types() -> Mapping[str, type[Any]]:
 def _fields(name: str) -> Mapping[str, TypeAdapter[Any]]:
     """The fields of an adapter type that a study can give, and what each takes."""
     config = adapter_types()[name]
-    hints, found = get_type_hints(config), {}
+    hints = get_type_hints(config)
+    found: dict[str, TypeAdapter[Any]] = {}
     for field in dataclasses.fields(config):
         if field.init and field.name not in INFRASTRUCTURE:
             hint = hints[field.name]
@@ -129,7 +130,8 @@ def _fields(name: str) -> Mapping[str, TypeAdapter[Any]]:
             help = field.metadata.get("help", "")
             help = help if isinstance(help, str) else " ".join(help)
             hint = hint | None if field.default is None else hint
-            found[field.name] = TypeAdapter(Annotated[hint, Field(description=" ".join(help.split()))])
+            described: Any = Annotated[hint, Field(description=" ".join(help.split()))]
+            found[field.name] = TypeAdapter(described)
     return found
 
 

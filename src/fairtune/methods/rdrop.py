@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from fairtune.core.errors import DataError, RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Batch, Method, Moment
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.losses import in_single
@@ -35,7 +35,6 @@ class RDropConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """Nothing is doubled and nothing is added."""
         return self.alpha == 0
 
     @property
@@ -81,8 +80,6 @@ def rdrop_loss(
 
 def _halves(logits: Tensor) -> Tensor:
     """The first and the second pass, [2, batch, classes], in single precision at least."""
-    if logits.ndim != 2 or len(logits) % 2:
-        raise DataError(f"logits are {list(logits.shape)}; those of a doubled batch are [2 x batch, classes].")
     return in_single(logits).reshape(2, len(logits) // 2, -1)
 
 

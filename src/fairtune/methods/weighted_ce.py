@@ -30,7 +30,6 @@ class WeightedCEConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """Equal weights cancel out."""
         return all_equal(self.weights)
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002

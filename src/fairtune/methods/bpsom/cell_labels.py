@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConfig) -> list[int]:
     """Label the map, prune and record; gives the units that are left, by their numbers in the head as it was drawn."""
     start, som = time.perf_counter(), head.som
-    assert som is not None, "the method always has a map"
     labelling = _labelling_pass(moment, head, som)
     std, threshold = labelling.std, config.prune
     keep = torch.ones_like(std, dtype=torch.bool) if threshold is None else units_to_keep(std, threshold)

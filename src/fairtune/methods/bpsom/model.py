@@ -105,8 +105,6 @@ class BPSOMForSequenceClassification(nn.Module):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         head, som, config = self.bpsom, self.bpsom.som, self.config
-        grid = None if som is None else [som.grid.columns, som.grid.rows]
-        map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
         write_json(
             folder / CONFIG,
             {
@@ -118,8 +116,9 @@ class BPSOMForSequenceClassification(nn.Module):
                 "base_model_prefix": self.base_model_prefix,
                 "pooling": self.pooling,
                 "head": {
-                    "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
-                    "alpha": head.alpha, "reliability": head.reliability, **map_settings,
+                    "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units,
+                    "grid": [som.grid.columns, som.grid.rows], "alpha": head.alpha, "reliability": head.reliability,
+                    "topology": som.grid.topology, "update": som.mode,
                 },
                 "base": json.loads(config.to_json_string(use_diff=False)),
             },

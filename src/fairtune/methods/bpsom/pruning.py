@@ -41,10 +41,8 @@ def prune(
         mean: each unit's mean activation over a labelling pass.
         copies: of the head's parameters by their names in it, such as averages; cut likewise, each by its own weights.
     """
-    if keep.shape != (head.units,) or keep.dtype != torch.bool or mean.shape != keep.shape:
-        raise ModelError(f"prune: keep and mean must have one entry for each of the head's {head.units} units")
-    if not bool(keep.any()):
-        raise ModelError("prune: a head cannot be without units; keep at least one")
+    if keep.shape != (head.units,) or keep.dtype != torch.bool or not bool(keep.any()):
+        raise ModelError(f"prune: keep must be a mask of the head's {head.units} units that leaves at least one of them")
     kept = keep.nonzero().flatten()
     for tensors in (*copies, dict(head.named_parameters())):
         if "out.bias" in tensors:
@@ -52,9 +50,8 @@ def prune(
         for name, dim in CUT.items():
             if name in tensors:
                 _select(tensors[name], dim, kept, optimizer)
-    _note_size(head, len(kept))
-    if head.som is not None:
-        head.som.keep(kept)
+    head.hidden.out_features = head.out.in_features = len(kept)
+    head.som.keep(kept)
 
 
 def resize(head: BPSOMHead, units: int) -> None:
@@ -68,9 +65,8 @@ def resize(head: BPSOMHead, units: int) -> None:
     ):
         parameter.grad = None
         _put(parameter, parameter.data.new_zeros(shape))
-    _note_size(head, units)
-    if head.som is not None:
-        head.som.resize(units)
+    head.hidden.out_features = head.out.in_features = units
+    head.som.resize(units)
 
 
 def copies_of(head: BPSOMHead, moment: Moment) -> list[dict[str, Tensor]]:
@@ -107,7 +103,3 @@ def _put(parameter: Tensor, values: Tensor) -> None:
     """
     parameter.data = values.to(torch.float64 if values.dtype != torch.float64 else torch.float32)
     parameter.data = values
-
-
-def _note_size(head: BPSOMHead, units: int) -> None:
-    head.hidden.out_features = head.out.in_features = units

@@ -45,14 +45,6 @@ class OrthogonalCard:
         if moved:
             raise RunFailure(f"{len(moved)} frozen projections changed: {', '.join(moved[:3])}")
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "parameters": self.parameters.as_json(),
-            "attention": self.attention,
-            "costs": self.costs,
-            "frozen": self.frozen,
-        }
-
     def __str__(self) -> str:
         found, count = self.attention["summary"], self.parameters
         lines = [
